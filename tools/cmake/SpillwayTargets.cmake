@@ -1,0 +1,14 @@
+# Shared target settings: where products land, how strictly they compile.
+set(SPILLWAY_BIN_DIR ${CMAKE_BINARY_DIR}/bin)
+set(SPILLWAY_LIB_DIR ${CMAKE_BINARY_DIR}/lib)
+set(SPILLWAY_SIMULATOR_DIR ${CMAKE_BINARY_DIR}/simulator)
+set(SPILLWAY_WORKLOADS_DIR ${CMAKE_BINARY_DIR}/workloads)
+set(SPILLWAY_TESTS_DIR ${CMAKE_BINARY_DIR}/tests-bin)
+
+function(spillway_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Werror)
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_compile_options(${target} PRIVATE -Wthread-safety)
+  endif()
+endfunction()
