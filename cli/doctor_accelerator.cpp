@@ -1,0 +1,127 @@
+// The doctor's look at our own files and at the driver.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/environment.h"
+#include "cli/accelerator_probe.h"
+#include "cli/doctor.h"
+#include "cli/failure.h"
+#include "cli/files.h"
+#include "cli/launch_checks.h"
+#include "cli/size.h"
+#include "cli/subprocess.h"
+
+namespace spillway::cli {
+namespace {
+
+constexpr int kOldestDriver = 12000;       // the hooks are those of CUDA 12 and 13
+constexpr int kHostParkingDriver = 12020;  // cuMemCreate on host NUMA nodes
+
+std::string VersionText(int driver_version) {
+  return std::to_string(driver_version / 1000) + "." + std::to_string(driver_version % 1000 / 10);
+}
+
+// The loader reports a library that it cannot preload on standard error and goes on without it, with exit
+// code 0.
+Finding ExaminePreload(const std::string& library) {
+  EnvironmentChanges environment;
+  environment.Set("LD_PRELOAD", library);
+  const SubprocessResult result = RunSubprocess({"/bin/true"}, environment);
+  if (result.exit_code == 0 && result.output.empty()) return {Level::kOk, "preload", library + " loads", ""};
+  return {Level::kProblem, "preload", library + " does not load: " + result.output,
+          "rebuild Spillway on this machine, or install the C library it was built for"};
+}
+
+Finding ExamineDriverOutcome(const AcceleratorFacts& accelerator) {
+  const std::string version = VersionText(accelerator.driver_version);
+  const std::string fact = accelerator.driver_path + ", CUDA " + version;
+  if (accelerator.driver_version < kOldestDriver) {
+    return {Level::kProblem, "driver", fact, "install a driver for CUDA 12.0 or newer"};
+  }
+  if (accelerator.driver_version < kHostParkingDriver) {
+    return {Level::kWarning, "driver", fact + ": memory cannot be parked on the host under a job's addresses",
+            "install a driver for CUDA 12.2 or newer"};
+  }
+  return {Level::kOk, "driver", fact, ""};
+}
+
+Finding DriverProblem(const AcceleratorFacts& accelerator) {
+  switch (accelerator.outcome) {
+    case ProbeOutcome::kNoDriver:
+      return {Level::kProblem, "driver", "none: " + accelerator.message,
+              "install the NVIDIA driver, or in a container pass the GPU in; --simulate needs none"};
+    case ProbeOutcome::kNotADriver:
+      return {Level::kProblem, "driver", accelerator.driver_path + " lacks " + accelerator.message,
+              "update the NVIDIA driver"};
+    case ProbeOutcome::kDriverFailed: {
+      const DriverResultAdvice advice = AdviceForDriverResult(accelerator.driver_result);
+      return {Level::kProblem, "driver",
+              accelerator.driver_path + ": " + accelerator.message + ": " + advice.meaning, advice.remedy};
+    }
+    default:
+      return {Level::kProblem, "driver", "it does not answer: " + accelerator.message,
+              "see whether nvidia-smi works; look at dmesg"};
+  }
+}
+
+void ExamineDevice(const AcceleratorFacts& accelerator, Findings& findings) {
+  std::string fact = accelerator.device_name + ", " + FormatBytes(accelerator.device_bytes);
+  if (accelerator.device_count > 1) fact += ", first of " + std::to_string(accelerator.device_count);
+  findings.push_back({Level::kOk, "device", fact, ""});
+  if (!accelerator.has_virtual_memory) {
+    findings.push_back(
+        {Level::kProblem, "virtual memory", "the device lacks virtual memory management (cuMemMap)",
+         "use a device of compute capability 6.0 or newer outside of vGPU modes that hide it"});
+    return;
+  }
+  findings.push_back({Level::kOk, "virtual memory", "supported", ""});
+  findings.push_back(
+      accelerator.has_host_parking
+          ? Finding{Level::kOk, "host parking", "supported", ""}
+          : Finding{Level::kWarning, "host parking",
+                    "the driver cannot map host memory under device addresses",
+                    "jobs that hide pointers inside device memory keep all their memory on the device; "
+                    "a newer driver or kernel may help"});
+}
+
+}  // namespace
+
+void ExamineInstallation(const Installation& installation, Findings& findings) {
+  findings.push_back({Level::kOk, "command", installation.executable, ""});
+  if (access(installation.preload_library.c_str(), R_OK) != 0) {
+    findings.push_back(
+        {Level::kProblem, "preload", installation.preload_library + ": " + std::strerror(errno),
+         "build or install Spillway whole: bin/spillway and lib/libspillway.so belong together"});
+  } else {
+    findings.push_back(ExaminePreload(installation.preload_library));
+  }
+}
+
+void ExamineAccelerator(const Installation& installation, const std::string& simulated_profile,
+                        Findings& findings) {
+  EnvironmentChanges environment;
+  environment.Unset(environment::kSimStats);
+  std::string driver = EnvironmentValue(environment::kDriver);
+  if (driver.empty()) driver = "libcuda.so.1";
+  if (!simulated_profile.empty()) {
+    try {
+      CheckSimulator(installation, simulated_profile);
+    } catch (const Failure& failure) {
+      findings.push_back({Level::kProblem, "simulator", failure.text(), "see above"});
+      return;
+    }
+    environment.Set(environment::kSimProfile, simulated_profile);
+    driver = installation.simulator_folder + "/libcuda.so.1";
+  }
+  const AcceleratorFacts accelerator = ProbeAccelerator(driver, environment);
+  if (accelerator.outcome != ProbeOutcome::kReady) {
+    findings.push_back(DriverProblem(accelerator));
+    return;
+  }
+  findings.push_back(ExamineDriverOutcome(accelerator));
+  ExamineDevice(accelerator, findings);
+}
+
+}  // namespace spillway::cli

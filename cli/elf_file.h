@@ -1,0 +1,34 @@
+// What an ELF file's headers say about whether the dynamic loader will preload into it.
+//
+// Pure reading of bytes, on one thread.
+//
+// Invariants
+//  1. Everything read from the file is checked against its length: a cut or hostile file gives kDamaged, no
+//  crash.
+//  2. Foreign class or byte order is reported as kForeign without reading further.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace spillway::cli {
+
+enum class ElfVerdict {
+  kNotElf,
+  kDamaged,
+  kForeign,  // another word size, byte order or machine
+  kStatic,   // no PT_INTERP: no dynamic loader, nothing is preloaded
+  kDynamic,
+};
+
+struct ElfFacts {
+  ElfVerdict verdict;
+  std::string detail;       // kForeign: what it is, "32-bit", "machine 183"
+  std::string interpreter;  // kDynamic: the dynamic loader's path
+};
+
+// `contents` is the whole file.
+ElfFacts InspectElf(std::string_view contents);
+
+}  // namespace spillway::cli

@@ -1,0 +1,36 @@
+// What the command says when it cannot go on: what is wrong, why, and what to do.
+//
+// Thrown by any part of the command, caught only by main(). One thread.
+//
+// Invariants
+//  1. `what` names the thing that is wrong, `why` the rule or fact behind it, `remedy` something the reader
+//  can do.
+//  2. The exit codes are those of env(1), nohup(1) and timeout(1), so scripts can tell our refusals from the
+//  job's.
+#pragma once
+
+#include <exception>
+#include <string>
+
+namespace spillway::cli {
+
+inline constexpr int kExitUsage = 2;            // the command line itself is wrong
+inline constexpr int kExitRefused = 125;        // Spillway cannot work here, or not as asked
+inline constexpr int kExitCannotExecute = 126;  // the command exists but cannot be run, or not under Spillway
+inline constexpr int kExitCommandNotFound = 127;
+
+class Failure : public std::exception {
+ public:
+  Failure(int exit_code, std::string what, std::string why, std::string remedy);
+
+  int exit_code() const { return exit_code_; }
+  // Several lines: "spillway: <what>", "  why: ...", "  do:  ..."; each ends with a newline.
+  const std::string& text() const { return text_; }
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  int exit_code_;
+  std::string text_;
+};
+
+}  // namespace spillway::cli

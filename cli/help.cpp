@@ -1,0 +1,88 @@
+#include "cli/help.h"
+
+namespace spillway::cli {
+namespace {
+
+constexpr char kOverview[] = R"(spillway - runs an unmodified CUDA program in less device memory than it wants
+
+  spillway run [options] -- COMMAND...   run a command under a budget
+  spillway doctor                        what on this machine would stop that
+  spillway help run                      all options, sizes and exit codes
+  spillway --version
+
+Examples
+  spillway run --budget 8GiB -- ./train --epochs 10
+  spillway run --simulate -- build/workloads/digits_cnn                    (no GPU needed)
+  spillway run --simulate --budget 25%peak -- build/workloads/digits_cnn   (a quarter of what it wanted)
+)";
+
+constexpr char kRun[] = R"(spillway run - run a command under a device memory budget
+
+  spillway run [options] -- COMMAND [ARGUMENTS...]
+
+The command becomes this process: same pid, same signals, same exit code, same output. What it wants beyond its
+budget is kept in host memory while it is idle, and is back when a kernel needs it.
+
+Options
+  -b, --budget SIZE        device memory the job may hold (default: all of the device)
+      --host SIZE          host memory that evicted data may take (default: 80 % of what is free)
+      --simulate[=PROFILE] run on the simulated GPU (k40c, m40, 1080ti, a100, h200; default h200)
+  -r, --report FILE        write what happened as JSON when the job ends
+      --off                run the command without Spillway, for comparison
+      --no-framework-switches
+                           leave PYTORCH_CUDA_ALLOC_CONF, TF_GPU_ALLOCATOR, XLA_PYTHON_CLIENT_ALLOCATOR and
+                           XLA_PYTHON_CLIENT_PREALLOCATE alone (else set to per-tensor allocation, unless you have)
+  -q, --quiet              no start line, no summary, no progress line
+  -h, --help
+
+Sizes
+  8GiB 8192MiB 8G 1.5GiB   binary units: KiB MiB GiB TiB, and K M G T alone
+  500MB 8GB                decimal units: kB MB GB TB
+  8589934592               bytes
+  25%                      of the device's memory
+  25%peak                  of what this same command wanted at its peak in an earlier run
+
+Examples
+  spillway run --budget 8GiB --report report.json -- python3 train.py --epochs 10
+  spillway run -- ./train              first run: measures the peak ...
+  spillway run -b 50%peak -- ./train   ... which later runs can take a share of
+
+Exit codes: the command's own, or
+  2    the command line is wrong
+  125  Spillway cannot work here, or not with this budget
+  126  the command cannot be executed, or not under Spillway (static, set-user-id, other machine type)
+  127  the command was not found
+)";
+
+constexpr char kDoctor[] = R"(spillway doctor - what on this machine would stop a job under Spillway
+
+  spillway doctor [--json] [--simulate[=PROFILE]]
+
+Checks the installation, the driver and its device, the kernel's settings and this session. Each line is ok, warning
+(slower, or something is lost) or problem (jobs will not run), with what to do about it.
+
+Options
+      --json                for scripts
+      --simulate[=PROFILE]  look at the simulated GPU instead of a real one
+
+Exit codes: 0 when there is no problem, 1 when there is one, 2 when the command line is wrong.
+)";
+
+}  // namespace
+
+std::string HelpText(const std::string& topic) {
+  if (topic.empty()) return kOverview;
+  if (topic == "run") return kRun;
+  if (topic == "doctor") return kDoctor;
+  throw Failure(kExitUsage, "no help on '" + topic + "'", "the topics are run and doctor",
+                "see: spillway --help");
+}
+
+std::string VersionText() { return "spillway " SPILLWAY_VERSION "\n"; }
+
+Failure UnexpectedOperand(const std::string& subcommand, const std::string& operand) {
+  return {kExitUsage, "unexpected '" + operand + "'", "`spillway " + subcommand + "` takes options only",
+          "see: spillway help " + subcommand};
+}
+
+}  // namespace spillway::cli

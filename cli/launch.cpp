@@ -1,0 +1,187 @@
+#include "cli/launch.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/environment.h"
+#include "cli/accelerator_probe.h"
+#include "cli/command_target.h"
+#include "cli/failure.h"
+#include "cli/files.h"
+#include "cli/installation.h"
+#include "cli/launch_checks.h"
+#include "cli/peak_store.h"
+#include "cli/shell_quote.h"
+
+namespace spillway::cli {
+namespace {
+
+// What the driver is and what the program must see to find it.
+struct Machine {
+  AcceleratorFacts accelerator;
+  std::string peak_profile;  // peaks of different devices are kept apart
+};
+
+Machine SimulatedMachine(const Installation& installation, const std::string& profile,
+                         EnvironmentChanges& environment) {
+  CheckSimulator(installation, profile);
+  const std::string driver = installation.simulator_folder + "/libcuda.so.1";
+  environment.Set(environment::kSimProfile,
+                  profile.find('/') == std::string::npos ? profile : AbsolutePath(profile));
+  environment.Prepend("LD_LIBRARY_PATH", installation.simulator_folder, ':');
+  EnvironmentChanges probe_environment = environment;
+  probe_environment.Unset(environment::kSimStats);  // the books are the job's, not the probe's
+  AcceleratorFacts accelerator = ProbeAccelerator(driver, probe_environment);
+  return {.accelerator = std::move(accelerator), .peak_profile = "simulated " + profile};
+}
+
+Machine RealMachine(const EnvironmentChanges& environment) {
+  const std::string chosen = EnvironmentValue(environment::kDriver);
+  AcceleratorFacts accelerator = ProbeAccelerator(chosen.empty() ? "libcuda.so.1" : chosen, environment);
+  const std::string name = accelerator.device_name;
+  return {.accelerator = std::move(accelerator), .peak_profile = name};
+}
+
+// Frameworks take device memory in large segments; with these switches they ask for each tensor, which can
+// move alone.
+void SwitchFrameworks(EnvironmentChanges& environment) {
+  environment.SetDefault("PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync");
+  environment.SetDefault("TF_GPU_ALLOCATOR", "cuda_malloc_async");
+  environment.SetDefault("XLA_PYTHON_CLIENT_ALLOCATOR", "platform");
+  environment.SetDefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false");
+}
+
+// Where this command's peak is kept; empty when there is no place for it.
+std::string PreparePeakFile(const Launch& launch, const std::string& profile, std::string& warning) {
+  const std::optional<std::string> folder = PeakFolder();
+  if (!folder) {
+    warning = "neither HOME nor XDG_STATE_HOME is set: this command's peak will not be remembered";
+    return "";
+  }
+  if (!MakePrivateFolders(*folder)) {
+    warning = "cannot make " + *folder + " (" + std::strerror(errno) +
+              "): this command's peak will not be remembered";
+    return "";
+  }
+  const std::vector<std::string> arguments(launch.arguments.begin() + 1, launch.arguments.end());
+  const std::string program = ResolvedPath(launch.program_path).value_or(launch.program_path);
+  return *folder + "/" + PeakKey(program, arguments, profile);
+}
+
+std::string MeasureCommand(const RunOptions& options) {
+  std::string text = "spillway run";
+  if (options.simulate) text += " --simulate=" + ShellQuoted(*options.simulate);
+  if (!options.framework_switches) text += " --no-framework-switches";
+  text += " --";
+  for (const std::string& word : options.command) text += " " + ShellQuoted(word);
+  return text;
+}
+
+void AddNote(Launch& launch, const std::string& kind, const std::string& text) {
+  if (!text.empty()) launch.notes += "spillway: " + kind + text + "\n";
+}
+
+std::uint64_t DecideBudget(const RunOptions& options, const Machine& machine, const std::string& peak_file,
+                           Launch& launch) {
+  if (!options.budget) return 0;
+  std::string warning;
+  const std::uint64_t peak_bytes = peak_file.empty() ? 0 : ReadPeakBytes(peak_file).value_or(0);
+  const std::uint64_t budget_bytes = DecideBudgetBytes({.size = *options.budget,
+                                                        .device_bytes = machine.accelerator.device_bytes,
+                                                        .peak_bytes = peak_bytes,
+                                                        .measure_command = MeasureCommand(options)},
+                                                       warning);
+  AddNote(launch, "warning: ", warning);
+  return budget_bytes;
+}
+
+std::string DescribeStart(const RunOptions& options, const Machine& machine, const std::string& library,
+                          std::uint64_t budget_bytes) {
+  const AcceleratorFacts& device = machine.accelerator;
+  std::string text = options.budget ? "budget " + std::to_string(budget_bytes) + " bytes (" +
+                                          FormatBytes(budget_bytes) + ", " + options.budget->written + ")"
+                                    : "no budget";
+  text += " on " + device.device_name;
+  if (options.simulate) text += " [simulated]";
+  text += " with " + FormatBytes(device.device_bytes);
+  if (device.device_count > 1) text += ", first of " + std::to_string(device.device_count) + " devices";
+  return text + "; preloading " + library;
+}
+
+// Variables that are ours to set: what a caller left in them must not reach the job.
+void ForgetOldSettings(EnvironmentChanges& environment) {
+  for (const char* name :
+       {environment::kBudget, environment::kHostLimit, environment::kReport, environment::kPeakFile,
+        environment::kProgress, environment::kSummary, environment::kJobPid}) {
+    environment.Unset(name);
+  }
+}
+
+void PrepareOff(const RunOptions& options, const Installation& installation, Launch& launch) {
+  if (options.simulate) {
+    const Machine machine = SimulatedMachine(installation, *options.simulate, launch.environment);
+    CheckAccelerator(machine.accelerator);
+  }
+  if (!options.quiet) AddNote(launch, "", "off: running the command without Spillway");
+}
+
+void PrepareOn(const RunOptions& options, const Installation& installation, Launch& launch) {
+  CheckPreloadable(launch.program_path, CurrentIdentity());
+  CheckPreloadLibrary(installation);
+  EnvironmentChanges& environment = launch.environment;
+  const Machine machine = options.simulate ? SimulatedMachine(installation, *options.simulate, environment)
+                                           : RealMachine(environment);
+  CheckAccelerator(machine.accelerator);
+  std::string warning;
+  const std::string peak_file = PreparePeakFile(launch, machine.peak_profile, warning);
+  AddNote(launch, "warning: ", warning);
+  const std::uint64_t budget_bytes = DecideBudget(options, machine, peak_file, launch);
+  if (options.budget) environment.Set(environment::kBudget, std::to_string(budget_bytes));
+  if (options.host) environment.Set(environment::kHostLimit, std::to_string(options.host->bytes));
+  if (!options.report.empty()) environment.Set(environment::kReport, ClearReport(options.report));
+  if (!peak_file.empty()) environment.Set(environment::kPeakFile, peak_file);
+  environment.Set(environment::kDriver, machine.accelerator.driver_path);
+  environment.Set(environment::kJobPid, std::to_string(getpid()));
+  environment.Prepend("LD_PRELOAD", installation.preload_library, ':');
+  if (options.framework_switches) SwitchFrameworks(environment);
+  if (options.quiet) return;
+  environment.Set(environment::kSummary, "1");
+  if (isatty(STDERR_FILENO) != 0) environment.Set(environment::kProgress, "1");
+  AddNote(launch, "", DescribeStart(options, machine, installation.preload_library, budget_bytes));
+}
+
+}  // namespace
+
+Launch PrepareLaunch(const RunOptions& options) {
+  CheckNotNested();
+  const Installation installation = FindInstallation();
+  Launch launch;
+  launch.program_path = FindCommand(options.command.front());
+  launch.arguments = options.command;
+  ForgetOldSettings(launch.environment);
+  if (options.off) {
+    PrepareOff(options, installation, launch);
+  } else {
+    PrepareOn(options, installation, launch);
+  }
+  return launch;
+}
+
+void Execute(const Launch& launch) {
+  std::vector<std::string> copies = launch.arguments;
+  std::vector<char*> argv;
+  for (std::string& copy : copies) argv.push_back(copy.data());
+  argv.push_back(nullptr);
+  std::fputs(launch.notes.c_str(), stderr);
+  std::fflush(stderr);
+  launch.environment.Apply();
+  execv(launch.program_path.c_str(), argv.data());
+  const int exit_code = errno == ENOENT ? kExitCommandNotFound : kExitCannotExecute;
+  throw Failure(exit_code, "cannot execute " + launch.program_path, std::strerror(errno),
+                "check the file, its interpreter and the limits of this session (ulimit -a)");
+}
+
+}  // namespace spillway::cli

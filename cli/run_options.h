@@ -1,0 +1,29 @@
+// The command line of `spillway run`, parsed and checked in itself; nothing here looks at the machine.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/size.h"
+
+namespace spillway::cli {
+
+struct RunOptions {
+  std::optional<Size> budget;           // none: the whole device
+  std::optional<Size> host;             // always SizeKind::kBytes; none: the library's default
+  std::optional<std::string> simulate;  // profile name or path; none: a real device
+  std::string report;                   // empty: no report
+  bool off = false;
+  bool quiet = false;
+  bool framework_switches = true;
+  bool help = false;
+  std::vector<std::string> command;  // program and arguments
+};
+
+// `arguments` starts with "run", as argv of a program of that name. Throws Failure (2).
+RunOptions ParseRunOptions(const std::vector<std::string>& arguments);
+
+inline constexpr char kDefaultProfile[] = "h200";
+
+}  // namespace spillway::cli
