@@ -1,0 +1,111 @@
+#include "interposer/driver/driver_search.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace spillway::driver {
+namespace {
+
+constexpr char kDriverName[] = "libcuda.so.1";
+
+constexpr const char* kDriverFolders[] = {
+    "/usr/lib/x86_64-linux-gnu",  // Debian, Ubuntu
+    "/usr/lib64",                 // Red Hat, SUSE
+    "/usr/lib",                   // Arch
+    "/usr/local/nvidia/lib64",    // device plug-ins and images that mount the driver
+    "/usr/lib/wsl/lib",           // Windows Subsystem for Linux
+    "/run/opengl-driver/lib",     // NixOS
+    "/usr/lib/x86_64-linux-gnu/nvidia/current",
+};
+
+// The cache file as glibc writes it (sysdeps/generic/dl-cache.h); offsets count from the start of the header.
+struct CacheHeader {
+  char magic[20];
+  uint32_t entry_count;
+  uint32_t string_bytes;
+  uint8_t flags[4];
+  uint32_t extension_offset;
+  uint32_t unused[3];
+};
+static_assert(sizeof(CacheHeader) == 48);
+
+struct CacheEntry {
+  int32_t flags;
+  uint32_t name_offset;
+  uint32_t path_offset;
+  uint32_t os_version;
+  uint64_t hardware_capabilities;
+};
+static_assert(sizeof(CacheEntry) == 24);
+
+// The zero-terminated string at `offset`, or an empty one if it would leave the file.
+std::string_view StringAt(std::string_view file, uint32_t offset) {
+  if (offset >= file.size()) return {};
+  const size_t end = file.find('\0', offset);
+  if (end == std::string_view::npos) return {};
+  return file.substr(offset, end - offset);
+}
+
+void AppendFolders(const char* colon_separated, std::vector<std::string>* paths) {
+  std::string_view rest = colon_separated == nullptr ? "" : colon_separated;
+  while (!rest.empty()) {
+    const size_t colon = rest.find(':');
+    const std::string_view folder = rest.substr(0, colon);
+    if (!folder.empty()) paths->push_back(std::string(folder) + "/" + kDriverName);
+    rest = colon == std::string_view::npos ? std::string_view() : rest.substr(colon + 1);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> CachedPaths(std::string_view file, std::string_view library) {
+  CacheHeader header;
+  if (file.size() < sizeof(header)) return {};
+  memcpy(&header, file.data(), sizeof(header));
+  if (memcmp(header.magic, "glibc-ld.so.cache1.1", sizeof(header.magic)) != 0) return {};
+  if (header.entry_count > (file.size() - sizeof(header)) / sizeof(CacheEntry)) return {};
+
+  std::vector<std::string> paths;
+  for (uint32_t i = 0; i < header.entry_count; ++i) {
+    CacheEntry entry;
+    memcpy(&entry, file.data() + sizeof(header) + i * sizeof(entry), sizeof(entry));
+    if (StringAt(file, entry.name_offset) != library) continue;
+    const std::string_view path = StringAt(file, entry.path_offset);
+    if (!path.empty()) paths.emplace_back(path);
+  }
+  return paths;
+}
+
+std::vector<std::string> DriverCandidates(const char* library_path, std::string_view ld_cache) {
+  std::vector<std::string> paths;
+  AppendFolders(library_path, &paths);
+  for (std::string& path : CachedPaths(ld_cache, kDriverName)) paths.push_back(std::move(path));
+  for (const char* folder : kDriverFolders) paths.push_back(std::string(folder) + "/" + kDriverName);
+  std::erase_if(paths, IsStubLibrary);
+  return paths;
+}
+
+bool IsStubLibrary(const std::string& path) {
+  char resolved[PATH_MAX];
+  const std::string_view real =
+      realpath(path.c_str(), resolved) == nullptr ? std::string_view(path) : resolved;
+  return real.find("/stubs/") != std::string_view::npos;
+}
+
+std::string ReadWholeFile(const char* path) {
+  std::string bytes;
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return bytes;
+  char buffer[16384];
+  ssize_t count;
+  while ((count = read(file, buffer, sizeof(buffer))) > 0) bytes.append(buffer, static_cast<size_t>(count));
+  close(file);
+  return bytes;
+}
+
+}  // namespace spillway::driver

@@ -1,0 +1,44 @@
+#include "interposer/driver/real_dlsym.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <atomic>
+
+namespace spillway::driver {
+namespace {
+
+void* NoSymbol(void*, const char*) { return nullptr; }
+
+std::atomic<Dlsym> real_dlsym{nullptr};
+
+// dlsym moved from libdl into libc at GLIBC_2.34; before that it carries its architecture's first version.
+Dlsym FindRealDlsym() {
+  for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"}) {
+    if (void* const found = dlvsym(RTLD_NEXT, "dlsym", version)) return reinterpret_cast<Dlsym>(found);
+  }
+  return &NoSymbol;
+}
+
+}  // namespace
+
+Dlsym RealDlsym() {
+  Dlsym found = real_dlsym.load(std::memory_order_acquire);
+  if (found == nullptr) {
+    found = FindRealDlsym();
+    real_dlsym.store(found, std::memory_order_release);
+  }
+  return found;
+}
+
+// glibc's handle is the library's link map, which dladdr1 gives for an address.
+void* LibraryOf(const void* address) {
+  Dl_info info;
+  void* map = nullptr;
+  if (dladdr1(const_cast<void*>(address), &info, &map, RTLD_DL_LINKMAP) == 0) return nullptr;
+  return map;
+}
+
+void* OwnLibrary() { return LibraryOf(reinterpret_cast<const void*>(&OwnLibrary)); }
+
+}  // namespace spillway::driver

@@ -1,0 +1,27 @@
+// Where a call of an unhooked driver function goes: what forwarders.S asks at each symbol's first call.
+#include <atomic>
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/driver/driver_loader.h"
+
+namespace {
+
+CUresult FunctionIsMissing() { return CUDA_ERROR_NOT_FOUND; }
+
+CUresult DriverIsMissing() { return spillway::driver::kNoDriver; }
+
+using Target = CUresult (*)();
+
+}  // namespace
+
+// The slot is filled only with an answer that lasts: while this thread is opening the driver there is none
+// yet.
+extern "C" __attribute__((visibility("hidden"))) Target spillway_find_forward_target(
+    const char* name, std::atomic<Target>* slot) {
+  void* const driver = spillway::driver::OpenDriver();
+  if (driver == nullptr) return &DriverIsMissing;
+  Target target = reinterpret_cast<Target>(spillway::driver::FindInDriver(driver, name));
+  if (target == nullptr) target = &FunctionIsMissing;
+  slot->store(target, std::memory_order_relaxed);
+  return target;
+}
