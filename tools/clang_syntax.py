@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Passes every C++ file of ours through clang as gcc compiles it, without making objects: a second opinion.
+
+usage: clang_syntax.py BUILD_DIR [--jobs N] [--tidy] [--only TEXT]
+
+Takes the commands from BUILD_DIR/compile_commands.json, adds -Wthread-safety to the warnings, all as errors. With
+--tidy it runs clang-tidy by .clang-tidy instead.
+"""
+import argparse
+import concurrent.futures
+import json
+import pathlib
+import shlex
+import subprocess
+import sys
+
+import source_tree
+
+WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wthread-safety"]
+# Flags that only gcc knows, or that ask for an output.
+DROPPED = {"-c", "-MD", "-MMD", "-fno-gnu-unique", "-static-libstdc++", "-static-libgcc"}
+DROPPED_WITH_VALUE = {"-o", "-MF", "-MT", "-MQ"}
+DROPPED_PREFIXES = ("-fno-tree-", "-fno-semantic-interposition", "--param", "-fconcepts")
+
+
+def is_ours(entry, build_dir):
+    path = pathlib.Path(entry["file"]).resolve()
+    if path.suffix not in (".cpp", ".cc", ".cxx"):
+        return False
+    if path.is_relative_to(build_dir):
+        return False
+    return path.is_relative_to(source_tree.ROOT)
+
+
+def kept_flags(entry):
+    words = entry.get("arguments") or shlex.split(entry["command"])
+    while words and not words[0].startswith("-"):
+        words = words[1:]  # the compiler, and ccache before it
+    flags, skip = [], False
+    for word in words:
+        if skip:
+            skip = False
+        elif word in DROPPED_WITH_VALUE:
+            skip = True
+        elif word not in DROPPED and not word.startswith(DROPPED_PREFIXES) and word != entry["file"]:
+            flags.append(word)
+    return flags
+
+
+def command_for(entry, tidy):
+    if tidy:
+        return ["clang-tidy", "--quiet", "--warnings-as-errors=*", entry["file"], "--", *kept_flags(entry), *WARNINGS]
+    return ["clang++", "-fsyntax-only", *kept_flags(entry), *WARNINGS, entry["file"]]
+
+
+def check(entry, tidy):
+    result = subprocess.run(command_for(entry, tidy), cwd=entry["directory"], capture_output=True, text=True)
+    return entry["file"], result.returncode, result.stdout + (result.stderr if result.returncode else "")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build_dir", type=pathlib.Path)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--tidy", action="store_true")
+    parser.add_argument("--only", default="", help="only files whose path contains this")
+    options = parser.parse_args()
+    build_dir = options.build_dir.resolve()
+    entries = json.loads((build_dir / "compile_commands.json").read_text(encoding="utf-8"))
+    # One pass per file: some are compiled into several targets, with the same warnings.
+    by_file = {entry["file"]: entry for entry in entries if is_ours(entry, build_dir) and options.only in entry["file"]}
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for file, exit_code, output in pool.map(lambda entry: check(entry, options.tidy), by_file.values()):
+            if exit_code:
+                failed += 1
+                print(f"{file}:\n{output}", flush=True)
+    print(f"{len(by_file)} files, {failed} failed")
+    return 1 if failed or not by_file else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

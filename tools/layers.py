@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Checks that includes go one way: between the folders, and between the rooms inside a folder.
+
+Exit code 1 and one line per offence, `file:line: what`, when they do not.
+"""
+import re
+import sys
+
+import source_tree
+
+# Folder -> folders that its files may include beside their own.
+FOLDERS = {
+    "base": set(),
+    "protocol": {"base"},
+    "scheduler": {"base"},
+    "simulator": {"base"},
+    "interposer": {"base", "protocol", "scheduler"},
+    "agent": {"base", "protocol", "scheduler"},
+    "cli": {"base", "protocol", "scheduler", "simulator"},
+}
+# Tests see everything, but a workload is a stranger to Spillway: it must run where only CUDA is installed.
+STRANGERS = ("tests/workloads/", "tests/gpu/workloads/")
+
+# Rooms in the order in which data passes: a room may include itself and the rooms after it.
+ROOMS = {
+    "interposer": ["entry", "runtime", "record", "execute", "ledger", "lease", "driver", "config"],
+    "simulator": ["dnn", "runtime", "driver", "kernels"],
+    "scheduler": ["strategies", "plan", "learn", "trace"],
+}
+# Lists that several rooms expand, each for its own part.
+SHARED_LISTS = {"interposer/entry/hook_table.inc"}
+# Only these may include cuda.h and friends by name; the rest reaches the driver through them.
+CUDA_HEADER_OWNERS = {"interposer": "interposer/driver/cuda_abi.h"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
+
+
+def folder_of(path):
+    return path.parts[0] if len(path.parts) > 1 else ""
+
+
+def room_of(path):
+    return path.parts[1] if len(path.parts) > 2 else ""
+
+
+def folder_offence(path, included):
+    own, other = folder_of(path), folder_of(included)
+    if str(path).startswith(STRANGERS) and other in FOLDERS:
+        return f"a workload knows nothing of Spillway, but includes {included}"
+    if own not in FOLDERS or other not in FOLDERS or own == other:
+        return None
+    if other in FOLDERS[own]:
+        return None
+    return f"{own} may not include {other} ({included})"
+
+
+def room_offence(path, included):
+    folder = folder_of(path)
+    order = ROOMS.get(folder)
+    if order is None or folder_of(included) != folder or str(included) in SHARED_LISTS:
+        return None
+    own, other = room_of(path), room_of(included)
+    for room in (own, other):
+        if room and room not in order:
+            return f"room {folder}/{room} has no place in the order of tools/layers.py"
+    if not own or not other or order.index(own) <= order.index(other):
+        return None
+    return f"{folder}/{own} may not include {folder}/{other} ({included}): calls go forward only"
+
+
+def cuda_offence(path, included):
+    owner = CUDA_HEADER_OWNERS.get(folder_of(path))
+    if owner is None or str(path) == owner or str(included) not in ("cuda.h", "cudaTypedefs.h"):
+        return None
+    return f"only {owner} includes {included}"
+
+
+def offences(path):
+    for number, line in enumerate(source_tree.read_lines(path), start=1):
+        match = INCLUDE.match(line)
+        if match is None:
+            continue
+        included = type(path)(match.group(1))
+        for check in (folder_offence, room_offence, cuda_offence):
+            offence = check(path, included)
+            if offence is not None:
+                yield f"{path}:{number}: {offence}"
+
+
+def main():
+    paths = source_tree.tracked_files(".h", ".cpp", ".cu", ".cuh", ".inc", ".c")
+    found = [offence for path in paths for offence in offences(path)]
+    for offence in found:
+        print(offence)
+    print(f"{len(paths)} files, {len(found)} includes that go the wrong way")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+# Sourced by ./check and ./try, from the root of the tree: installs what is missing, configures, builds.
+#
+# Says each step before it does it and how long it took after; the first failure ends the script with a last line that
+# names the step. BUILD_DIR (default build) may be set by the caller.
+set -euo pipefail
+BUILD_DIR=${BUILD_DIR:-build}
+JOBS=$(nproc)
+STEP_TIMES=()
+
+say() { printf '\n== %s\n' "$*"; }
+
+# step NAME COMMAND...: runs it and remembers its wall time.
+step() {
+  local name=$1 begin=$SECONDS
+  shift
+  say "$name"
+  if ! "$@"; then
+    printf '\n%s: failed after %d s\n' "$name" $((SECONDS - begin))
+    exit 1
+  fi
+  STEP_TIMES+=("$(printf '%5d s  %s' $((SECONDS - begin)) "$name")")
+}
+
+print_step_times() {
+  say "wall time of each step"
+  printf '%s\n' "${STEP_TIMES[@]}"
+}
+
+missing_packages() {
+  local package
+  while read -r package _; do
+    case $package in '' | '#'*) continue ;; esac
+    dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null | grep -q '^ii' || echo "$package"
+  done < tools/packages.txt
+}
+
+install_packages() {
+  if ! command -v apt-get > /dev/null; then
+    echo "This is no Debian or Ubuntu (no apt-get). Install the equivalents of tools/packages.txt by hand;"
+    echo "going on with what is here."
+    return 0
+  fi
+  local missing as_root=""
+  missing=$(missing_packages | tr '\n' ' ')
+  if [ -z "$missing" ]; then
+    echo "nothing is missing"
+    return 0
+  fi
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo > /dev/null; then
+      echo "Missing packages: $missing"
+      echo "Installing them needs root, and there is no sudo. As root, run:"
+      echo "  apt-get update && apt-get install -y --no-install-recommends $missing"
+      return 1
+    fi
+    as_root=sudo
+  fi
+  echo "installing: $missing"
+  $as_root apt-get update -qq
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
+}
+
+configure() {
+  cmake -S . -B "$BUILD_DIR" -G Ninja "$@"
+}
+
+build() {
+  ninja -C "$BUILD_DIR" -j "$JOBS"
+}
