@@ -11,10 +11,14 @@ namespace {
 
 using driver::RealDlsym;
 
-// With no driver, dlopen("libcuda.so.1") would have failed. It has given our handle; so at least every name
-// in it is missing, which programs take as "no usable driver". The C library has none of the names either,
-// and says so.
-void* LibraryWithoutDriver() { return driver::LibraryOf(reinterpret_cast<const void*>(RealDlsym())); }
+// With no driver, dlopen("libcuda.so.1") would have failed; our SONAME made it succeed. So at least every
+// name in it is missing, which cudart 13.0 takes as "insufficient driver", as it takes a failed dlopen. The C
+// library has none of the names and says so. (Its link map alone will not do as a handle: glibc gives it a
+// search list in dlopen only.)
+void* LibraryWithoutDriver(void* own) {
+  void* const c_library = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  return c_library != nullptr ? c_library : own;
+}
 
 bool LooksInOneLibrary(void* handle) { return handle != RTLD_DEFAULT && handle != RTLD_NEXT; }
 
@@ -26,7 +30,7 @@ void* Decide(SpillwayLookup* lookup, const void* caller) {
   if (hook == nullptr && !in_ours) return nullptr;
 
   void* const real_driver = driver::OpenDriver();
-  if (in_ours) lookup->handle = real_driver != nullptr ? real_driver : LibraryWithoutDriver();
+  if (in_ours) lookup->handle = real_driver != nullptr ? real_driver : LibraryWithoutDriver(lookup->handle);
   if (hook == nullptr || real_driver == nullptr || driver::LibraryOf(caller) == real_driver) return nullptr;
 
   void* const found = RealDlsym()(lookup->handle, lookup->name);

@@ -1,0 +1,84 @@
+#include "interposer/config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <charconv>
+#include <climits>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "base/environment.h"
+
+namespace spillway::interposer {
+namespace {
+
+const char* ProcessEnvironment(const char* name) { return getenv(name); }
+
+class Reader {
+ public:
+  Reader(Environment environment, Config* config) : environment_(environment), config_(config) {}
+
+  std::string Text(const char* name) { return Set(name) ? environment_(name) : ""; }
+
+  std::optional<uint64_t> PositiveNumber(const char* name, uint64_t largest) {
+    if (!Set(name)) return std::nullopt;
+    const char* const text = environment_(name);
+    const char* const end = text + strlen(text);
+    uint64_t number = 0;
+    const auto [rest, error] = std::from_chars(text, end, number);
+    if (error == std::errc() && rest == end && number > 0 && number <= largest) return number;
+    Complain(name, "is not a positive whole number in range");
+    return std::nullopt;
+  }
+
+  bool Flag(const char* name) {
+    if (!Set(name) || strcmp(environment_(name), "0") == 0) return false;
+    if (strcmp(environment_(name), "1") == 0) return true;
+    Complain(name, "is neither 0 nor 1");
+    return false;
+  }
+
+ private:
+  // An empty variable counts as unset, as it does for the dynamic loader.
+  bool Set(const char* name) const { return environment_(name) != nullptr && environment_(name)[0] != '\0'; }
+
+  void Complain(const char* name, const char* what) {
+    config_->problems.push_back(std::string(name) + "=" + environment_(name) + " " + what +
+                                "; it is ignored");
+  }
+
+  const Environment environment_;
+  Config* const config_;
+};
+
+}  // namespace
+
+Config ReadConfig(Environment environment) {
+  Config config;
+  Reader reader(environment, &config);
+  config.budget_bytes = reader.PositiveNumber(environment::kBudget, UINT64_MAX);
+  config.host_limit_bytes = reader.PositiveNumber(environment::kHostLimit, UINT64_MAX);
+  config.report_path = reader.Text(environment::kReport);
+  config.peak_path = reader.Text(environment::kPeakFile);
+  config.shows_progress = reader.Flag(environment::kProgress);
+  config.shows_summary = reader.Flag(environment::kSummary);
+  config.job_pid = reader.PositiveNumber(environment::kJobPid, INT_MAX);
+  return config;
+}
+
+// Threads that race here read equal values; the first to publish wins and is the one that speaks.
+const Config& ProcessConfig() {
+  static constinit std::atomic<const Config*> published{nullptr};
+  const Config* config = published.load(std::memory_order_acquire);
+  if (config != nullptr) return *config;
+
+  auto made = std::make_unique<const Config>(ReadConfig(&ProcessEnvironment));
+  if (!published.compare_exchange_strong(config, made.get())) return *config;
+  for (const std::string& problem : made->problems) fprintf(stderr, "spillway: %s\n", problem.c_str());
+  return *made.release();
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,42 @@
+// What the launcher asked of this process, read from the environment once.
+//
+// Called by runtime and by the hooks that come first, any thread. Values are plain data; the process's one
+// Config lives until the process ends, so that code running at exit may still read it.
+//
+// Invariants
+//  1. A value that does not parse counts as unset, and is named in `problems`: the launcher checks before it
+//  starts a
+//     job, so only a variable set by hand comes here wrong, and a job of the user's is never stopped for it.
+//  2. ProcessConfig() reads the environment at its first call, never at load time, and writes each problem
+//  once to
+//     standard error.
+//
+// It sets no variable and opens no file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace spillway::interposer {
+
+struct Config {
+  std::optional<uint64_t> budget_bytes;      // unset: the whole device
+  std::optional<uint64_t> host_limit_bytes;  // unset: 80 % of what is free
+  std::string report_path;                   // empty: no report
+  std::string peak_path;                     // empty: the peak is not remembered
+  bool shows_progress = false;
+  bool shows_summary = false;
+  std::optional<int> job_pid;  // the process that the launcher became
+  std::vector<std::string> problems;
+};
+
+// Looks a variable up as getenv does: its value, or null.
+using Environment = const char* (*)(const char* name);
+
+Config ReadConfig(Environment environment);
+
+const Config& ProcessConfig();
+
+}  // namespace spillway::interposer
