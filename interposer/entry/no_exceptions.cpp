@@ -1,0 +1,74 @@
+// The C++ library's ways to report failure, without exceptions: one line on standard error, then abort.
+//
+// libstdc++'s own operator new and std::__throw_* would bring its exception runtime and unwinder into every
+// process that preloads us, with a constructor that allocates 72 KiB before main (gcc 12, eh_alloc.cc). We
+// build without exceptions, so throwing could only end in std::terminate; these do the same and need none of
+// it. They are not exported: the program's own operator new is untouched, and memory never crosses between
+// the two.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <functional>
+#include <new>
+#include <string>
+#include <system_error>
+
+namespace {
+
+[[noreturn]] void Die(const char* what) {
+  fprintf(stderr, "spillway: %s\n", what);
+  abort();
+}
+
+void* Allocate(size_t size_bytes) {
+  void* const memory = malloc(size_bytes == 0 ? 1 : size_bytes);
+  if (memory == nullptr) Die("out of host memory");
+  return memory;
+}
+
+void* AllocateAligned(size_t size_bytes, std::align_val_t alignment) {
+  void* memory = nullptr;
+  if (posix_memalign(&memory, static_cast<size_t>(alignment), size_bytes) != 0) Die("out of host memory");
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(size_t size) { return Allocate(size); }
+void* operator new[](size_t size) { return Allocate(size); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept { return malloc(size == 0 ? 1 : size); }
+void* operator new[](size_t size, const std::nothrow_t&) noexcept { return malloc(size == 0 ? 1 : size); }
+void* operator new(size_t size, std::align_val_t alignment) { return AllocateAligned(size, alignment); }
+void* operator new[](size_t size, std::align_val_t alignment) { return AllocateAligned(size, alignment); }
+void operator delete(void* memory) noexcept { free(memory); }
+void operator delete[](void* memory) noexcept { free(memory); }
+void operator delete(void* memory, size_t) noexcept { free(memory); }
+void operator delete[](void* memory, size_t) noexcept { free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { free(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { free(memory); }
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept { free(memory); }
+
+namespace std {
+
+void __throw_bad_exception() { Die("bad exception"); }
+void __throw_bad_alloc() { Die("out of host memory"); }
+void __throw_bad_array_new_length() { Die("array too long"); }
+void __throw_bad_cast() { Die("bad cast"); }
+void __throw_bad_typeid() { Die("bad type id"); }
+void __throw_logic_error(const char* what) { Die(what); }
+void __throw_domain_error(const char* what) { Die(what); }
+void __throw_invalid_argument(const char* what) { Die(what); }
+void __throw_length_error(const char* what) { Die(what); }
+void __throw_out_of_range(const char* what) { Die(what); }
+void __throw_out_of_range_fmt(const char* what, ...) { Die(what); }
+void __throw_runtime_error(const char* what) { Die(what); }
+void __throw_range_error(const char* what) { Die(what); }
+void __throw_overflow_error(const char* what) { Die(what); }
+void __throw_underflow_error(const char* what) { Die(what); }
+void __throw_system_error(int) { Die("a system call on a lock or thread failed"); }
+void __throw_bad_function_call() { Die("an empty function was called"); }
+
+}  // namespace std
