@@ -1,0 +1,64 @@
+// Who is known to come before whom: one counter per stream, joined wherever CUDA orders two streams (vector clocks).
+//
+// Used by the orderer on one thread; plain values.
+//
+// Invariant: an access (stream, number) is ordered before whoever holds a clock whose entry for that stream is at least
+// that number.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "tests/fuzz/differential/operation.h"
+
+namespace spillway::fuzz {
+
+// A stream as the model sees it. Each thread has a legacy stream of its own here: what it orders between threads
+// depends on timing, so programs may not rely on it.
+using Lane = int;
+inline constexpr int kThreads = 2;
+inline constexpr int kMaximumLanes = 40;
+
+constexpr Lane LaneOf(int stream, int thread) {
+  return stream < kFirstCreatedStream ? thread * kFirstCreatedStream + stream
+                                      : stream + (kThreads - 1) * kFirstCreatedStream;
+}
+
+struct Access {
+  Lane lane = kNone;
+  std::uint32_t number = 0;
+};
+
+class Clock {
+ public:
+  bool Covers(const Access& access) const {
+    return access.lane == kNone || entries_[access.lane] >= access.number;
+  }
+  void Join(const Clock& other) {
+    for (int i = 0; i < kMaximumLanes; ++i) entries_[i] = std::max(entries_[i], other.entries_[i]);
+  }
+  Access Advance(Lane lane) { return {lane, ++entries_[lane]}; }
+
+ private:
+  std::array<std::uint32_t, kMaximumLanes> entries_{};
+};
+
+// The last write of a piece of memory, and the reads since.
+struct History {
+  Access last_write;
+  std::map<Lane, std::uint32_t> reads;
+
+  void AddRead(const Access& access) { reads[access.lane] = std::max(reads[access.lane], access.number); }
+  void SetWrite(const Access& access) {
+    last_write = access;
+    reads.clear();
+  }
+  void CollectReads(std::vector<Access>& into) const {
+    for (const auto& [lane, number] : reads) into.push_back({lane, number});
+  }
+};
+
+}  // namespace spillway::fuzz

@@ -1,0 +1,181 @@
+#include "tests/fuzz/differential/device.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "tests/fuzz/differential/random.h"
+#include "tests/support/driver_check.h"
+
+namespace spillway::fuzz {
+namespace {
+
+constexpr std::uint64_t kPitchedRowBytes = 8192;  // a multiple of any device's pitch: rows follow without gaps
+
+void AllocatePitched(Slot& slot) {
+  CUdeviceptr address = 0;
+  std::size_t pitch_bytes = 0;
+  const std::uint64_t rows = (slot.bytes + kPitchedRowBytes - 1) / kPitchedRowBytes;
+  SPILLWAY_DRIVER_CALL(cuMemAllocPitch(&address, &pitch_bytes, kPitchedRowBytes, rows, 16));
+  slot.address = address;
+}
+
+void AllocateHost(Slot& slot, std::uint64_t salt) {
+  if (slot.form == AllocForm::kPinned) {
+    void* address = nullptr;
+    const unsigned flags = salt & 2 ? CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP : 0;
+    SPILLWAY_DRIVER_CALL(cuMemHostAlloc(&address, slot.bytes, flags));
+    slot.address = reinterpret_cast<std::uint64_t>(address);
+  } else {
+    slot.pageable.resize(slot.bytes);
+    slot.address = reinterpret_cast<std::uint64_t>(slot.pageable.data());
+  }
+  if (slot.form == AllocForm::kRegistered) {
+    SPILLWAY_DRIVER_CALL(cuMemHostRegister(slot.HostBytes(), slot.bytes, CU_MEMHOSTREGISTER_DEVICEMAP));
+  }
+  for (std::uint64_t i = 0; i < slot.bytes; ++i) {
+    slot.HostBytes()[i] = static_cast<std::uint8_t>((salt >> (i % 56)) + i);
+  }
+}
+
+void FreeHost(Slot& slot) {
+  if (slot.form == AllocForm::kPinned) SPILLWAY_DRIVER_CALL(cuMemFreeHost(slot.HostBytes()));
+  if (slot.form == AllocForm::kRegistered) SPILLWAY_DRIVER_CALL(cuMemHostUnregister(slot.HostBytes()));
+  slot.pageable.clear();
+}
+
+}  // namespace
+
+Device::Device() {
+  CUdevice device = 0;
+  CUmodule module = nullptr;
+  CUlibrary library = nullptr;
+  SPILLWAY_DRIVER_CALL(cuInit(0));
+  SPILLWAY_DRIVER_CALL(cuDeviceGet(&device, 0));
+  SPILLWAY_DRIVER_CALL(cuDevicePrimaryCtxRetain(&context_, device));
+  SPILLWAY_DRIVER_CALL(cuCtxSetCurrent(context_));
+  SPILLWAY_DRIVER_CALL(cuModuleLoadData(&module, &KernelImage()));
+  SPILLWAY_DRIVER_CALL(
+      cuLibraryLoadData(&library, &KernelImage(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+  const char* const names[] = {kFlatKernel, kStructKernel};
+  for (int i = 0; i < 2; ++i) {
+    SPILLWAY_DRIVER_CALL(cuModuleGetFunction(&functions_[i], module, names[i]));
+    SPILLWAY_DRIVER_CALL(cuLibraryGetKernel(&kernels_[i], library, names[i]));
+  }
+}
+
+CUfunction Device::Kernel(LaunchForm form, std::uint64_t salt) const {
+  const bool flat = form == LaunchForm::kFlat || form == LaunchForm::kFlatExtra;
+  const int index = flat ? 0 : 1;
+  return salt & 4 ? functions_[index] : reinterpret_cast<CUfunction>(kernels_[index]);
+}
+
+Table::Table(const std::vector<Operation>& program) {
+  int buffers = 0;
+  int stream_count = 0;
+  int event_count = 0;
+  int pool_count = 0;
+  for (const Operation& operation : program) {
+    buffers = std::max(buffers, operation.buffer + 1);
+    stream_count = std::max(stream_count, operation.stream + 1);
+    event_count = std::max(event_count, operation.event + 1);
+    pool_count = std::max(pool_count, operation.pool + 1);
+  }
+  slots.resize(buffers);
+  streams.resize(stream_count);
+  events.resize(event_count);
+  pools.resize(pool_count);
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const unsigned flags = i % 3 == 0 ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
+    SPILLWAY_DRIVER_CALL(cuEventCreate(&events[i], flags));
+  }
+}
+
+CUstream Table::StreamOf(const Operation& operation) const {
+  if (operation.stream == kLegacyStream) return operation.salt & 8 ? nullptr : CU_STREAM_LEGACY;
+  if (operation.stream == kPerThreadStream) return CU_STREAM_PER_THREAD;
+  return streams[operation.stream];
+}
+
+void Allocate(const Operation& operation, Table& table) {
+  Slot& slot = table.slots[operation.buffer];
+  slot.form = static_cast<AllocForm>(operation.form);
+  slot.bytes = operation.bytes;
+  CUdeviceptr address = 0;
+  switch (slot.form) {
+    case AllocForm::kMemAlloc:
+      SPILLWAY_DRIVER_CALL(cuMemAlloc(&address, slot.bytes));
+      slot.address = address;
+      break;
+    case AllocForm::kPitch:
+      AllocatePitched(slot);
+      break;
+    case AllocForm::kAsync:
+      SPILLWAY_DRIVER_CALL(cuMemAllocAsync(&address, slot.bytes, table.StreamOf(operation)));
+      slot.address = address;
+      break;
+    case AllocForm::kPool:
+      SPILLWAY_DRIVER_CALL(cuMemAllocFromPoolAsync(&address, slot.bytes, table.pools[operation.pool],
+                                                   table.StreamOf(operation)));
+      slot.address = address;
+      break;
+    default:
+      AllocateHost(slot, operation.salt);
+  }
+}
+
+void Free(const Operation& operation, Table& table) {
+  Slot& slot = table.slots[operation.buffer];
+  switch (static_cast<FreeForm>(operation.form)) {
+    case FreeForm::kMemFree:
+      SPILLWAY_DRIVER_CALL(cuMemFree(slot.address));
+      break;
+    case FreeForm::kFreeAsync:
+      SPILLWAY_DRIVER_CALL(cuMemFreeAsync(slot.address, table.StreamOf(operation)));
+      break;
+    case FreeForm::kHost:
+      FreeHost(slot);
+  }
+  slot.bytes = 0;
+}
+
+void CreateStream(const Operation& operation, Table& table) {
+  CUstream& stream = table.streams[operation.stream];
+  const unsigned flags = operation.salt & 1 ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
+  if (operation.salt & 16) {
+    SPILLWAY_DRIVER_CALL(cuStreamCreateWithPriority(&stream, flags, operation.salt & 32 ? -1 : 0));
+  } else {
+    SPILLWAY_DRIVER_CALL(cuStreamCreate(&stream, flags));
+  }
+}
+
+void CreatePool(const Operation& operation, Table& table) {
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemoryPool& pool = table.pools[operation.pool];
+  SPILLWAY_DRIVER_CALL(cuMemPoolCreate(&pool, &properties));
+  const cuuint64_t thresholds[] = {0, 16ull << 20, ~0ull};
+  cuuint64_t threshold = thresholds[(operation.salt >> 4) % std::size(thresholds)];
+  SPILLWAY_DRIVER_CALL(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+}
+
+void Clear(Table& table) {
+  for (Slot& slot : table.slots) {
+    if (slot.bytes == 0) continue;
+    if (slot.InHostMemory()) {
+      FreeHost(slot);
+    } else {
+      SPILLWAY_DRIVER_CALL(cuMemFree(slot.address));
+    }
+  }
+  for (CUstream stream : table.streams) {
+    if (stream != nullptr) SPILLWAY_DRIVER_CALL(cuStreamDestroy(stream));
+  }
+  for (CUevent event : table.events) SPILLWAY_DRIVER_CALL(cuEventDestroy(event));
+  for (CUmemoryPool pool : table.pools) {
+    if (pool != nullptr) SPILLWAY_DRIVER_CALL(cuMemPoolDestroy(pool));
+  }
+  SPILLWAY_DRIVER_CALL(cuCtxSynchronize());
+}
+
+}  // namespace spillway::fuzz

@@ -1,0 +1,28 @@
+// Runs one completed program against the driver API and folds all that it computed into a digest.
+//
+// Called once per program, on the main thread; a program of two threads gets a second one. Everything the program made
+// is given back before it returns.
+//
+// Invariants
+//  1. The digest covers what the host read while running, results of calls whose answer is fixed, and the final
+//     contents of all living buffers as far as they were written.
+//  2. It does not depend on how long kernels last (`timing_salt`), on addresses, or on how threads interleave.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/differential/device.h"
+#include "tests/fuzz/differential/operation.h"
+
+namespace spillway::fuzz {
+
+struct Outcome {
+  std::uint64_t digest = 0;
+  std::string error;  // empty: every call succeeded; else the context may be beyond use
+};
+
+Outcome Execute(const std::vector<Operation>& program, const Device& device, std::uint64_t timing_salt);
+
+}  // namespace spillway::fuzz

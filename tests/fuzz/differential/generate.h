@@ -1,0 +1,38 @@
+// Makes a random CUDA program from a seed: what is allocated, computed, copied and freed, on which streams and threads.
+//
+// Called once per seed, on one thread; pure. The list leaves the ordering out (see order.h): any part of it that still
+// stands on its own (see Keep) can be completed into a well-defined program.
+//
+// Invariants
+//  1. Every byte that an operation reads was written by an earlier one.
+//  2. The device buffers that one operation names are at most kWidestOperationBytes, each rounded up to 2 MiB, plus one
+//     decoy: the least budget that a program can need stays small and known.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "tests/fuzz/differential/operation.h"
+
+namespace spillway::fuzz {
+
+inline constexpr std::uint64_t kWidestOperationBytes = 28ull << 20;
+
+struct Shape {
+  int threads = 1;    // 1 or 2
+  bool small = false;  // fewer operations, smaller buffers
+};
+
+std::vector<Operation> Generate(std::uint64_t seed, const Shape& shape);
+
+// Those operations of `program` whose origin is in `kept` and that still make sense without the others.
+std::vector<Operation> Keep(const std::vector<Operation>& program, const std::set<int>& kept);
+
+struct Size {
+  std::uint64_t peak_bytes = 0;  // of living device buffers
+  int live_buffers = 0;          // at the end
+};
+Size Measure(const std::vector<Operation>& program);
+
+}  // namespace spillway::fuzz

@@ -1,0 +1,164 @@
+// Runs random CUDA programs by seed, one after the other in one process, and prints what each of them computed.
+//
+// The same seeds print the same lines with the driver alone and under the preload library with any budget.
+// Exit status: 0 all ran, 1 a program failed (its line says how; later seeds did not run), 2 wrong usage.
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "base/environment.h"
+#include "tests/fuzz/differential/execute.h"
+#include "tests/fuzz/differential/generate.h"
+#include "tests/fuzz/differential/order.h"
+#include "tests/fuzz/differential/random.h"
+
+namespace spillway::fuzz {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: differential --seeds FIRST..LAST [options]\n"
+    "  --threads 0|1|2   threads in each program (default 0: mostly one, in some seeds two)\n"
+    "  --small           shorter programs with smaller buffers\n"
+    "  --keep LIST       only the operations with these numbers (1,4-7): for shortening a program\n"
+    "  --timing SALT     let kernels last differently; the digest stays the same\n"
+    "  --omit KIND       leave inserted event_wait or event_sync operations out: a broken program\n"
+    "  --print-program   print the operations instead of running them\n";
+
+struct Options {
+  std::uint64_t first_seed = 1;
+  std::uint64_t last_seed = 0;
+  int threads = 0;
+  bool small = false;
+  bool print_program = false;
+  std::optional<std::set<int>> kept;
+  std::uint64_t timing_salt = 0;
+  std::optional<Kind> omitted;
+};
+
+std::set<int> ParseList(const char* text) {
+  std::set<int> numbers;
+  while (*text != '\0') {
+    char* end = nullptr;
+    const long first = std::strtol(text, &end, 10);
+    if (end == text) break;
+    const long last = *end == '-' ? std::strtol(end + 1, &end, 10) : first;
+    for (long number = first; number <= last; ++number) numbers.insert(static_cast<int>(number));
+    text = *end == ',' ? end + 1 : end;
+  }
+  return numbers;
+}
+
+bool ParseValue(const std::string& name, const char* value, Options& options) {
+  if (name == "--seeds") {
+    char* end = nullptr;
+    options.first_seed = std::strtoull(value, &end, 10);
+    options.last_seed = std::strncmp(end, "..", 2) == 0 ? std::strtoull(end + 2, nullptr, 10) : options.first_seed;
+  } else if (name == "--threads") {
+    options.threads = std::atoi(value);
+  } else if (name == "--keep") {
+    options.kept = ParseList(value);
+  } else if (name == "--timing") {
+    options.timing_salt = std::strtoull(value, nullptr, 10);
+  } else if (name == "--omit" && std::strcmp(value, "event_wait") == 0) {
+    options.omitted = Kind::kEventWait;
+  } else if (name == "--omit" && std::strcmp(value, "event_sync") == 0) {
+    options.omitted = Kind::kEventSync;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+std::optional<Options> Parse(int count, char** arguments) {
+  Options options;
+  for (int i = 1; i < count; ++i) {
+    const std::string name = arguments[i];
+    if (name == "--small") {
+      options.small = true;
+    } else if (name == "--print-program") {
+      options.print_program = true;
+    } else if (i + 1 == count || !ParseValue(name, arguments[++i], options)) {
+      return std::nullopt;
+    }
+  }
+  if (options.last_seed < options.first_seed) return std::nullopt;
+  return options;
+}
+
+// The generated operations of a seed, or those kept of them.
+std::vector<Operation> Draft(std::uint64_t seed, const Options& options) {
+  const int threads = options.threads != 0 ? options.threads : Scramble(seed) % 4 == 0 ? 2 : 1;
+  const std::vector<Operation> program = Generate(seed, {threads, options.small});
+  return options.kept ? Keep(program, *options.kept) : program;
+}
+
+// What the simulated driver has counted against its rules so far; 0 on any other driver.
+std::uint64_t RuleBreaches() {
+  using Reader = unsigned long long (*)(const char*);
+  const char* const driver = std::getenv(environment::kDriver);
+  void* const library = dlopen(driver != nullptr ? driver : "libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr) return 0;
+  const auto read = reinterpret_cast<Reader>(dlsym(library, "spillway_sim_read"));
+  dlclose(library);
+  if (read == nullptr) return 0;
+  return read("unmapped_while_in_use") + read("illegal_accesses");
+}
+
+void Print(std::uint64_t seed, const std::vector<Operation>& program) {
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  for (const Operation& operation : program) std::printf("  %s\n", ToText(operation).c_str());
+}
+
+// Runs one seed and prints its line; false when a call failed.
+bool RunSeed(std::uint64_t seed, const Options& options, const Device& device) {
+  const std::vector<Operation> draft = Draft(seed, options);
+  const Size size = Measure(draft);
+  const std::uint64_t breaches_before = RuleBreaches();
+  const Outcome outcome = Execute(Complete(draft, options.omitted), device, options.timing_salt);
+  const auto number = static_cast<unsigned long long>(seed);
+  if (!outcome.error.empty()) {
+    std::printf("seed %llu failed: %s\n", number, outcome.error.c_str());
+  } else {
+    std::printf("seed %llu digest %016llx live %d peak %llu breaches %llu\n", number,
+                static_cast<unsigned long long>(outcome.digest), size.live_buffers,
+                static_cast<unsigned long long>(size.peak_bytes),
+                static_cast<unsigned long long>(RuleBreaches() - breaches_before));
+  }
+  std::fflush(stdout);
+  return outcome.error.empty();
+}
+
+int Run(const Options& options) {
+  if (options.print_program) {
+    for (std::uint64_t seed = options.first_seed; seed <= options.last_seed; ++seed) {
+      Print(seed, Complete(Draft(seed, options), options.omitted));
+    }
+    return 0;
+  }
+  const Device device;
+  for (std::uint64_t seed = options.first_seed; seed <= options.last_seed; ++seed) {
+    if (!RunSeed(seed, options, device)) return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace spillway::fuzz
+
+int main(int count, char** arguments) {
+  const auto options = spillway::fuzz::Parse(count, arguments);
+  if (!options) {
+    std::fputs(spillway::fuzz::kUsage, stderr);
+    return 2;
+  }
+  try {
+    return spillway::fuzz::Run(*options);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "differential: %s\n", failure.what());
+    return 1;
+  }
+}

@@ -1,0 +1,101 @@
+// One step of a random CUDA program as plain data: what the generator makes, the orderer completes, the executor runs.
+//
+// Threads: plain values. Ownership: none; buffers, streams, events and pools are named by small numbers that are never
+// used again within a program, so an operation means the same whichever others are left out.
+//
+// Invariants
+//  1. `origin` is the operation's position in the generated list, kept by everything derived from it (a wait that the
+//     orderer inserts carries the origin of the operation that needs it).
+//  2. All that is random about an operation's details follows from its own `salt`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace spillway::fuzz {
+
+enum class Kind : std::uint8_t {
+  kStreamCreate,
+  kStreamDestroy,
+  kEventRecord,
+  kEventWait,  // cuStreamWaitEvent
+  kEventSync,
+  kStreamSync,
+  kContextSync,
+  kAlloc,
+  kFree,
+  kKernel,
+  kCopy,
+  kFill,          // memset
+  kHostFunction,  // writes a pinned buffer in stream order
+  kHostFill,      // the host writes one of its buffers
+  kHostFold,      // the host reads one of its buffers into the digest
+  kInspect,       // address range and pointer attributes of a device pointer, into the digest
+  kMemInfo,
+  kRefusals,  // calls that must fail, whatever the budget; their results go into the digest
+  kPoolCreate,
+  kPoolTrim,
+  kPoolDestroy,
+  kGive,  // hands a buffer to the other thread behind an event ...
+  kTake,  // ... which the other thread awaits
+};
+
+enum class AllocForm : std::uint8_t { kMemAlloc, kPitch, kAsync, kPool, kPinned, kRegistered, kPageable };
+enum class FreeForm : std::uint8_t { kMemFree, kFreeAsync, kHost };
+enum class LaunchForm : std::uint8_t { kFlat, kFlatExtra, kStruct, kStructExtra };
+enum class CopyForm : std::uint8_t { kTyped, kUnified, k2D, k2DUnaligned, k3D };
+enum class FillForm : std::uint8_t { kD8, kD16, kD32, k2D8, k2D16, k2D32 };
+
+inline constexpr int kNone = -1;
+// Streams every thread has; created ones count up from kFirstCreatedStream.
+inline constexpr int kLegacyStream = 0;
+inline constexpr int kPerThreadStream = 1;
+inline constexpr int kFirstCreatedStream = 2;
+
+constexpr bool IsHostMemory(AllocForm form) {
+  return form == AllocForm::kPinned || form == AllocForm::kRegistered || form == AllocForm::kPageable;
+}
+
+// A part of a buffer. Kernels read and write 8-byte words `stride_bytes` apart (0: every byte); 2D and 3D copies and
+// fills have rows `pitch_bytes` apart and slices of `slice_rows` rows. `bytes` is the span from first to last byte.
+struct View {
+  int buffer = kNone;
+  std::uint64_t offset_bytes = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t stride_bytes = 0;
+  std::uint64_t pitch_bytes = 0;
+  std::uint64_t slice_rows = 0;
+
+  bool IsDense() const { return stride_bytes == 0 && pitch_bytes == 0; }
+};
+
+// The shape of a 2D or 3D copy or fill; rows == 0 for one-dimensional ones.
+struct Box {
+  std::uint64_t row_bytes = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t slices = 1;
+};
+
+struct Operation {
+  Kind kind = Kind::kContextSync;
+  int origin = kNone;
+  int thread = 0;
+  std::uint8_t form = 0;   // AllocForm, FreeForm, LaunchForm, CopyForm or FillForm, by kind
+  bool on_stream = false;  // copies and fills: the Async call, else the synchronous one
+  int stream = kLegacyStream;
+  int event = kNone;
+  int buffer = kNone;
+  int pool = kNone;
+  int decoy = kNone;                      // kernels: a buffer, live or freed, passed but not accessed
+  std::uint64_t bytes = 0;                // kAlloc
+  std::vector<std::uint64_t> cuts_bytes = {};  // kAlloc: where the buffer's segments begin, ascending, first one 0
+  View out = {};
+  std::vector<View> in = {};
+  Box box = {};
+  std::uint64_t salt = 0;
+};
+
+std::string ToText(const Operation& operation);
+
+}  // namespace spillway::fuzz

@@ -1,0 +1,81 @@
+// What exists at a point of a random program: which buffers, streams, events and pools live, whose they are, and which
+// bytes have been written.
+//
+// Used by the generator (to choose operations that make sense) and to drop from a shortened program what lost its
+// footing; on one thread. Owns its tables.
+//
+// Invariants
+//  1. An allowed operation names only living things of its own thread and reads only initialised segments.
+//  2. A segment becomes initialised when one dense write covers it whole, and stays so.
+// It never orders anything: that is the orderer's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "tests/fuzz/differential/operation.h"
+
+namespace spillway::fuzz {
+
+struct Segment {
+  std::uint64_t begin_bytes = 0;
+  std::uint64_t end_bytes = 0;
+  bool initialised = false;
+};
+
+struct Buffer {
+  AllocForm form = AllocForm::kMemAlloc;
+  std::uint64_t bytes = 0;
+  int thread = 0;
+  bool live = false;
+  std::vector<Segment> segments;
+
+  bool InHostMemory() const { return IsHostMemory(form); }
+  bool IsWholeInitialised() const;
+};
+
+struct Stream {
+  int thread = 0;
+  bool live = false;
+  bool blocking = true;
+};
+
+// The calls of a buffer's life that stream-ordered allocation knows.
+constexpr bool IsStreamOrdered(AllocForm form) { return form == AllocForm::kAsync || form == AllocForm::kPool; }
+
+class World {
+ public:
+  bool Allows(const Operation& operation) const;
+  void Apply(const Operation& operation);
+
+  const std::map<int, Buffer>& Buffers() const { return buffers_; }
+  const Buffer& At(int buffer) const { return buffers_.at(buffer); }
+  // The streams that `thread` may use now, default ones first.
+  std::vector<int> StreamsOf(int thread) const;
+  bool IsBlocking(int stream) const;
+  std::vector<int> EventsOf(int thread) const;
+  std::vector<int> PoolsOf(int thread) const;
+  std::uint64_t LiveDeviceBytes() const { return live_device_bytes_; }
+  std::uint64_t PeakDeviceBytes() const { return peak_device_bytes_; }
+  int LiveBuffers() const;
+
+ private:
+  bool CanUseStream(const Operation& operation) const;
+  bool IsOwn(int buffer, int thread) const;
+  bool CanRead(const View& view, int thread) const;
+  bool CanWrite(const View& view, int thread) const;
+  bool CanFree(const Operation& operation) const;
+  void AddBuffer(const Operation& operation);
+  void RemoveBuffer(const Operation& operation);
+  void MarkWritten(const View& view);
+
+  std::map<int, Buffer> buffers_;
+  std::map<int, Stream> streams_;
+  std::map<int, int> events_;  // recorded ones: owning thread
+  std::map<int, int> pools_;   // living ones: owning thread
+  std::uint64_t live_device_bytes_ = 0;
+  std::uint64_t peak_device_bytes_ = 0;
+};
+
+}  // namespace spillway::fuzz
