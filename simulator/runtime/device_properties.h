@@ -1,0 +1,12 @@
+// cudaDeviceProp filled from the driver's device attributes.
+//
+// Called by: cudaGetDeviceProperties and cudaChooseDevice, on any thread, with an initialised driver. Keeps nothing.
+#pragma once
+
+#include "simulator/runtime/entry.h"
+
+namespace spillway::simulator::runtime {
+
+cudaError_t FillProperties(const DriverTable& driver, cudaDeviceProp* properties, int device);
+
+}  // namespace spillway::simulator::runtime

@@ -1,0 +1,145 @@
+// The list of driver functions that the runtime uses: name, and the CUDA version (major * 1000 + minor * 10) whose form
+// of the function is wanted. Twins have a per-thread-default-stream form, first offered in the second version.
+#pragma once
+
+#define SPILLWAY_DRIVER_FUNCTIONS(X)                            \
+  X(cuInit, 2000)                                               \
+  X(cuDriverGetVersion, 2020)                                   \
+  X(cuDeviceGet, 2000)                                          \
+  X(cuDeviceGetCount, 2000)                                     \
+  X(cuDeviceGetName, 2000)                                      \
+  X(cuDeviceTotalMem, 3020)                                     \
+  X(cuDeviceGetAttribute, 2000)                                 \
+  X(cuDeviceGetUuid, 9020)                                      \
+  X(cuDeviceGetP2PAttribute, 8000)                              \
+  X(cuDeviceGetByPCIBusId, 4010)                                \
+  X(cuDeviceGetPCIBusId, 4010)                                  \
+  X(cuDeviceGetDefaultMemPool, 11020)                           \
+  X(cuDeviceSetMemPool, 11020)                                  \
+  X(cuDeviceGetMemPool, 11020)                                  \
+  X(cuDevicePrimaryCtxRetain, 7000)                             \
+  X(cuDevicePrimaryCtxRelease, 7000)                            \
+  X(cuDevicePrimaryCtxSetFlags, 11000)                          \
+  X(cuDevicePrimaryCtxGetState, 7000)                           \
+  X(cuDevicePrimaryCtxReset, 7000)                              \
+  X(cuDeviceCanAccessPeer, 4000)                                \
+  X(cuCtxEnablePeerAccess, 4000)                                \
+  X(cuCtxDisablePeerAccess, 4000)                               \
+  X(cuCtxSetCurrent, 4000)                                      \
+  X(cuCtxGetCurrent, 4000)                                      \
+  X(cuCtxGetDevice, 2000)                                       \
+  X(cuCtxGetLimit, 3010)                                        \
+  X(cuCtxSetLimit, 3010)                                        \
+  X(cuCtxGetCacheConfig, 3020)                                  \
+  X(cuCtxSetCacheConfig, 3020)                                  \
+  X(cuCtxGetStreamPriorityRange, 5050)                          \
+  X(cuCtxResetPersistingL2Cache, 11000)                         \
+  X(cuCtxSynchronize, 2000)                                     \
+  X(cuLibraryLoadData, 12000)                                   \
+  X(cuLibraryUnload, 12000)                                     \
+  X(cuLibraryGetKernel, 12000)                                  \
+  X(cuLibraryGetGlobal, 12000)                                  \
+  X(cuLibraryGetManaged, 12000)                                 \
+  X(cuKernelGetFunction, 12000)                                 \
+  X(cuKernelGetAttribute, 12000)                                \
+  X(cuKernelSetAttribute, 12000)                                \
+  X(cuKernelSetCacheConfig, 12000)                              \
+  X(cuKernelGetName, 12030)                                     \
+  X(cuKernelGetParamInfo, 12040)                                \
+  X(cuMemGetInfo, 3020)                                         \
+  X(cuMemAlloc, 3020)                                           \
+  X(cuMemAllocPitch, 3020)                                      \
+  X(cuMemAllocManaged, 6000)                                    \
+  X(cuMemFree, 3020)                                            \
+  X(cuMemFreeHost, 2000)                                        \
+  X(cuMemHostAlloc, 2020)                                       \
+  X(cuMemHostGetDevicePointer, 3020)                            \
+  X(cuMemHostGetFlags, 2030)                                    \
+  X(cuMemHostRegister, 6050)                                    \
+  X(cuMemHostUnregister, 4000)                                  \
+  X(cuMemAdvise, 12020)                                         \
+  X(cuMemRangeGetAttribute, 8000)                               \
+  X(cuPointerGetAttributes, 7000)                               \
+  X(cuMemPoolTrimTo, 11020)                                     \
+  X(cuMemPoolSetAttribute, 11020)                               \
+  X(cuMemPoolGetAttribute, 11020)                               \
+  X(cuMemPoolSetAccess, 11020)                                  \
+  X(cuMemPoolGetAccess, 11020)                                  \
+  X(cuMemPoolCreate, 11020)                                     \
+  X(cuMemPoolDestroy, 11020)                                    \
+  X(cuIpcGetEventHandle, 4010)                                  \
+  X(cuIpcOpenEventHandle, 4010)                                 \
+  X(cuIpcGetMemHandle, 4010)                                    \
+  X(cuIpcOpenMemHandle, 11000)                                  \
+  X(cuIpcCloseMemHandle, 4010)                                  \
+  X(cuEventCreate, 2000)                                        \
+  X(cuEventQuery, 2000)                                         \
+  X(cuEventSynchronize, 2000)                                   \
+  X(cuEventDestroy, 4000)                                       \
+  X(cuEventElapsedTime, 2000)                                   \
+  X(cuStreamCreate, 2000)                                       \
+  X(cuStreamCreateWithPriority, 5050)                           \
+  X(cuStreamDestroy, 4000)                                      \
+  X(cuThreadExchangeStreamCaptureMode, 10010)                   \
+  X(cuGraphCreate, 10000)                                       \
+  X(cuGraphGetNodes, 10000)                                     \
+  X(cuGraphInstantiateWithFlags, 11040)                         \
+  X(cuGraphExecDestroy, 10000)                                  \
+  X(cuGraphDestroy, 10000)                                      \
+  X(cuProfilerStart, 4000)                                      \
+  X(cuProfilerStop, 4000)                                       \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000) \
+  X(cuOccupancyAvailableDynamicSMemPerBlock, 10020)             \
+  X(cuOccupancyMaxPotentialClusterSize, 11070)                  \
+  X(cuOccupancyMaxActiveClusters, 11070)
+
+#define SPILLWAY_DRIVER_TWINS(X)           \
+  X(cuMemAllocAsync, 11020, 11020)         \
+  X(cuMemAllocFromPoolAsync, 11020, 11020) \
+  X(cuMemFreeAsync, 11020, 11020)          \
+  X(cuMemcpy, 4000, 7000)                  \
+  X(cuMemcpyAsync, 4000, 7000)             \
+  X(cuMemcpyPeer, 4000, 7000)              \
+  X(cuMemcpyPeerAsync, 4000, 7000)         \
+  X(cuMemcpyHtoD, 3020, 7000)              \
+  X(cuMemcpyHtoDAsync, 3020, 7000)         \
+  X(cuMemcpyDtoH, 3020, 7000)              \
+  X(cuMemcpyDtoHAsync, 3020, 7000)         \
+  X(cuMemcpyDtoD, 3020, 7000)              \
+  X(cuMemcpyDtoDAsync, 3020, 7000)         \
+  X(cuMemcpy2DUnaligned, 3020, 7000)       \
+  X(cuMemcpy2DAsync, 3020, 7000)           \
+  X(cuMemcpy3D, 3020, 7000)                \
+  X(cuMemcpy3DAsync, 3020, 7000)           \
+  X(cuMemcpy3DPeer, 4000, 7000)            \
+  X(cuMemcpy3DPeerAsync, 4000, 7000)       \
+  X(cuMemcpyBatchAsync, 13000, 13000)      \
+  X(cuMemsetD8, 3020, 7000)                \
+  X(cuMemsetD8Async, 3020, 7000)           \
+  X(cuMemsetD2D8, 3020, 7000)              \
+  X(cuMemsetD2D8Async, 3020, 7000)         \
+  X(cuMemPrefetchAsync, 12020, 12020)      \
+  X(cuLaunchKernel, 4000, 7000)            \
+  X(cuLaunchCooperativeKernel, 9000, 9000) \
+  X(cuLaunchKernelEx, 11060, 11060)        \
+  X(cuLaunchHostFunc, 10000, 10000)        \
+  X(cuEventRecord, 2000, 7000)             \
+  X(cuEventRecordWithFlags, 11010, 11010)  \
+  X(cuStreamGetPriority, 5050, 7000)       \
+  X(cuStreamGetFlags, 5050, 7000)          \
+  X(cuStreamGetId, 12000, 12000)           \
+  X(cuStreamGetDevice, 12080, 12080)       \
+  X(cuStreamWaitEvent, 3020, 7000)         \
+  X(cuStreamAddCallback, 5000, 7000)       \
+  X(cuStreamSynchronize, 2000, 7000)       \
+  X(cuStreamQuery, 2000, 7000)             \
+  X(cuStreamAttachMemAsync, 6000, 7000)    \
+  X(cuStreamCopyAttributes, 11000, 11000)  \
+  X(cuStreamGetAttribute, 11000, 11000)    \
+  X(cuStreamSetAttribute, 11000, 11000)    \
+  X(cuStreamBeginCapture, 10010, 10010)    \
+  X(cuStreamEndCapture, 10000, 10000)      \
+  X(cuStreamIsCapturing, 10000, 10000)     \
+  X(cuStreamGetCaptureInfo, 12030, 12030)  \
+  X(cuGraphUpload, 11010, 11010)           \
+  X(cuGraphLaunch, 10000, 10000)

@@ -1,0 +1,72 @@
+// What every runtime call does around its own work: find the driver, make a context current, remember the error.
+//
+// Called by: the exported functions (api_*.cpp), on any thread.
+// Ownership: primary contexts are retained once per device and given back only by cudaDeviceReset.
+//
+// Invariants
+//  1. The last error and the current device belong to the calling thread.
+//  2. A primary context is retained at the first call that needs one, not before; a context that the program made
+//     current by the driver API is respected.
+//  3. Driver and runtime error numbers are the same; without a driver every call but cudaDriverGetVersion answers
+//     cudaErrorInsufficientDriver.
+//  4. An error that killed the context stays the last error; every other is cleared by cudaGetLastError.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "simulator/runtime/driver_table.h"
+
+namespace spillway::simulator::runtime {
+
+inline cudaError_t ToRuntime(CUresult result) { return static_cast<cudaError_t>(result); }
+inline cudaError_t ToRuntime(cudaError_t error) { return error; }
+
+// Keeps `error` as the thread's last error unless it is success; returns it.
+cudaError_t Record(cudaError_t error);
+cudaError_t PeekLastError();
+cudaError_t TakeLastError();
+
+// Driver loaded and initialised, no context needed.
+cudaError_t PrepareDriver();
+// As PrepareDriver(), and the calling thread has a current context.
+cudaError_t PrepareContext();
+
+// The calling thread's device, by cudaSetDevice or the current context.
+cudaError_t CurrentDevice(int* device);
+cudaError_t SelectDevice(int device);
+// The device's primary context, retained on first use.
+cudaError_t PrimaryContext(int device, CUcontext* context);
+cudaError_t ResetDevice();
+
+template <typename Call>
+cudaError_t Enter(cudaError_t (*prepare)(), DefaultStream default_stream, Call&& call) {
+  const cudaError_t ready = prepare();
+  if (ready != cudaSuccess) return Record(ready);
+  return Record(ToRuntime(call(Driver(default_stream))));
+}
+
+inline CUdeviceptr Address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+
+}  // namespace spillway::simulator::runtime
+
+#define SPILLWAY_EXPORT extern "C" __attribute__((visibility("default")))
+
+// An exported function whose work is one expression over `driver`. _DEVICE needs no context; _TWIN exists a second time
+// with `suffix` for programs compiled with the per-thread default stream.
+#define SPILLWAY_DEVICE_API(name, parameters, expression)                                 \
+  SPILLWAY_EXPORT cudaError_t name parameters {                                           \
+    using namespace spillway::simulator::runtime;                                         \
+    return Enter(PrepareDriver, DefaultStream::kLegacy,                                   \
+                 [&]([[maybe_unused]] const DriverTable& driver) { return expression; }); \
+  }
+#define SPILLWAY_API_ON(name, default_stream, parameters, expression)                     \
+  SPILLWAY_EXPORT cudaError_t name parameters {                                           \
+    using namespace spillway::simulator::runtime;                                         \
+    return Enter(PrepareContext, default_stream,                                          \
+                 [&]([[maybe_unused]] const DriverTable& driver) { return expression; }); \
+  }
+#define SPILLWAY_API(name, parameters, expression) \
+  SPILLWAY_API_ON(name, DefaultStream::kLegacy, parameters, expression)
+#define SPILLWAY_TWIN_API(name, suffix, parameters, expression)         \
+  SPILLWAY_API_ON(name, DefaultStream::kLegacy, parameters, expression) \
+  SPILLWAY_API_ON(name##suffix, DefaultStream::kPerThread, parameters, expression)

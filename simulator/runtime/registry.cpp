@@ -1,0 +1,151 @@
+#include "simulator/runtime/registry.h"
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "simulator/runtime/unique_names.h"
+
+namespace spillway::simulator::runtime {
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  // guarded by mutex
+  std::vector<std::unique_ptr<FatBinary>> binaries;
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::vector<std::unique_ptr<Variable>> variables;
+  std::unordered_map<const void*, Kernel*> kernel_of;
+  std::unordered_map<const void*, Variable*> variable_of;
+};
+
+Registry& Registered() {
+  static auto* const registry = new Registry;
+  return *registry;
+}
+
+CUresult Load(FatBinary& binary) {
+  if (binary.library) return CUDA_SUCCESS;
+  return Driver().cuLibraryLoadData(&binary.library, binary.image, nullptr, nullptr, 0, nullptr, nullptr, 0);
+}
+
+// Asks by the registered name, then by the name a plug-in has for the same thing.
+template <typename Ask>
+CUresult ByEitherName(const std::string& name, Ask ask) {
+  const CUresult result = ask(name.c_str());
+  if (result != CUDA_ERROR_NOT_FOUND) return result;
+  const std::string common = WithoutFileMarks(name);
+  return common == name ? result : ask(common.c_str());
+}
+
+CUresult Resolve(Kernel& kernel) {
+  if (kernel.handle) return CUDA_SUCCESS;
+  const CUresult loaded = Load(*kernel.binary);
+  if (loaded != CUDA_SUCCESS) return loaded;
+  return ByEitherName(kernel.name, [&](const char* name) {
+    return Driver().cuLibraryGetKernel(&kernel.handle, kernel.binary->library, name);
+  });
+}
+
+CUresult Resolve(Variable& variable) {
+  if (variable.address) return CUDA_SUCCESS;
+  const CUresult loaded = Load(*variable.binary);
+  if (loaded != CUDA_SUCCESS) return loaded;
+  return ByEitherName(variable.name, [&](const char* name) {
+    if (variable.host_pointer &&
+        Driver().cuLibraryGetManaged(&variable.address, &variable.size_bytes, variable.binary->library,
+                                     name) == CUDA_SUCCESS) {
+      return CUDA_SUCCESS;
+    }
+    return Driver().cuLibraryGetGlobal(&variable.address, &variable.size_bytes, variable.binary->library,
+                                       name);
+  });
+}
+
+void AddVariable(FatBinary* binary, const void* key, void** host_pointer, const char* name) {
+  Registry& registry = Registered();
+  std::lock_guard lock(registry.mutex);
+  registry.variables.push_back(std::make_unique<Variable>(Variable{binary, name, host_pointer}));
+  registry.variable_of[key] = registry.variables.back().get();
+}
+
+}  // namespace
+
+FatBinary* RegisterBinary(const void* image) {
+  Registry& registry = Registered();
+  std::lock_guard lock(registry.mutex);
+  registry.binaries.push_back(std::make_unique<FatBinary>(FatBinary{image}));
+  return registry.binaries.back().get();
+}
+
+void RegisterKernel(FatBinary* binary, const void* host_function, const char* name) {
+  Registry& registry = Registered();
+  std::lock_guard lock(registry.mutex);
+  registry.kernels.push_back(std::make_unique<Kernel>(Kernel{binary, name}));
+  Kernel* const kernel = registry.kernels.back().get();
+  registry.kernel_of[host_function] = kernel;
+  registry.kernel_of[kernel] = kernel;
+}
+
+void RegisterVariable(FatBinary* binary, const void* host_variable, const char* name) {
+  AddVariable(binary, host_variable, nullptr, name);
+}
+
+void RegisterManaged(FatBinary* binary, void** host_pointer, const char* name) {
+  AddVariable(binary, host_pointer, host_pointer, name);
+}
+
+void ForgetBinary(FatBinary* binary) {
+  Registry& registry = Registered();
+  std::lock_guard lock(registry.mutex);
+  std::erase_if(registry.kernel_of, [&](const auto& entry) { return entry.second->binary == binary; });
+  std::erase_if(registry.variable_of, [&](const auto& entry) { return entry.second->binary == binary; });
+}
+
+Kernel* FindKernel(const void* key) {
+  Registry& registry = Registered();
+  std::lock_guard lock(registry.mutex);
+  const auto found = registry.kernel_of.find(key);
+  return found == registry.kernel_of.end() ? nullptr : found->second;
+}
+
+cudaError_t ResolveKernel(const void* key, CUkernel* handle) {
+  Registry& registry = Registered();
+  std::lock_guard lock(registry.mutex);
+  const auto found = registry.kernel_of.find(key);
+  if (found == registry.kernel_of.end()) return cudaErrorInvalidDeviceFunction;
+  Kernel& kernel = *found->second;
+  const CUresult result = Resolve(kernel);
+  if (result == CUDA_ERROR_NOT_FOUND) return cudaErrorInvalidDeviceFunction;
+  if (result != CUDA_SUCCESS) return ToRuntime(result);
+  registry.kernel_of.emplace(kernel.handle, &kernel);
+  *handle = kernel.handle;
+  return cudaSuccess;
+}
+
+cudaError_t ResolveVariable(const void* symbol, CUdeviceptr* address, std::size_t* size_bytes) {
+  Registry& registry = Registered();
+  std::lock_guard lock(registry.mutex);
+  const auto found = registry.variable_of.find(symbol);
+  if (found == registry.variable_of.end()) return cudaErrorInvalidSymbol;
+  const CUresult result = Resolve(*found->second);
+  if (result == CUDA_ERROR_NOT_FOUND) return cudaErrorInvalidSymbol;
+  *address = found->second->address;
+  *size_bytes = found->second->size_bytes;
+  return ToRuntime(result);
+}
+
+cudaError_t PublishManaged() {
+  Registry& registry = Registered();
+  std::lock_guard lock(registry.mutex);
+  for (const auto& variable : registry.variables) {
+    if (!variable->host_pointer) continue;
+    const CUresult result = Resolve(*variable);
+    if (result != CUDA_SUCCESS) return ToRuntime(result);
+    *variable->host_pointer = reinterpret_cast<void*>(variable->address);
+  }
+  return cudaSuccess;
+}
+
+}  // namespace spillway::simulator::runtime
