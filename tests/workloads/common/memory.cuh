@@ -1,0 +1,99 @@
+// Device memory of a trainer: buffers that free themselves, and how long a step's transient ones live.
+//
+// Used by: the layers and main(), on the main thread.
+// Ownership: a Buffer is shared by the tensors that view it and freed with the last of them; Memory outlives all.
+// Invariants
+//  1. Transient buffers (activations, gradients, workspaces) are allocated anew in every step.
+//  2. Lifetime::kDead: a transient buffer is freed as soon as nothing refers to it, as eager frameworks do.
+//     Lifetime::kStep: it lives until end_step(), as frameworks with a static graph do; workspaces never wait.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "allocator.cuh"
+
+namespace workloads {
+
+enum class Lifetime { kDead, kStep };
+
+class Memory;
+
+class Buffer {
+ public:
+  Buffer(Memory* memory, std::size_t size_bytes);
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer();
+
+  void* address() const { return address_; }
+  std::size_t size_bytes() const { return size_bytes_; }
+
+  template <typename Element>
+  Element* as() const {
+    return static_cast<Element*>(address_);
+  }
+
+ private:
+  Memory* const memory_;
+  void* const address_;
+  const std::size_t size_bytes_;
+};
+
+using SharedBuffer = std::shared_ptr<Buffer>;
+
+class Memory {
+ public:
+  Memory(AllocatorKind kind, cudaStream_t compute_stream, Lifetime lifetime)
+      : allocator_(make_allocator(kind, compute_stream)), lifetime_(lifetime) {}
+
+  SharedBuffer persistent(std::size_t size_bytes) { return std::make_shared<Buffer>(this, size_bytes); }
+
+  SharedBuffer transient(std::size_t size_bytes) {
+    SharedBuffer buffer = std::make_shared<Buffer>(this, size_bytes);
+    if (lifetime_ == Lifetime::kStep) kept_.push_back(buffer);
+    return buffer;
+  }
+
+  std::unique_ptr<Buffer> workspace(std::size_t size_bytes) {
+    return size_bytes == 0 ? nullptr : std::make_unique<Buffer>(this, size_bytes);
+  }
+
+  void end_step() { kept_.clear(); }
+
+  std::size_t peak_live_bytes() const { return peak_live_bytes_; }
+  std::size_t peak_reserved_bytes() const { return peak_reserved_bytes_; }
+
+ private:
+  friend class Buffer;
+
+  void* take(std::size_t size_bytes) {
+    live_bytes_ += size_bytes;
+    peak_live_bytes_ = std::max(peak_live_bytes_, live_bytes_);
+    void* address = allocator_->allocate(size_bytes);
+    peak_reserved_bytes_ = std::max(peak_reserved_bytes_, allocator_->reserved_bytes());
+    return address;
+  }
+
+  void give_back(void* address, std::size_t size_bytes) {
+    live_bytes_ -= size_bytes;
+    allocator_->free(address);
+  }
+
+  const std::unique_ptr<Allocator> allocator_;
+  const Lifetime lifetime_;
+  std::size_t live_bytes_ = 0;
+  std::size_t peak_live_bytes_ = 0;
+  std::size_t peak_reserved_bytes_ = 0;
+  std::vector<SharedBuffer> kept_;
+};
+
+inline Buffer::Buffer(Memory* memory, std::size_t size_bytes)
+    : memory_(memory), address_(memory->take(size_bytes)), size_bytes_(size_bytes) {}
+
+inline Buffer::~Buffer() { memory_->give_back(address_, size_bytes_); }
+
+}  // namespace workloads
