@@ -1,0 +1,83 @@
+#include "cli/run_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/failure.h"
+
+namespace spillway::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string RefusalOf(const std::vector<std::string>& arguments) {
+  try {
+    ParseRunOptions(arguments);
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.exit_code(), 2);
+    return failure.text();
+  }
+  return "accepted";
+}
+
+TEST(RunOptionsTest, TakesEveryOption) {
+  const RunOptions options =
+      ParseRunOptions({"run", "--budget", "8GiB", "--host=64GiB", "--simulate=a100", "--report", "r.json",
+                       "--quiet", "--no-framework-switches", "--", "train", "--budget", "x"});
+  EXPECT_EQ(options.budget->bytes, 8589934592U);
+  EXPECT_EQ(options.host->bytes, 68719476736U);
+  EXPECT_EQ(options.simulate, "a100");
+  EXPECT_EQ(options.report, "r.json");
+  EXPECT_TRUE(options.quiet);
+  EXPECT_FALSE(options.framework_switches);
+  EXPECT_FALSE(options.off);
+  EXPECT_THAT(options.command, ElementsAre("train", "--budget", "x"));
+}
+
+TEST(RunOptionsTest, OptionsEndAtTheCommandEvenWithoutDashes) {
+  const RunOptions options = ParseRunOptions({"run", "-q", "train", "-b", "--off"});
+  EXPECT_THAT(options.command, ElementsAre("train", "-b", "--off"));
+  EXPECT_FALSE(options.budget.has_value());
+}
+
+TEST(RunOptionsTest, ShortOptionsTakeTheirValueJoinedOrApart) {
+  EXPECT_EQ(ParseRunOptions({"run", "-b1G", "x"}).budget->bytes, 1073741824U);
+  EXPECT_EQ(ParseRunOptions({"run", "-b", "1G", "x"}).budget->bytes, 1073741824U);
+}
+
+TEST(RunOptionsTest, SimulateAloneMeansTheDefaultProfile) {
+  const RunOptions options = ParseRunOptions({"run", "--simulate", "a100"});
+  EXPECT_EQ(options.simulate, "h200");
+  EXPECT_THAT(options.command, ElementsAre("a100"));
+}
+
+TEST(RunOptionsTest, HelpNeedsNoCommand) { EXPECT_TRUE(ParseRunOptions({"run", "--help"}).help); }
+
+TEST(RunOptionsTest, BadSizesSayHowSizesAreWritten) {
+  EXPECT_THAT(RefusalOf({"run", "--budget", "lots", "x"}), HasSubstr("8GiB"));
+  EXPECT_THAT(RefusalOf({"run", "--budget", "", "x"}), HasSubstr("no size"));
+  EXPECT_THAT(RefusalOf({"run", "--budget", "0", "x"}), HasSubstr("cannot be zero"));
+  EXPECT_THAT(RefusalOf({"run", "--budget", "0%peak", "x"}), HasSubstr("cannot be zero"));
+  EXPECT_THAT(RefusalOf({"run", "--host", "25%", "x"}), HasSubstr("in bytes"));
+}
+
+TEST(RunOptionsTest, ForgottenCommandIsNamed) {
+  EXPECT_THAT(RefusalOf({"run"}), HasSubstr("no command to run"));
+  EXPECT_THAT(RefusalOf({"run", "--budget", "1G", "--"}), HasSubstr("no command to run"));
+}
+
+TEST(RunOptionsTest, UnknownAndIncompleteOptionsAreNamed) {
+  EXPECT_THAT(RefusalOf({"run", "--budgte", "1G", "x"}), HasSubstr("--budgte"));
+  EXPECT_THAT(RefusalOf({"run", "-q", "-z", "x"}), HasSubstr("-z"));
+  EXPECT_THAT(RefusalOf({"run", "--budget"}), HasSubstr("--budget needs a value"));
+  EXPECT_THAT(RefusalOf({"run", "--report=", "x"}), HasSubstr("file name"));
+}
+
+TEST(RunOptionsTest, OffStandsAlone) {
+  EXPECT_THAT(RefusalOf({"run", "--off", "--budget", "1G", "x"}), HasSubstr("--off cannot be combined"));
+  EXPECT_EQ(RefusalOf({"run", "--off", "--simulate", "x"}), "accepted");
+}
+
+}  // namespace
+}  // namespace spillway::cli
