@@ -9,7 +9,8 @@
 namespace spillway::fuzz {
 namespace {
 
-constexpr std::uint64_t kPitchedRowBytes = 8192;  // a multiple of any device's pitch: rows follow without gaps
+constexpr std::uint64_t kPitchedRowBytes =
+    8192;  // a multiple of any device's pitch: rows follow without gaps
 
 void AllocatePitched(Slot& slot) {
   CUdeviceptr address = 0;
@@ -54,8 +55,7 @@ Device::Device() {
   SPILLWAY_DRIVER_CALL(cuDevicePrimaryCtxRetain(&context_, device));
   SPILLWAY_DRIVER_CALL(cuCtxSetCurrent(context_));
   SPILLWAY_DRIVER_CALL(cuModuleLoadData(&module, &KernelImage()));
-  SPILLWAY_DRIVER_CALL(
-      cuLibraryLoadData(&library, &KernelImage(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+  SPILLWAY_DRIVER_CALL(cuLibraryLoadData(&library, &KernelImage(), nullptr, nullptr, 0, nullptr, nullptr, 0));
   const char* const names[] = {kFlatKernel, kStructKernel};
   for (int i = 0; i < 2; ++i) {
     SPILLWAY_DRIVER_CALL(cuModuleGetFunction(&functions_[i], module, names[i]));

@@ -21,7 +21,8 @@ namespace {
 constexpr int kQueriesBeforeWaiting = 200;
 
 void WriteHost(std::uint8_t* bytes, std::uint64_t count, std::uint64_t seed) {
-  for (std::uint64_t i = 0; i < count; ++i) bytes[i] = static_cast<std::uint8_t>(Scramble(seed + i / 8) >> (i % 8 * 8));
+  for (std::uint64_t i = 0; i < count; ++i)
+    bytes[i] = static_cast<std::uint8_t>(Scramble(seed + i / 8) >> (i % 8 * 8));
 }
 
 struct HostWrite {

@@ -123,7 +123,9 @@ class Generator {
   // Where memory is allocated and what of it will be written: a few windows in buffers of any size.
   void AddAlloc() { AddAllocOf(dice_.Percent(30) ? SmallBytes() : LargeBytes()); }
 
-  std::uint64_t SmallBytes() { return RoundUp(dice_.Magnitude(256, 1023 * kKiB), dice_.Percent(50) ? 256 : 1); }
+  std::uint64_t SmallBytes() {
+    return RoundUp(dice_.Magnitude(256, 1023 * kKiB), dice_.Percent(50) ? 256 : 1);
+  }
   std::uint64_t LargeBytes() {
     const std::uint64_t largest = shape_.small ? 8 * kMiB : 24 * kMiB;
     return RoundUp(dice_.Magnitude(kMiB, largest), dice_.Percent(50) ? kMiB : 1);
@@ -217,7 +219,9 @@ class Generator {
     }
     AddFreeOf(buffer);
     const std::uint64_t choice = dice_.Below(100);
-    const int again = AddAllocOf(choice < 60 ? bytes : choice < 80 ? LargeBytes() : std::max<std::uint64_t>(bytes / 2, 256));
+    const int again = AddAllocOf(choice < 60   ? bytes
+                                 : choice < 80 ? LargeBytes()
+                                               : std::max<std::uint64_t>(bytes / 2, 256));
     if (again != kNone) AddWriteTo(again);
   }
 
@@ -311,11 +315,13 @@ class Generator {
   }
 
   void AddCopyInto(int buffer) {
-    const int from = PickBuffer([&](const Buffer& b) { return b.InHostMemory() != world_.At(buffer).InHostMemory(); });
+    const int from =
+        PickBuffer([&](const Buffer& b) { return b.InHostMemory() != world_.At(buffer).InHostMemory(); });
     const int source = dice_.Percent(30) ? PickBuffer([](const Buffer&) { return true; }) : from;
     if (source == kNone || source == buffer) return;
     if (world_.At(source).InHostMemory() && world_.At(buffer).InHostMemory()) return;
-    Operation copy{.kind = Kind::kCopy, .thread = thread_, .on_stream = dice_.Percent(65), .stream = kLegacyStream};
+    Operation copy{
+        .kind = Kind::kCopy, .thread = thread_, .on_stream = dice_.Percent(65), .stream = kLegacyStream};
     if (copy.on_stream) copy.stream = PickStream();
     const bool placed = dice_.Percent(25)   ? PlaceBoxes(copy, source, buffer)
                         : dice_.Percent(15) ? PlaceWhole(copy, source, buffer)
@@ -362,7 +368,7 @@ class Generator {
     const std::uint64_t most_row_bytes = room_bytes / (copy.box.rows * copy.box.slices * 2);
     if (most_row_bytes == 0) return false;
     copy.box.row_bytes = std::min<std::uint64_t>(dice_.Between(1, most_row_bytes), 4096);
-    copy.form = static_cast<std::uint8_t>(deep                                  ? CopyForm::k3D
+    copy.form = static_cast<std::uint8_t>(deep                                   ? CopyForm::k3D
                                           : !copy.on_stream && dice_.Percent(40) ? CopyForm::k2DUnaligned
                                                                                  : CopyForm::k2D);
     copy.in = {Boxed(*in, copy.box)};
@@ -386,7 +392,8 @@ class Generator {
   }
 
   void AddFillOf(int buffer) {
-    Operation fill{.kind = Kind::kFill, .thread = thread_, .on_stream = dice_.Percent(60), .stream = kLegacyStream};
+    Operation fill{
+        .kind = Kind::kFill, .thread = thread_, .on_stream = dice_.Percent(60), .stream = kLegacyStream};
     if (fill.on_stream) fill.stream = PickStream();
     const std::uint64_t whole_bytes = world_.At(buffer).bytes;
     std::optional<View> out = PickWritable(buffer, kLargestWindowBytes);
@@ -419,8 +426,8 @@ class Generator {
   }
 
   void AddHostBuffer() {
-    const auto form = static_cast<AllocForm>(dice_.Between(static_cast<int>(AllocForm::kPinned),
-                                                           static_cast<int>(AllocForm::kPageable)));
+    const auto form = static_cast<AllocForm>(
+        dice_.Between(static_cast<int>(AllocForm::kPinned), static_cast<int>(AllocForm::kPageable)));
     Operation alloc{.kind = Kind::kAlloc, .thread = thread_, .form = static_cast<std::uint8_t>(form)};
     alloc.buffer = next_buffer_++;
     alloc.bytes = dice_.Percent(15) ? dice_.Between(1, 3) * kMiB : dice_.Magnitude(4 * kKiB, 256 * kKiB);
@@ -511,7 +518,9 @@ class Generator {
 
 }  // namespace
 
-std::vector<Operation> Generate(std::uint64_t seed, const Shape& shape) { return Generator(seed, shape).Run(); }
+std::vector<Operation> Generate(std::uint64_t seed, const Shape& shape) {
+  return Generator(seed, shape).Run();
+}
 
 std::vector<Operation> Keep(const std::vector<Operation>& program, const std::set<int>& kept) {
   World world;

@@ -20,7 +20,7 @@ namespace spillway::fuzz {
 inline constexpr std::uint64_t kWidestOperationBytes = 28ull << 20;
 
 struct Shape {
-  int threads = 1;    // 1 or 2
+  int threads = 1;     // 1 or 2
   bool small = false;  // fewer operations, smaller buffers
 };
 

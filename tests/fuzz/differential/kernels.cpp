@@ -16,7 +16,8 @@ std::uint8_t* Address(const ViewArgument& view) {
 std::uint64_t FoldView(std::uint64_t digest, const ViewArgument& view) {
   const std::uint8_t* const bytes = Address(view);
   if (view.stride_bytes == 0) return FoldBytes(digest, bytes, view.bytes);
-  for (std::uint64_t i = 0; i + 8 <= view.bytes; i += view.stride_bytes) digest = FoldBytes(digest, bytes + i, 8);
+  for (std::uint64_t i = 0; i + 8 <= view.bytes; i += view.stride_bytes)
+    digest = FoldBytes(digest, bytes + i, 8);
   return digest;
 }
 
@@ -47,8 +48,8 @@ Field Load(const void* argument) {
 }
 
 ViewArgument LoadView(void* const* arguments) {
-  return {Load<std::uint64_t>(arguments[0]), Load<std::int64_t>(arguments[1]), Load<std::uint64_t>(arguments[2]),
-          Load<std::uint64_t>(arguments[3])};
+  return {Load<std::uint64_t>(arguments[0]), Load<std::int64_t>(arguments[1]),
+          Load<std::uint64_t>(arguments[2]), Load<std::uint64_t>(arguments[3])};
 }
 
 MixArguments LoadFlat(void* const* arguments) {
@@ -63,7 +64,9 @@ MixArguments LoadFlat(void* const* arguments) {
 }
 
 void MixFlat(const simulator::LaunchShape&, void* const* arguments) { Mix(LoadFlat(arguments)); }
-void MixStruct(const simulator::LaunchShape&, void* const* arguments) { Mix(Load<MixArguments>(arguments[0])); }
+void MixStruct(const simulator::LaunchShape&, void* const* arguments) {
+  Mix(Load<MixArguments>(arguments[0]));
+}
 
 simulator::KernelCost FlatCost(const simulator::LaunchShape&, void* const* arguments) {
   return {LoadFlat(arguments).flops, 0};

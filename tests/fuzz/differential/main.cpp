@@ -56,7 +56,8 @@ bool ParseValue(const std::string& name, const char* value, Options& options) {
   if (name == "--seeds") {
     char* end = nullptr;
     options.first_seed = std::strtoull(value, &end, 10);
-    options.last_seed = std::strncmp(end, "..", 2) == 0 ? std::strtoull(end + 2, nullptr, 10) : options.first_seed;
+    options.last_seed =
+        std::strncmp(end, "..", 2) == 0 ? std::strtoull(end + 2, nullptr, 10) : options.first_seed;
   } else if (name == "--threads") {
     options.threads = std::atoi(value);
   } else if (name == "--keep") {

@@ -8,7 +8,8 @@ constexpr const char* kKinds[] = {
     "context_sync",  "alloc",          "free",         "kernel",     "copy",       "fill",
     "host_function", "host_fill",      "host_fold",    "inspect",    "mem_info",   "refusals",
     "pool_create",   "pool_trim",      "pool_destroy", "give",       "take"};
-constexpr const char* kAllocForms[] = {"mem_alloc", "pitch", "async", "pool", "pinned", "registered", "pageable"};
+constexpr const char* kAllocForms[] = {"mem_alloc", "pitch",      "async",   "pool",
+                                       "pinned",    "registered", "pageable"};
 constexpr const char* kFreeForms[] = {"mem_free", "free_async", "host"};
 constexpr const char* kLaunchForms[] = {"flat", "flat_extra", "struct", "struct_extra"};
 constexpr const char* kCopyForms[] = {"typed", "unified", "2d", "2d_unaligned", "3d"};
@@ -85,8 +86,8 @@ std::string ToText(const Operation& operation) {
   if (operation.out.buffer != kNone) text += " out " + ViewText(operation.out);
   for (const View& view : operation.in) text += " in " + ViewText(view);
   if (operation.box.rows == 0) return text;
-  return text + " box " + std::to_string(operation.box.row_bytes) + "x" + std::to_string(operation.box.rows) + "x" +
-         std::to_string(operation.box.slices);
+  return text + " box " + std::to_string(operation.box.row_bytes) + "x" + std::to_string(operation.box.rows) +
+         "x" + std::to_string(operation.box.slices);
 }
 
 }  // namespace spillway::fuzz

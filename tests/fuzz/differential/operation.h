@@ -87,9 +87,10 @@ struct Operation {
   int event = kNone;
   int buffer = kNone;
   int pool = kNone;
-  int decoy = kNone;                      // kernels: a buffer, live or freed, passed but not accessed
-  std::uint64_t bytes = 0;                // kAlloc
-  std::vector<std::uint64_t> cuts_bytes = {};  // kAlloc: where the buffer's segments begin, ascending, first one 0
+  int decoy = kNone;        // kernels: a buffer, live or freed, passed but not accessed
+  std::uint64_t bytes = 0;  // kAlloc
+  std::vector<std::uint64_t> cuts_bytes =
+      {};  // kAlloc: where the buffer's segments begin, ascending, first one 0
   View out = {};
   std::vector<View> in = {};
   Box box = {};

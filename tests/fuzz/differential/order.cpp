@@ -66,7 +66,9 @@ class Orderer {
   std::vector<Operation> Take() { return std::move(completed_); }
 
  private:
-  LaneState& LaneFor(const Operation& operation) { return lanes_[LaneOf(operation.stream, operation.thread)]; }
+  LaneState& LaneFor(const Operation& operation) {
+    return lanes_[LaneOf(operation.stream, operation.thread)];
+  }
 
   void OpenLane(int stream, int thread, bool blocking) {
     LaneState& lane = lanes_[LaneOf(stream, thread)];

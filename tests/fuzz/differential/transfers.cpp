@@ -171,8 +171,9 @@ void FillLine(const Operation& operation, std::uint64_t address, CUstream stream
   const bool on_stream = operation.on_stream;
   switch (static_cast<FillForm>(operation.form)) {
     case FillForm::kD8:
-      SPILLWAY_DRIVER_CALL(on_stream ? cuMemsetD8Async(address, static_cast<unsigned char>(value), bytes, stream)
-                                     : cuMemsetD8(address, static_cast<unsigned char>(value), bytes));
+      SPILLWAY_DRIVER_CALL(on_stream
+                               ? cuMemsetD8Async(address, static_cast<unsigned char>(value), bytes, stream)
+                               : cuMemsetD8(address, static_cast<unsigned char>(value), bytes));
       break;
     case FillForm::kD16:
       SPILLWAY_DRIVER_CALL(

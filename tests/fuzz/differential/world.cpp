@@ -5,7 +5,8 @@
 namespace spillway::fuzz {
 
 bool Buffer::IsWholeInitialised() const {
-  return std::all_of(segments.begin(), segments.end(), [](const Segment& segment) { return segment.initialised; });
+  return std::all_of(segments.begin(), segments.end(),
+                     [](const Segment& segment) { return segment.initialised; });
 }
 
 bool World::Allows(const Operation& operation) const {

@@ -42,7 +42,9 @@ struct Stream {
 };
 
 // The calls of a buffer's life that stream-ordered allocation knows.
-constexpr bool IsStreamOrdered(AllocForm form) { return form == AllocForm::kAsync || form == AllocForm::kPool; }
+constexpr bool IsStreamOrdered(AllocForm form) {
+  return form == AllocForm::kAsync || form == AllocForm::kPool;
+}
 
 class World {
  public:

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Runs random CUDA programs bare and under Spillway at several budgets, and compares what they computed.
+
+  run_differential.py --build BUILD                      1,000 seeds, spread over the budgets
+  run_differential.py --build BUILD --mutants            every libspillway_broken_*.so must be noticed
+  run_differential.py --build BUILD --self-check         the fuzzer itself: steady, and able to notice
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+from seed_runs import Bench, Verdict  # noqa: E402
+from shrink import shrink  # noqa: E402
+
+MIB = 1 << 20
+BUDGETS_MIB = [64, 96, 128, None]  # None: the whole device
+MUTANT_BUDGET_MIB = 64
+BATCH_SEEDS = 25
+
+
+def budget_text(budget_bytes):
+    return "the whole device" if budget_bytes is None else f"{budget_bytes // MIB} MiB"
+
+
+def parse_seeds(text):
+    first, _, last = text.partition("..")
+    return range(int(first), int(last or first) + 1)
+
+
+def batches(seeds):
+    return [seeds[i:i + BATCH_SEEDS] for i in range(0, len(seeds), BATCH_SEEDS)]
+
+
+def compare_batch(bench, library, seeds, budget_bytes):
+    """What differs between the bare run and the run under `library`: per seed, and in the books of the whole batch."""
+    bare = bench.run(seeds)
+    below = bench.run(seeds, library=library, budget_bytes=budget_bytes)
+    differing = {seed: (bare.lines[seed], below.lines[seed]) for seed in seeds if bare.lines[seed] != below.lines[seed]}
+    complaints = bare.complaints(None, "bare") + below.complaints(budget_bytes, budget_text(budget_bytes))
+    return Verdict(seeds, budget_bytes, differing, complaints, below.moved_bytes())
+
+
+def report_difference(bench, library, seed, verdict):
+    bare, below = verdict.differing[seed]
+    print(f"seed {seed} differs with a budget of {budget_text(verdict.budget_bytes)}")
+    print(f"  bare:   {bare}\n  budget: {below}")
+    print(f"  again:  {bench.command_text(seed, library, verdict.budget_bytes)}")
+    kept = shrink(bench, seed, library, verdict.budget_bytes)
+    if kept is None:
+        first = verdict.seeds[0]
+        print(f"  alone it does not differ; run seeds {first}..{seed} in one process")
+        return
+    print(f"  shortened: {bench.command_text(seed, library, verdict.budget_bytes, kept)}")
+    print(bench.program_text(seed, kept))
+
+
+def run_all(jobs, tasks):
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        yield from pool.map(lambda task: task(), tasks)
+
+
+def check_library(bench, arguments):
+    """The main check; True when every seed computed the same under every budget and the books are clean."""
+    library = bench.build / "lib" / "libspillway.so"
+    budgets = [budget_bytes(b) for b in (arguments.budgets or BUDGETS_MIB)]
+    parts = batches(arguments.seeds or range(1, 1001))
+    tasks = [lambda part=part, budget=budgets[i % len(budgets)]: compare_batch(bench, library, part, budget)
+             for i, part in enumerate(parts)]
+    start_s = time.monotonic()
+    verdicts = list(run_all(arguments.jobs, tasks))
+    for verdict in verdicts:
+        for complaint in verdict.complaints:
+            print(f"seeds {verdict.seeds[0]}..{verdict.seeds[-1]}: {complaint}")
+    differing = [(seed, verdict) for verdict in verdicts for seed in verdict.differing]
+    for seed, verdict in differing[:arguments.show]:
+        report_difference(bench, library, seed, verdict)
+    summarise(verdicts, len(differing), time.monotonic() - start_s)
+    return not differing and not any(verdict.complaints for verdict in verdicts)
+
+
+def budget_bytes(budget_mib):
+    return None if budget_mib is None else budget_mib * MIB
+
+
+def summarise(verdicts, differing, elapsed_s):
+    per_budget = collections.Counter()
+    moved = collections.Counter()
+    for verdict in verdicts:
+        per_budget[budget_text(verdict.budget_bytes)] += len(verdict.seeds)
+        moved[budget_text(verdict.budget_bytes)] += verdict.moved_bytes
+    for budget, count in per_budget.items():
+        print(f"budget {budget}: {count} seeds, {moved[budget] // MIB} MiB over the simulated link")
+    print(f"{sum(per_budget.values())} seeds, {differing} differ, {elapsed_s:.0f} s")
+
+
+def check_mutants(bench, arguments):
+    """True when every broken build is caught; prints in how many seeds."""
+    mutants = sorted((bench.build / "lib").glob("libspillway_broken_*.so"))
+    if not mutants:
+        print("no libspillway_broken_*.so was built")
+        return False
+    seeds = arguments.seeds or range(1, 101)
+    all_caught = True
+    for mutant in mutants:
+        tasks = [lambda part=part: compare_batch(bench, mutant, part, MUTANT_BUDGET_MIB * MIB)
+                 for part in batches(seeds)]
+        caught = [seed for verdict in run_all(arguments.jobs, tasks) for seed in verdict.differing]
+        print(f"{mutant.stem}: caught in {len(caught)} of {len(seeds)} seeds"
+              + (f", first {min(caught)}" if caught else ""))
+        all_caught = all_caught and bool(caught)
+    return all_caught
+
+
+def check_fuzzer(bench, arguments):
+    """True when digests are steady for correct programs and change for broken ones."""
+    seeds = arguments.seeds or range(1, 101)
+    plain = bench.run(seeds)
+    complaints = plain.complaints(None, "bare")
+    complaints += [f"{count} seeds differ {why}" for why, count in (
+        ("when run again", plain.differences(bench.run(seeds))),
+        ("when kernels last differently", plain.differences(bench.run(seeds, options=["--timing", "7"]))),
+    ) if count]
+    for complaint in complaints:
+        print(complaint)
+    noticed = {
+        "a program that forgets stream waits": plain.differences(bench.run(seeds, options=["--omit", "event_wait"])),
+        "a program that forgets host waits": plain.differences(bench.run(seeds, options=["--omit", "event_sync"])),
+    }
+    for shim in sorted(bench.build.glob("tests-bin/libbroken_*.so")):
+        noticed[f"a driver broken by {shim.stem}"] = plain.differences(bench.run(seeds, library=shim))
+    for what, count in noticed.items():
+        print(f"{what}: noticed in {count} of {len(seeds)} seeds")
+    return not complaints and all(noticed.values())
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, required=True, help="the build folder")
+    parser.add_argument("--seeds", type=parse_seeds, help="FIRST..LAST")
+    parser.add_argument("--budgets", type=lambda text: [int(b) if b != "all" else None for b in text.split(",")],
+                        help="in MiB, comma-separated; 'all' is the whole device")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--show", type=int, default=3, help="how many differing seeds to shorten and print")
+    parser.add_argument("--small", action="store_true", help="shorter programs with smaller buffers")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--mutants", action="store_true")
+    mode.add_argument("--self-check", action="store_true")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
+    bench = Bench(arguments.build.resolve(), ["--small"] if arguments.small else [])
+    check = check_mutants if arguments.mutants else check_fuzzer if arguments.self_check else check_library
+    return 0 if check(bench, arguments) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""Runs ranges of seeds of the `differential` program and keeps what each seed printed."""
+
+import dataclasses
+import pathlib
+import re
+import shlex
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import simulated_gpu  # noqa: E402
+
+BASE_TIMEOUT_S = 60
+TIMEOUT_PER_SEED_S = 5
+
+
+@dataclasses.dataclass
+class Verdict:
+    seeds: range
+    budget_bytes: int | None
+    differing: dict  # seed: (bare line, line under the budget)
+    complaints: list
+    moved_bytes: int
+
+
+@dataclasses.dataclass
+class SeedRuns:
+    """What the seeds printed, one line each, and the simulator's books of every process that it took."""
+
+    lines: dict
+    books: list
+
+    def differences(self, other):
+        return sum(line != other.lines[seed] for seed, line in self.lines.items())
+
+    def moved_bytes(self):
+        return sum(books.get("h2d_bytes", 0) + books.get("d2h_bytes", 0) for books in self.books)
+
+    def complaints(self, budget_bytes, who):
+        """What the simulated driver holds against these runs."""
+        found = [f"{who}: {line}" for line in self.lines.values() if " digest " not in line]
+        if not self.books:
+            found.append(f"{who}: no process lived to write the simulator's books")
+        for books in self.books:
+            found += [f"{who}: {text}" for text in books["violations"]]
+            found += [f"{who}: {name} is {books[name]}" for name in ("unmapped_while_in_use", "illegal_accesses")
+                      if books[name] != 0]
+            if budget_bytes is not None and books["device_bytes_peak"] > budget_bytes:
+                found.append(f"{who}: held {books['device_bytes_peak']} device bytes, budget {budget_bytes}")
+        return found
+
+
+class Bench:
+    """The built products under test."""
+
+    def __init__(self, build, options):
+        self.build = build
+        self.options = options
+        self.program = build / "tests-bin" / "differential"
+
+    def run(self, seeds, library=None, budget_bytes=None, options=()):
+        """Runs all `seeds`; a seed that ends its process is followed by a new process for the rest."""
+        env = simulated_gpu.environment(self.build, library, budget_bytes)
+        result = SeedRuns({}, [])
+        remaining = list(seeds)
+        while remaining:
+            command = self.command(remaining[0], remaining[-1], options)
+            run = simulated_gpu.run(command, env, BASE_TIMEOUT_S + TIMEOUT_PER_SEED_S * len(remaining))
+            if run.books:
+                result.books.append(run.books)
+            found = {int(m[1]): m[0] for m in re.finditer(r"^seed (\d+) .*$", run.output, re.MULTILINE)}
+            result.lines.update(found)
+            remaining = [seed for seed in remaining if seed not in found]
+            if remaining and run.exit_code != 1:
+                result.lines[remaining.pop(0)] = self.ending(run)
+            elif remaining and not found:
+                raise RuntimeError(f"{self.program} did not start: {run.errors.strip()}")
+        return result
+
+    @staticmethod
+    def ending(run):
+        how = "took too long" if run.exit_code is None else f"ended with {run.exit_code}"
+        return f"{how}: {run.errors.strip()[-500:]}"
+
+    def command(self, first, last, options=()):
+        return [self.program, "--seeds", f"{first}..{last}", *self.options, *options]
+
+    def line(self, seed, library=None, budget_bytes=None, kept=None):
+        options = [] if kept is None else ["--keep", self.keep_text(kept)]
+        return self.run([seed], library, budget_bytes, options).lines[seed]
+
+    @staticmethod
+    def keep_text(kept):
+        return ",".join(str(number) for number in kept)
+
+    def program_text(self, seed, kept=None):
+        options = ["--print-program"] + ([] if kept is None else ["--keep", self.keep_text(kept)])
+        env = simulated_gpu.environment(self.build)
+        return simulated_gpu.run(self.command(seed, seed, options), env, BASE_TIMEOUT_S).output
+
+    def command_text(self, seed, library, budget_bytes, kept=None):
+        env = simulated_gpu.environment(self.build, library, budget_bytes)
+        names = ("LD_LIBRARY_PATH", "LD_PRELOAD", "SPILLWAY_DRIVER", "SPILLWAY_BUDGET", "SPILLWAY_SIM_PROFILE")
+        settings = [f"{name}={shlex.quote(env[name])}" for name in names if name in env]
+        keep = [] if kept is None else ["--keep", self.keep_text(kept)]
+        return " ".join(settings + [str(part) for part in self.command(seed, seed, keep)])
