@@ -1,7 +1,7 @@
 // convnet: trains VGG or ResNet of any depth, batch and image size on synthetic images.
 //
-// Standard output: one line per step (loss with every bit) and the weights' checksum; nothing in it depends on time,
-// addresses or how much memory there is.
+// Standard output: one line per step (loss with every bit) and the weights' checksum; nothing in it depends
+// on time, addresses or how much memory there is.
 #include <cuda_runtime.h>
 
 #include <cinttypes>

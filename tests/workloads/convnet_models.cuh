@@ -1,8 +1,9 @@
 // VGG and ResNet as chains of layers, by name.
 //
 // Used by: convnet, on the main thread.
-// VGG: Simonyan and Zisserman 2014, table 1, without dropout. ResNet: He et al. 2015, table 1 (torchvision's placement of
-// the stride: on the 3x3 convolution). Inputs are squares of 3 channels whose side is a multiple of 32.
+// VGG: Simonyan and Zisserman 2014, table 1, without dropout. ResNet: He et al. 2015, table 1
+// (torchvision's placement of the stride: on the 3x3 convolution). Inputs are squares of 3 channels whose
+// side is a multiple of 32.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +22,8 @@ struct ModelSpecification {
   std::vector<int> stages;  // convolutions (VGG) or blocks (ResNet) per stage
 };
 
-// Stages of resnet:A,B,C,... or of resnet:DEPTH, where depth is 3 * blocks + 2 and the third stage takes what 3, 4 and 3
-// blocks in the others leave, as ResNet-50, -101 (with 23) do.
+// Stages of resnet:A,B,C,... or of resnet:DEPTH, where depth is 3 * blocks + 2 and the third stage takes
+// what 3, 4 and 3 blocks in the others leave, as ResNet-50, -101 (with 23) do.
 inline std::vector<int> resnet_stages(const std::string& text) {
   std::vector<int> numbers;
   const char* at = text.c_str();

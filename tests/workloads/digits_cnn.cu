@@ -1,7 +1,7 @@
 // digits_cnn: trains a small residual network on handwritten digits and tells its accuracy on unseen ones.
 //
-// Standard output: one line per step (loss with every bit), one per epoch, the test accuracy, the weights' checksum;
-// nothing in it depends on time, addresses or how much memory there is.
+// Standard output: one line per step (loss with every bit), one per epoch, the test accuracy, the weights'
+// checksum; nothing in it depends on time, addresses or how much memory there is.
 #include <cuda_runtime.h>
 
 #include <algorithm>

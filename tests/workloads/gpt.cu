@@ -1,7 +1,7 @@
 // gpt: trains a pre-norm transformer with AdamW on synthetic sequences.
 //
-// Standard output: one line per step (loss with every bit) and the weights' checksum; nothing in it depends on time,
-// addresses or how much memory there is.
+// Standard output: one line per step (loss with every bit) and the weights' checksum; nothing in it depends
+// on time, addresses or how much memory there is.
 #include <cuda_runtime.h>
 
 #include <cinttypes>
@@ -46,8 +46,9 @@ GptOptions parse_gpt_options(int argc, char** argv) {
   return options;
 }
 
-// A batch as the device sees it, all 32-bit integers: tokens and targets by row, and for each vocabulary entry the rows
-// where it is a token (starts[entry] .. starts[entry + 1] in rows), so that its gradient is summed in a fixed order.
+// A batch as the device sees it, all 32-bit integers: tokens and targets by row, and for each vocabulary
+// entry the rows where it is a token (starts[entry] .. starts[entry + 1] in rows), so that its gradient is
+// summed in a fixed order.
 struct TokenBatch {
   std::int32_t *tokens, *targets, *starts, *rows;
 

@@ -125,7 +125,8 @@ struct HeadShape {
   int sequence, heads, depth;
 };
 
-// Where element i of a [batch, heads, sequence, depth] tensor lies in a [batch, sequence, groups, heads, depth] one.
+// Where element i of a [batch, heads, sequence, depth] tensor lies in a [batch, sequence, groups, heads,
+// depth] one.
 __device__ inline std::size_t packed_index(std::size_t i, HeadShape shape, int groups, int group) {
   const std::size_t d = i % shape.depth, t = i / shape.depth % shape.sequence;
   const std::size_t head = i / shape.depth / shape.sequence % shape.heads;

@@ -1,8 +1,8 @@
 // The layers of a pre-norm transformer: layer norm, GELU, causal attention, the block of them.
 //
 // Used by: gpt, on the main thread.
-// Ownership and invariants as in common/layers.cuh: forward makes a new tensor, keeps what backward reads, backward
-// lets go of it.
+// Ownership and invariants as in common/layers.cuh: forward makes a new tensor, keeps what backward reads,
+// backward lets go of it.
 #pragma once
 
 #include <cmath>

@@ -1,13 +1,14 @@
-// A caching allocator in miniature: large segments from the driver, tensors carved out of them, nothing given back.
+// A caching allocator in miniature: large segments from the driver, tensors carved out of them, nothing
+// given back.
 //
 // Used by: ArenaAllocator, on the main thread.
 // Ownership: the arena owns its segments until it is destroyed; callers own blocks between allocate and free.
 // Invariants
 //  1. A segment is tiled by its blocks without gaps; two neighbouring blocks are never both free.
-//  2. Blocks up to 1 MiB live in segments of 2 MiB, those below 4 MiB in segments of 8 MiB, larger ones have a
-//     segment of their own, rounded up to 2 MiB, which serves later requests of about its size.
-//  3. A request takes the smallest free block of its class that fits, at the lowest address among equals of one
-//     segment's age: the choice follows from the sequence of requests alone.
+//  2. Blocks up to 1 MiB live in segments of 2 MiB, those below 4 MiB in segments of 8 MiB, larger ones
+//     have a segment of their own, rounded up to 2 MiB, which serves later requests of about its size.
+//  3. A request takes the smallest free block of its class that fits, at the lowest address among equals of
+//     one segment's age: the choice follows from the sequence of requests alone.
 // Never does: call the driver while a cached block fits.
 #pragma once
 

@@ -1,4 +1,5 @@
-// Command lines of the trainers: long options over getopt_long, each bound to a variable that holds its default.
+// Command lines of the trainers: long options over getopt_long, each bound to a variable that holds its
+// default.
 //
 // Used by: main() of each trainer, before any CUDA call.
 // Ownership: a bound variable outlives parse().

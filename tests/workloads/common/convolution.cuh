@@ -3,8 +3,8 @@
 // Used by: Convolution (layers.cuh), on the main thread.
 // Ownership: owns its descriptors; a workspace lives for one call.
 // Invariants
-//  1. An algorithm is the first that cuDNN ranks, is deterministic and fits the fixed workspace limit; free memory is
-//     never asked for, so the numbers cannot depend on it.
+//  1. An algorithm is the first that cuDNN ranks, is deterministic and fits the fixed workspace limit; free
+//     memory is never asked for, so the numbers cannot depend on it.
 //  2. The choice is made again only when the input's shape changes.
 #pragma once
 

@@ -1,4 +1,5 @@
-// What a trainer works with: two streams, the library handles, the memory, and the options common to all trainers.
+// What a trainer works with: two streams, the library handles, the memory, and the options common to all
+// trainers.
 //
 // Used by: main() and the layers, on the main thread.
 // Ownership: owns streams and handles; destroyed after every tensor.

@@ -1,10 +1,12 @@
-// Input batches: filled on the host in pinned memory, copied on the copy stream while the previous step computes.
+// Input batches: filled on the host in pinned memory, copied on the copy stream while the previous step
+// computes.
 //
 // Used by: the training loops, on the main thread, in the order stage, acquire, (stage the next), release.
 // Ownership: two pinned and two device buffers, used in turn.
 // Invariants
 //  1. A pinned buffer is filled again only after its last copy is done.
-//  2. A device buffer is overwritten only after the step that read it is done; the streams order this by events.
+//  2. A device buffer is overwritten only after the step that read it is done; the streams order this by
+//     events.
 #pragma once
 
 #include <cstddef>

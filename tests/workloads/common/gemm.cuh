@@ -15,8 +15,8 @@ struct GemmShape {
   int rows, columns, inner;  // of the result, and the common dimension
 };
 
-// result[rows, columns] = alpha * a[rows, inner] * b[inner, columns] + beta * result, each row-major and dense; a
-// transposed factor is stored the other way round.
+// result[rows, columns] = alpha * a[rows, inner] * b[inner, columns] + beta * result, each row-major and
+// dense; a transposed factor is stored the other way round.
 inline void gemm(const Device& device, GemmShape shape, Form a_form, const float* a, Form b_form,
                  const float* b, float beta, float* result) {
   const float alpha = 1.0f;

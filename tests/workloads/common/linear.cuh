@@ -1,7 +1,8 @@
 // A fully connected layer: y = x * weights^T + bias over rows of features.
 //
 // Used by: all trainers, on the main thread.
-// Shapes: x [rows, inputs] (a batch of maps counts as flattened), weights [outputs, inputs], y [rows, outputs].
+// Shapes: x [rows, inputs] (a batch of maps counts as flattened), weights [outputs, inputs], y [rows,
+// outputs].
 #pragma once
 
 #include "gemm.cuh"

@@ -1,4 +1,5 @@
-// The mean loss of a batch: summed on the device in a fixed order, brought to the host, printed with every bit.
+// The mean loss of a batch: summed on the device in a fixed order, brought to the host, printed with every
+// bit.
 //
 // Used by: the training loops, on the main thread.
 #pragma once

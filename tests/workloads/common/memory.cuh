@@ -1,11 +1,13 @@
 // Device memory of a trainer: buffers that free themselves, and how long a step's transient ones live.
 //
 // Used by: the layers and main(), on the main thread.
-// Ownership: a Buffer is shared by the tensors that view it and freed with the last of them; Memory outlives all.
+// Ownership: a Buffer is shared by the tensors that view it and freed with the last of them; Memory
+// outlives all.
 // Invariants
 //  1. Transient buffers (activations, gradients, workspaces) are allocated anew in every step.
 //  2. Lifetime::kDead: a transient buffer is freed as soon as nothing refers to it, as eager frameworks do.
-//     Lifetime::kStep: it lives until end_step(), as frameworks with a static graph do; workspaces never wait.
+//     Lifetime::kStep: it lives until end_step(), as frameworks with a static graph do; workspaces never
+//     wait.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Random numbers by counter: the same (seed, stream, index) gives the same value on host and device, in any order.
+// Random numbers by counter: the same (seed, stream, index) gives the same value on host and device, in any
+// order.
 //
 // Used by: kernels that fill weights, host code that makes synthetic data and shuffles.
 // Only integer arithmetic and one exact conversion, so every machine agrees on each bit.
