@@ -3,22 +3,16 @@
 #include <algorithm>
 #include <optional>
 
+#include "tests/fuzz/differential/choose.h"
 #include "tests/fuzz/differential/random.h"
 #include "tests/fuzz/differential/world.h"
 
 namespace spillway::fuzz {
 namespace {
 
-constexpr std::uint64_t kKiB = 1ull << 10;
-constexpr std::uint64_t kMiB = 1ull << 20;
-constexpr std::uint64_t kChunkBytes = 2 * kMiB;
-constexpr std::uint64_t kLargestWindowBytes = 48 * kKiB;
-constexpr std::uint64_t kLargestDenseBytes = 4 * kMiB;  // of a copy or fill that touches every byte
-constexpr std::uint64_t kSmallTotalBytes = 6 * kMiB;    // of living buffers below 1 MiB
+constexpr std::uint64_t kSmallTotalBytes = 6 * kMiB;  // of living buffers below 1 MiB
 constexpr int kMaximumStreams = 6;
 constexpr int kEventsPerThread = 4;
-
-std::uint64_t RoundUp(std::uint64_t bytes, std::uint64_t step) { return (bytes + step - 1) / step * step; }
 
 class Generator {
  public:
@@ -57,7 +51,8 @@ class Generator {
   }
 
   void AddOpening() {
-    for (thread_ = 0; thread_ < shape_.threads; ++thread_) {
+    for (int thread = 0; thread < shape_.threads; ++thread) {
+      SwitchTo(thread);
       for (std::uint64_t i = dice_.Between(1, 3); i > 0; --i) AddStreamCreate();
       if (dice_.Percent(50)) Add({.kind = Kind::kPoolCreate, .thread = thread_, .pool = next_pool_++});
       AddHostBuffer();
@@ -65,8 +60,13 @@ class Generator {
     }
   }
 
+  void SwitchTo(int thread) {
+    thread_ = thread;
+    choose_.SetThread(thread);
+  }
+
   void AddStep() {
-    thread_ = static_cast<int>(dice_.Below(shape_.threads));
+    SwitchTo(static_cast<int>(dice_.Below(shape_.threads)));
     const std::uint64_t choice = dice_.Below(1000);
     if (world_.LiveDeviceBytes() > live_limit_bytes_) return AddFree();
     if (choice < 170) return AddAlloc();
@@ -86,7 +86,7 @@ class Generator {
       case 0:
         return AddStreamCreate();
       case 1:
-        if (const int stream = PickStream(); stream >= kFirstCreatedStream) {
+        if (const int stream = choose_.PickStream(); stream >= kFirstCreatedStream) {
           Add({.kind = Kind::kStreamDestroy, .thread = thread_, .stream = stream});
         }
         return;
@@ -115,11 +115,6 @@ class Generator {
     Add({.kind = Kind::kStreamCreate, .thread = thread_, .stream = next_stream_++});
   }
 
-  int PickStream() {
-    const std::vector<int> streams = world_.StreamsOf(thread_);
-    return streams[dice_.Below(streams.size())];
-  }
-
   // Where memory is allocated and what of it will be written: a few windows in buffers of any size.
   void AddAlloc() { AddAllocOf(dice_.Percent(30) ? SmallBytes() : LargeBytes()); }
 
@@ -133,7 +128,7 @@ class Generator {
 
   int AddAllocOf(std::uint64_t bytes) {
     if (bytes < kMiB && LiveSmallBytes() + bytes > kSmallTotalBytes) return kNone;
-    Operation alloc{.kind = Kind::kAlloc, .thread = thread_, .stream = PickStream(), .bytes = bytes};
+    Operation alloc{.kind = Kind::kAlloc, .thread = thread_, .stream = choose_.PickStream(), .bytes = bytes};
     const std::vector<int> pools = world_.PoolsOf(thread_);
     const std::uint64_t form = dice_.Below(100);
     if (form < 55) {
@@ -147,7 +142,7 @@ class Generator {
       alloc.pool = pools[dice_.Below(pools.size())];
     }
     alloc.buffer = next_buffer_++;
-    alloc.cuts_bytes = Cuts(bytes);
+    alloc.cuts_bytes = choose_.Cuts(bytes);
     if (!Add(alloc)) return kNone;
     if (dice_.Percent(85)) AddWriteTo(alloc.buffer);
     return alloc.buffer;
@@ -161,22 +156,6 @@ class Generator {
     return bytes;
   }
 
-  // Windows at the beginning, at the end, across a chunk's edge and anywhere; what lies between is a segment too.
-  std::vector<std::uint64_t> Cuts(std::uint64_t bytes) {
-    std::set<std::uint64_t> cuts = {0};
-    for (std::uint64_t i = dice_.Between(1, 4); i > 0; --i) {
-      const std::uint64_t window = std::min(bytes, dice_.Magnitude(64, kLargestWindowBytes));
-      std::uint64_t begin = dice_.Below(bytes - window + 1);
-      if (dice_.Percent(20)) begin = 0;
-      if (dice_.Percent(20)) begin = bytes - window;
-      if (dice_.Percent(25) && bytes > kChunkBytes + window) begin = kChunkBytes - window / 2;
-      if (dice_.Percent(70)) begin -= begin % 8;
-      cuts.insert(begin);
-      if (begin + window < bytes) cuts.insert(begin + window);
-    }
-    return {cuts.begin(), cuts.end()};
-  }
-
   void AddWriteTo(int buffer) {
     const std::uint64_t choice = dice_.Below(100);
     if (choice < 50) return AddKernelInto(buffer);
@@ -185,7 +164,7 @@ class Generator {
   }
 
   void AddFree() {
-    const int buffer = PickBuffer([](const Buffer&) { return true; });
+    const int buffer = choose_.PickBuffer([](const Buffer&) { return true; });
     if (buffer == kNone) return;
     if (world_.At(buffer).InHostMemory() && dice_.Percent(70)) return;
     AddFreeOf(buffer);
@@ -202,16 +181,16 @@ class Generator {
     Add({.kind = Kind::kFree,
          .thread = thread_,
          .form = static_cast<std::uint8_t>(how),
-         .stream = PickStream(),
+         .stream = choose_.PickStream(),
          .buffer = buffer});
   }
 
   // Memory is freed while work on it is still queued, and memory of the same or another size is taken and written.
   void AddReuse() {
-    const int buffer = PickBuffer([](const Buffer& b) { return !b.InHostMemory(); });
+    const int buffer = choose_.PickBuffer([](const Buffer& b) { return !b.InHostMemory(); });
     if (buffer == kNone) return;
     const std::uint64_t bytes = world_.At(buffer).bytes;
-    const int reader = PickBuffer([](const Buffer& b) { return !b.InHostMemory(); });
+    const int reader = choose_.PickBuffer([](const Buffer& b) { return !b.InHostMemory(); });
     if (dice_.Percent(50)) {
       AddKernelInto(buffer);
     } else if (reader != buffer) {
@@ -225,204 +204,55 @@ class Generator {
     if (again != kNone) AddWriteTo(again);
   }
 
-  template <typename Wanted>
-  int PickBuffer(Wanted wanted) {
-    std::vector<int> candidates;
-    for (const auto& [id, buffer] : world_.Buffers()) {
-      if (buffer.live && buffer.thread == thread_ && wanted(buffer)) candidates.push_back(id);
-    }
-    return candidates.empty() ? kNone : candidates[dice_.Below(candidates.size())];
-  }
-
-  // A part of a buffer that has been written, at most `limit_bytes` of it; nothing where there is none.
-  std::optional<View> PickReadable(int buffer, std::uint64_t limit_bytes) {
-    std::vector<Segment> written;
-    for (const Segment& segment : world_.At(buffer).segments) {
-      if (segment.initialised) written.push_back(segment);
-    }
-    if (written.empty()) return std::nullopt;
-    return Within(buffer, written[dice_.Below(written.size())], limit_bytes);
-  }
-
-  View Within(int buffer, const Segment& segment, std::uint64_t limit_bytes) {
-    const std::uint64_t length = segment.end_bytes - segment.begin_bytes;
-    const std::uint64_t bytes =
-        dice_.Percent(40) && length <= limit_bytes ? length : dice_.Between(1, std::min(length, limit_bytes));
-    std::uint64_t offset = segment.begin_bytes + dice_.Below(length - bytes + 1);
-    return {buffer, offset, bytes};
-  }
-
-  // A part of a buffer to write: a window not written yet as a whole, else part of one that was.
-  std::optional<View> PickWritable(int buffer, std::uint64_t limit_bytes) {
-    const std::vector<Segment>& segments = world_.At(buffer).segments;
-    for (int tries = 0; tries < 8; ++tries) {
-      const Segment& segment = segments[dice_.Below(segments.size())];
-      const std::uint64_t length = segment.end_bytes - segment.begin_bytes;
-      if (segment.initialised && dice_.Percent(60)) return Within(buffer, segment, limit_bytes);
-      if (!segment.initialised && length <= limit_bytes) return View{buffer, segment.begin_bytes, length};
-    }
-    return std::nullopt;
-  }
-
   void AddKernel() {
-    const int buffer = PickBuffer([](const Buffer& b) { return b.form != AllocForm::kPageable; });
+    const int buffer = choose_.PickBuffer([](const Buffer& b) { return b.form != AllocForm::kPageable; });
     if (buffer != kNone) AddKernelInto(buffer);
   }
 
   void AddKernelInto(int buffer, int first_input = kNone) {
-    Operation kernel{.kind = Kind::kKernel, .thread = thread_, .on_stream = true, .stream = PickStream()};
+    Operation kernel{
+        .kind = Kind::kKernel, .thread = thread_, .on_stream = true, .stream = choose_.PickStream()};
     kernel.form = static_cast<std::uint8_t>(dice_.Below(4));
-    const std::optional<View> out = PickKernelOutput(buffer);
+    const std::optional<View> out = choose_.PickKernelOutput(buffer);
     if (!out) return;
     kernel.out = *out;
     for (std::uint64_t i = dice_.Between(first_input == kNone ? 0 : 1, 3); i > 0; --i) {
-      const int from = i == 1 && first_input != kNone
-                           ? first_input
-                           : PickBuffer([](const Buffer& b) { return b.form != AllocForm::kPageable; });
-      if (const std::optional<View> in = PickKernelInput(from)) kernel.in.push_back(*in);
+      const int from = i == 1 && first_input != kNone ? first_input : choose_.PickBuffer([](const Buffer& b) {
+        return b.form != AllocForm::kPageable;
+      });
+      if (const std::optional<View> in = choose_.PickKernelInput(from)) kernel.in.push_back(*in);
     }
-    if (dice_.Percent(25)) kernel.decoy = PickDecoy();
+    if (dice_.Percent(25)) kernel.decoy = choose_.PickDecoy();
     Add(kernel);
   }
 
-  // Mostly a window; of a buffer written all over sometimes words spread over all of it.
-  std::optional<View> PickKernelInput(int buffer) {
-    const Buffer& from = world_.At(buffer);
-    if (from.IsWholeInitialised() && dice_.Percent(50)) return Spread(buffer);
-    return PickReadable(buffer, kLargestWindowBytes);
-  }
-  std::optional<View> PickKernelOutput(int buffer) {
-    if (world_.At(buffer).IsWholeInitialised() && dice_.Percent(30)) return Spread(buffer);
-    return PickWritable(buffer, kLargestWindowBytes);
-  }
-  View Spread(int buffer) {
-    const std::uint64_t bytes = world_.At(buffer).bytes;
-    return {buffer, 0, bytes, std::max<std::uint64_t>(8, RoundUp(bytes / 2000, 8) + 8)};
-  }
-
-  // Any buffer whose pointer may lie about in a kernel's parameters: it must do no harm, freed or not.
-  int PickDecoy() {
-    std::vector<int> candidates;
-    for (const auto& [id, buffer] : world_.Buffers()) {
-      if (buffer.thread == thread_ && !buffer.InHostMemory()) candidates.push_back(id);
-    }
-    return candidates.empty() ? kNone : candidates[dice_.Below(candidates.size())];
-  }
-
   void AddCopy() {
-    const int buffer = PickBuffer([](const Buffer&) { return true; });
+    const int buffer = choose_.PickBuffer([](const Buffer&) { return true; });
     if (buffer != kNone) AddCopyInto(buffer);
   }
 
   void AddCopyInto(int buffer) {
-    const int from =
-        PickBuffer([&](const Buffer& b) { return b.InHostMemory() != world_.At(buffer).InHostMemory(); });
-    const int source = dice_.Percent(30) ? PickBuffer([](const Buffer&) { return true; }) : from;
+    const int from = choose_.PickBuffer(
+        [&](const Buffer& b) { return b.InHostMemory() != world_.At(buffer).InHostMemory(); });
+    const int source = dice_.Percent(30) ? choose_.PickBuffer([](const Buffer&) { return true; }) : from;
     if (source == kNone || source == buffer) return;
     if (world_.At(source).InHostMemory() && world_.At(buffer).InHostMemory()) return;
     Operation copy{
         .kind = Kind::kCopy, .thread = thread_, .on_stream = dice_.Percent(65), .stream = kLegacyStream};
-    if (copy.on_stream) copy.stream = PickStream();
-    const bool placed = dice_.Percent(25)   ? PlaceBoxes(copy, source, buffer)
-                        : dice_.Percent(15) ? PlaceWhole(copy, source, buffer)
-                                            : PlaceLine(copy, source, buffer);
-    if (placed) Add(copy);
-  }
-
-  bool PlaceLine(Operation& copy, int source, int target) {
-    const std::optional<View> out = PickWritable(target, kLargestWindowBytes);
-    if (!out) return false;
-    for (int tries = 0; tries < 6; ++tries) {
-      std::optional<View> in = PickReadable(source, ~0ull);
-      if (!in || in->bytes < out->bytes) continue;
-      in->offset_bytes += dice_.Below(in->bytes - out->bytes + 1);
-      in->bytes = out->bytes;
-      return Place(copy, *in, *out);
-    }
-    return false;
-  }
-
-  bool PlaceWhole(Operation& copy, int source, int target) {
-    const std::uint64_t bytes = world_.At(target).bytes;
-    if (bytes > kLargestDenseBytes || world_.At(source).bytes < bytes) return false;
-    return Place(copy, {source, 0, bytes}, {target, 0, bytes});
-  }
-
-  bool Place(Operation& copy, const View& in, const View& out) {
-    copy.form = static_cast<std::uint8_t>(dice_.Percent(30) ? CopyForm::kUnified : CopyForm::kTyped);
-    copy.in = {in};
-    copy.out = out;
-    return true;
-  }
-
-  // Boxes of the same shape in a written part of both buffers, with pitches of their own.
-  bool PlaceBoxes(Operation& copy, int source, int target) {
-    const std::optional<View> in = PickReadable(source, kMiB);
-    const std::optional<View> out = PickReadable(target, kMiB);
-    if (!in || !out) return false;
-    const std::uint64_t room_bytes = std::min(in->bytes, out->bytes);
-    if (room_bytes < 64) return false;
-    const bool deep = dice_.Percent(40);
-    copy.box.slices = deep ? dice_.Between(1, 3) : 1;
-    copy.box.rows = dice_.Between(1, 6);
-    const std::uint64_t most_row_bytes = room_bytes / (copy.box.rows * copy.box.slices * 2);
-    if (most_row_bytes == 0) return false;
-    copy.box.row_bytes = std::min<std::uint64_t>(dice_.Between(1, most_row_bytes), 4096);
-    copy.form = static_cast<std::uint8_t>(deep                                   ? CopyForm::k3D
-                                          : !copy.on_stream && dice_.Percent(40) ? CopyForm::k2DUnaligned
-                                                                                 : CopyForm::k2D);
-    copy.in = {Boxed(*in, copy.box)};
-    copy.out = Boxed(*out, copy.box);
-    return true;
-  }
-
-  // `box` laid into `room` from its beginning, with the widest or a narrower pitch that fits.
-  View Boxed(const View& room, const Box& box) {
-    View view = room;
-    const std::uint64_t all_rows = box.rows * box.slices;
-    view.pitch_bytes = dice_.Between(box.row_bytes, std::max(box.row_bytes, room.bytes / all_rows));
-    view.slice_rows = box.rows;
-    view.bytes = view.pitch_bytes * (all_rows - 1) + box.row_bytes;
-    return view;
+    if (copy.on_stream) copy.stream = choose_.PickStream();
+    if (choose_.PlaceCopy(copy, source, buffer)) Add(copy);
   }
 
   void AddFill() {
-    const int buffer = PickBuffer([](const Buffer& b) { return !b.InHostMemory(); });
+    const int buffer = choose_.PickBuffer([](const Buffer& b) { return !b.InHostMemory(); });
     if (buffer != kNone) AddFillOf(buffer);
   }
 
   void AddFillOf(int buffer) {
     Operation fill{
         .kind = Kind::kFill, .thread = thread_, .on_stream = dice_.Percent(60), .stream = kLegacyStream};
-    if (fill.on_stream) fill.stream = PickStream();
-    const std::uint64_t whole_bytes = world_.At(buffer).bytes;
-    std::optional<View> out = PickWritable(buffer, kLargestWindowBytes);
-    const bool whole = dice_.Percent(whole_bytes <= kLargestDenseBytes ? 40 : 4);
-    if (whole) out = View{buffer, 0, whole_bytes};
-    if (!out) return;
-    fill.out = *out;
-    fill.form = static_cast<std::uint8_t>(PickFillForm(fill));
-    Add(fill);
-  }
-
-  // Wider elements need aligned ends; rows only where bytes between them may stay as they are.
-  FillForm PickFillForm(Operation& fill) {
-    const std::uint64_t ends = fill.out.offset_bytes | fill.out.bytes;
-    const int widest = ends % 4 == 0 ? 3 : ends % 2 == 0 ? 2 : 1;
-    const auto element = static_cast<int>(dice_.Below(widest));
-    const std::uint64_t element_bytes = 1ull << element;
-    if (!IsWritten(fill.out) || fill.out.bytes < 64 * element_bytes || dice_.Percent(60)) {
-      return static_cast<FillForm>(element);
-    }
-    fill.box.rows = dice_.Between(1, 5);
-    fill.out.pitch_bytes = fill.out.bytes / fill.box.rows / element_bytes * element_bytes;
-    fill.box.row_bytes = dice_.Between(1, fill.out.pitch_bytes / element_bytes) * element_bytes;
-    fill.out.bytes = fill.out.pitch_bytes * (fill.box.rows - 1) + fill.box.row_bytes;
-    return static_cast<FillForm>(element + 3);
-  }
-
-  bool IsWritten(const View& view) const {
-    return world_.Allows({.kind = Kind::kInspect, .thread = thread_, .in = {view}});
+    if (fill.on_stream) fill.stream = choose_.PickStream();
+    if (choose_.PlaceFill(fill, buffer)) Add(fill);
   }
 
   void AddHostBuffer() {
@@ -436,9 +266,9 @@ class Generator {
   }
 
   void AddHostAccess() {
-    const int buffer = PickBuffer([](const Buffer& b) { return b.InHostMemory(); });
+    const int buffer = choose_.PickBuffer([](const Buffer& b) { return b.InHostMemory(); });
     if (buffer == kNone) return;
-    const std::optional<View> view = PickReadable(buffer, kMiB);
+    const std::optional<View> view = choose_.PickReadable(buffer, kMiB);
     if (!view) return;
     if (dice_.Percent(60)) {
       Add({.kind = Kind::kHostFold, .thread = thread_, .in = {*view}});
@@ -448,10 +278,10 @@ class Generator {
   }
 
   void AddHostFunction() {
-    const int buffer = PickBuffer([](const Buffer& b) { return b.form == AllocForm::kPinned; });
-    const int stream = PickStream();
+    const int buffer = choose_.PickBuffer([](const Buffer& b) { return b.form == AllocForm::kPinned; });
+    const int stream = choose_.PickStream();
     if (buffer == kNone || stream == kLegacyStream) return;
-    const std::optional<View> view = PickReadable(buffer, kLargestWindowBytes);
+    const std::optional<View> view = choose_.PickReadable(buffer, kLargestWindowBytes);
     if (!view) return;
     Add({.kind = Kind::kHostFunction, .thread = thread_, .on_stream = true, .stream = stream, .out = *view});
   }
@@ -461,12 +291,12 @@ class Generator {
     const std::uint64_t choice = dice_.Below(100);
     if (events.empty() || choice < 50) {
       const int event = thread_ * kEventsPerThread + static_cast<int>(dice_.Below(kEventsPerThread));
-      Add({.kind = Kind::kEventRecord, .thread = thread_, .stream = PickStream(), .event = event});
+      Add({.kind = Kind::kEventRecord, .thread = thread_, .stream = choose_.PickStream(), .event = event});
       return;
     }
     const int event = events[dice_.Below(events.size())];
     if (choice < 90) {
-      Add({.kind = Kind::kEventWait, .thread = thread_, .stream = PickStream(), .event = event});
+      Add({.kind = Kind::kEventWait, .thread = thread_, .stream = choose_.PickStream(), .event = event});
     } else {
       Add({.kind = Kind::kEventSync, .thread = thread_, .event = event});
     }
@@ -474,7 +304,7 @@ class Generator {
 
   void AddSync() {
     if (dice_.Percent(60)) {
-      Add({.kind = Kind::kStreamSync, .thread = thread_, .stream = PickStream()});
+      Add({.kind = Kind::kStreamSync, .thread = thread_, .stream = choose_.PickStream()});
     } else {
       Add({.kind = Kind::kContextSync, .thread = thread_});
     }
@@ -491,23 +321,24 @@ class Generator {
   }
 
   void AddInspect() {
-    const int buffer = PickBuffer([](const Buffer& b) { return !b.InHostMemory(); });
+    const int buffer = choose_.PickBuffer([](const Buffer& b) { return !b.InHostMemory(); });
     if (buffer == kNone) return;
-    if (const std::optional<View> view = PickReadable(buffer, kMiB)) {
+    if (const std::optional<View> view = choose_.PickReadable(buffer, kMiB)) {
       Add({.kind = Kind::kInspect, .thread = thread_, .in = {*view}});
     }
   }
 
   void AddHandOver() {
     if (shape_.threads < 2) return;
-    const int buffer = PickBuffer([](const Buffer& b) { return b.form != AllocForm::kPageable; });
+    const int buffer = choose_.PickBuffer([](const Buffer& b) { return b.form != AllocForm::kPageable; });
     if (buffer == kNone) return;
-    Add({.kind = Kind::kGive, .thread = thread_, .stream = PickStream(), .buffer = buffer});
+    Add({.kind = Kind::kGive, .thread = thread_, .stream = choose_.PickStream(), .buffer = buffer});
   }
 
   const Shape shape_;
   Random dice_;
   World world_;
+  Chooser choose_{world_, dice_};
   std::vector<Operation> program_;
   std::uint64_t live_limit_bytes_ = 0;
   int thread_ = 0;
