@@ -1,0 +1,81 @@
+// A harness of one page that states rules of the CUDA driver as small cases, each in a child process of its own.
+//
+// Used by: the cases_*.cpp files (state rules), contract_main.cpp (runs them). GoogleTest is not available on every
+// GPU machine and cannot outlive a sticky error, hence this.
+// Threads: a case runs on the child's only thread; EXPECT_* may be used from threads that the case joins.
+//
+// Invariants
+//  1. The parent never calls CUDA, so every child initialises the driver afresh.
+//  2. A failed EXPECT_* is recorded and the case goes on; a failed ASSERT_* abandons it; SKIP_UNLESS ends it unjudged.
+//  3. OBSERVE never fails a case: it records what the driver did where its documents leave that open.
+//  4. Every case names the source of its rule.
+#pragma once
+
+#include <cuda.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace spillway::contract {
+
+struct Case {
+  const char* group;
+  const char* name;
+  const char* source;
+  void (*body)();
+};
+
+class Registration {
+ public:
+  Registration(const char* group, const char* name, const char* source, void (*body)());
+};
+
+std::vector<Case>& AllCases();
+
+// Thrown to leave a case early; whatever led to it was reported before.
+struct Abandoned {};
+
+void ReportFailure(const char* file, int line, const std::string& text);
+void ReportObservation(const std::string& key, const std::string& value);
+[[noreturn]] void Skip(const std::string& reason);
+
+std::string Show(CUresult value);
+std::string Show(bool value);
+template <typename T>
+std::string Show(const T& value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+// True when the two compare equal; otherwise reports both.
+template <typename A, typename B>
+bool CheckEqual(const char* file, int line, const char* expression, const A& actual, const B& expected) {
+  if (actual == expected) return true;
+  ReportFailure(file, line, std::string(expression) + " is " + Show(actual) + ", expected " + Show(expected));
+  return false;
+}
+
+bool CheckTrue(const char* file, int line, const char* expression, bool value);
+
+}  // namespace spillway::contract
+
+#define CONTRACT(group, name, source)                                                                        \
+  static void Contract_##group##_##name();                                                                   \
+  static const ::spillway::contract::Registration registration_##group##_##name(#group, #name, source,       \
+                                                                                &Contract_##group##_##name); \
+  static void Contract_##group##_##name()
+
+#define EXPECT_EQ(actual, expected) \
+  ::spillway::contract::CheckEqual(__FILE__, __LINE__, #actual, (actual), (expected))
+#define EXPECT_TRUE(condition) ::spillway::contract::CheckTrue(__FILE__, __LINE__, #condition, (condition))
+#define EXPECT_OK(call) EXPECT_EQ(call, CUDA_SUCCESS)
+#define ASSERT_EQ(actual, expected) \
+  if (!EXPECT_EQ(actual, expected)) throw ::spillway::contract::Abandoned()
+#define ASSERT_TRUE(condition) \
+  if (!EXPECT_TRUE(condition)) throw ::spillway::contract::Abandoned()
+#define ASSERT_OK(call) ASSERT_EQ(call, CUDA_SUCCESS)
+#define SKIP_UNLESS(condition, reason) \
+  if (!(condition)) ::spillway::contract::Skip(reason)
+#define OBSERVE(key, value) ::spillway::contract::ReportObservation(key, ::spillway::contract::Show(value))

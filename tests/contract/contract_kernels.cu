@@ -1,0 +1,86 @@
+// The kernels of the contract suite: small enough that what they do is beyond doubt.
+//
+// All loops stride over the grid, so that any launch shape computes the same.
+#include <cstdint>
+
+struct Mixed {
+  char tag;
+  std::uint32_t* out;
+  short add;
+  double scale;
+};
+
+extern "C" {
+
+__device__ std::uint32_t contract_words[4] = {11, 22, 33, 44};
+__constant__ std::uint32_t contract_constant = 55;
+
+__global__ void fill(std::uint32_t* out, std::uint32_t value, std::uint64_t count) {
+  const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step)
+    out[i] = value;
+}
+
+__global__ void add(std::uint32_t* words, std::uint32_t value, std::uint64_t count) {
+  const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step)
+    words[i] += value;
+}
+
+__global__ void copy(std::uint32_t* out, const std::uint32_t* in, std::uint64_t count) {
+  const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step)
+    out[i] = in[i];
+}
+
+// Writes through a pointer that only device memory holds.
+__global__ void chase(std::uint32_t* const* pointer, std::uint32_t value) { **pointer = value; }
+
+// Keeps one multiprocessor busy for `cycles` clock ticks, then writes unless `word` is null.
+__global__ void spin(std::int64_t cycles, std::uint32_t* word, std::uint32_t value) {
+  const std::int64_t start = clock64();
+  while (clock64() - start < cycles) {
+  }
+  if (word) *word = value;
+}
+
+__global__ void by_value(Mixed mixed, std::uint32_t last) {
+  mixed.out[0] = static_cast<std::uint32_t>(mixed.tag);
+  mixed.out[1] = static_cast<std::uint32_t>(mixed.add);
+  mixed.out[2] = static_cast<std::uint32_t>(mixed.scale * 10);
+  mixed.out[3] = last;
+}
+
+__global__ void count_threads(std::uint32_t* counter) { atomicAdd(counter, 1u); }
+
+// out[linear thread index] = a digit per coordinate: block z y x, thread z y x.
+__global__ void coordinates(std::uint32_t* out) {
+  const std::uint32_t block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+  const std::uint32_t thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  out[block * (blockDim.x * blockDim.y * blockDim.z) + thread] = blockIdx.z * 100000 + blockIdx.y * 10000 +
+                                                                 blockIdx.x * 1000 + threadIdx.z * 100 +
+                                                                 threadIdx.y * 10 + threadIdx.x;
+}
+
+__global__ void read_globals(std::uint32_t* out) {
+  for (int i = 0; i < 4; ++i) out[i] = contract_words[i];
+  out[4] = contract_constant;
+}
+
+// Reverses the block's words through dynamic shared memory.
+__global__ void reverse(std::uint32_t* words) {
+  extern __shared__ std::uint32_t staged[];
+  staged[threadIdx.x] = words[threadIdx.x];
+  __syncthreads();
+  words[threadIdx.x] = staged[blockDim.x - 1 - threadIdx.x];
+}
+
+__global__ void sum_twenty(std::uint32_t* out, std::uint32_t a, std::uint32_t b, std::uint32_t c,
+                           std::uint32_t d, std::uint32_t e, std::uint32_t f, std::uint32_t g,
+                           std::uint32_t h, std::uint32_t i, std::uint32_t j, std::uint32_t k,
+                           std::uint32_t l, std::uint32_t m, std::uint32_t n, std::uint32_t o,
+                           std::uint32_t p, std::uint32_t q, std::uint32_t r, std::uint32_t s) {
+  *out = a + b + c + d + e + f + g + h + i + j + k + l + m + n + o + p + q + r + s;
+}
+
+}  // extern "C"
