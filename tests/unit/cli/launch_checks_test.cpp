@@ -142,9 +142,8 @@ TEST(ReportTest, OldReportsAreRemovedAndBadPlacesRefused) {
   const std::string old = folder.Write("report.json", "{}");
   EXPECT_EQ(ClearReport(old), old);
   EXPECT_NE(access(old.c_str(), F_OK), 0);
-  EXPECT_EQ(ClearReport("/dev/null"), "/dev/null");
-  EXPECT_EQ(access("/dev/null", F_OK), 0);
-  EXPECT_THAT(RefusalOf([&] { ClearReport(folder.path()); }), HasSubstr("it is a folder"));
+  EXPECT_THAT(RefusalOf([&] { ClearReport("/dev/null"); }), HasSubstr("a device"));
+  EXPECT_THAT(RefusalOf([&] { ClearReport(folder.path()); }), HasSubstr("a folder"));
   EXPECT_THAT(RefusalOf([&] { ClearReport(folder.path() + "/none/report.json"); }),
               HasSubstr("No such file"));
 }
