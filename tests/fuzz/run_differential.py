@@ -13,15 +13,12 @@ import pathlib
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-
-from seed_runs import Bench, Verdict  # noqa: E402
-from shrink import shrink  # noqa: E402
+from seed_runs import Bench, Verdict, batches
+from shrink import shrink
 
 MIB = 1 << 20
 BUDGETS_MIB = [64, 96, 128, None]  # None: the whole device
 MUTANT_BUDGET_MIB = 64
-BATCH_SEEDS = 25
 
 
 def budget_text(budget_bytes):
@@ -31,10 +28,6 @@ def budget_text(budget_bytes):
 def parse_seeds(text):
     first, _, last = text.partition("..")
     return range(int(first), int(last or first) + 1)
-
-
-def batches(seeds):
-    return [seeds[i:i + BATCH_SEEDS] for i in range(0, len(seeds), BATCH_SEEDS)]
 
 
 def compare_batch(bench, library, seeds, budget_bytes):

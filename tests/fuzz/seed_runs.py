@@ -9,13 +9,14 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import simulated_gpu  # noqa: E402
 
+BATCH_SEEDS = 25
 BASE_TIMEOUT_S = 60
 TIMEOUT_PER_SEED_S = 5
 
 
 @dataclasses.dataclass
 class Verdict:
-    seeds: range
+    seeds: list
     budget_bytes: int | None
     differing: dict  # seed: (bare line, line under the budget)
     complaints: list
@@ -49,19 +50,36 @@ class SeedRuns:
         return found
 
 
+def batches(seeds):
+    """Parts of a range of seeds that are run by one process each: the same seeds always by the same program."""
+    parts = {}
+    for seed in seeds:
+        parts.setdefault((seed - 1) // BATCH_SEEDS, []).append(seed)
+    return list(parts.values())
+
+
 class Bench:
     """The built products under test."""
 
     def __init__(self, build, options):
         self.build = build
         self.options = options
-        self.program = build / "tests-bin" / "differential"
+
+    def program(self, seed):
+        """Every fourth batch of seeds runs as a program with per-thread default streams."""
+        per_thread = (seed - 1) // BATCH_SEEDS % 4 == 3
+        return self.build / "tests-bin" / ("differential_per_thread" if per_thread else "differential")
 
     def run(self, seeds, library=None, budget_bytes=None, options=()):
-        """Runs all `seeds`; a seed that ends its process is followed by a new process for the rest."""
+        """Runs all `seeds`, a batch per process; a seed that ends its process is followed by a new one for the rest."""
         env = simulated_gpu.environment(self.build, library, budget_bytes)
         result = SeedRuns({}, [])
-        remaining = list(seeds)
+        for batch in batches(seeds):
+            self.run_batch(batch, env, options, result)
+        return result
+
+    def run_batch(self, batch, env, options, result):
+        remaining = list(batch)
         while remaining:
             command = self.command(remaining[0], remaining[-1], options)
             run = simulated_gpu.run(command, env, BASE_TIMEOUT_S + TIMEOUT_PER_SEED_S * len(remaining))
@@ -73,8 +91,7 @@ class Bench:
             if remaining and run.exit_code != 1:
                 result.lines[remaining.pop(0)] = self.ending(run)
             elif remaining and not found:
-                raise RuntimeError(f"{self.program} did not start: {run.errors.strip()}")
-        return result
+                raise RuntimeError(f"{command[0]} did not start: {run.errors.strip()}")
 
     @staticmethod
     def ending(run):
@@ -82,7 +99,7 @@ class Bench:
         return f"{how}: {run.errors.strip()[-500:]}"
 
     def command(self, first, last, options=()):
-        return [self.program, "--seeds", f"{first}..{last}", *self.options, *options]
+        return [self.program(first), "--seeds", f"{first}..{last}", *self.options, *options]
 
     def line(self, seed, library=None, budget_bytes=None, kept=None):
         options = [] if kept is None else ["--keep", self.keep_text(kept)]

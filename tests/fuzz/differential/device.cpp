@@ -91,7 +91,8 @@ Table::Table(const std::vector<Operation>& program) {
 }
 
 CUstream Table::StreamOf(const Operation& operation) const {
-  if (operation.stream == kLegacyStream) return operation.salt & 8 ? nullptr : CU_STREAM_LEGACY;
+  if (operation.stream == kDefaultStream && operation.salt & 8) return nullptr;
+  if (operation.stream == kLegacyStream) return CU_STREAM_LEGACY;
   if (operation.stream == kPerThreadStream) return CU_STREAM_PER_THREAD;
   return streams[operation.stream];
 }

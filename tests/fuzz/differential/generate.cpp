@@ -238,7 +238,7 @@ class Generator {
     if (source == kNone || source == buffer) return;
     if (world_.At(source).InHostMemory() && world_.At(buffer).InHostMemory()) return;
     Operation copy{
-        .kind = Kind::kCopy, .thread = thread_, .on_stream = dice_.Percent(65), .stream = kLegacyStream};
+        .kind = Kind::kCopy, .thread = thread_, .on_stream = dice_.Percent(65), .stream = kDefaultStream};
     if (copy.on_stream) copy.stream = choose_.PickStream();
     if (choose_.PlaceCopy(copy, source, buffer)) Add(copy);
   }
@@ -250,7 +250,7 @@ class Generator {
 
   void AddFillOf(int buffer) {
     Operation fill{
-        .kind = Kind::kFill, .thread = thread_, .on_stream = dice_.Percent(60), .stream = kLegacyStream};
+        .kind = Kind::kFill, .thread = thread_, .on_stream = dice_.Percent(60), .stream = kDefaultStream};
     if (fill.on_stream) fill.stream = choose_.PickStream();
     if (choose_.PlaceFill(fill, buffer)) Add(fill);
   }

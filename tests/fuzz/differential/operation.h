@@ -52,6 +52,12 @@ inline constexpr int kNone = -1;
 inline constexpr int kLegacyStream = 0;
 inline constexpr int kPerThreadStream = 1;
 inline constexpr int kFirstCreatedStream = 2;
+// What the null stream and the synchronous calls mean: nvcc's --default-stream, here the same macro.
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+inline constexpr int kDefaultStream = kPerThreadStream;
+#else
+inline constexpr int kDefaultStream = kLegacyStream;
+#endif
 
 constexpr bool IsHostMemory(AllocForm form) {
   return form == AllocForm::kPinned || form == AllocForm::kRegistered || form == AllocForm::kPageable;
@@ -83,7 +89,7 @@ struct Operation {
   int thread = 0;
   std::uint8_t form = 0;   // AllocForm, FreeForm, LaunchForm, CopyForm or FillForm, by kind
   bool on_stream = false;  // copies and fills: the Async call, else the synchronous one
-  int stream = kLegacyStream;
+  int stream = kDefaultStream;
   int event = kNone;
   int buffer = kNone;
   int pool = kNone;

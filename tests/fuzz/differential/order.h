@@ -5,7 +5,7 @@
 // What it counts as an order between two accesses, and nothing else:
 //  1. the same stream; an event recorded and waited for; a host wait (stream, event, context) before the later call;
 //  2. kernels, copies and sets on the legacy stream after earlier ones of the same thread's blocking streams, and
-//     later ones of those after them; synchronous copies and sets run on the legacy stream;
+//     later ones of those after them; synchronous copies and sets run on the default stream;
 //  3. cuMemFree needs no order (new memory is safe to write at once, whatever still ran on the old); cuMemFreeAsync and
 //     cuMemAllocAsync are operations of their stream; freeing stream-ordered memory by cuMemFree, or host memory, needs
 //     all its uses complete;
