@@ -1,0 +1,218 @@
+// Every door to the driver leads to the same hooks, over the simulated driver and over a witness.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+#include <string>
+
+#include "tests/integration/process.h"
+
+namespace spillway::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Command = std::vector<std::string>;
+
+const std::string kDriverFolder = std::filesystem::path(DOORS_DRIVER).parent_path();
+const std::string kSearchedDoor = DOORS_FOLDER "/searched_door";
+
+Environment Bare() { return {{"LD_LIBRARY_PATH", kDriverFolder + ":" DOORS_FOLDER}}; }
+
+Environment Preloaded() {
+  Environment environment = Bare();
+  environment["LD_PRELOAD"] = DOORS_PRELOAD;
+  environment["SPILLWAY_DRIVER"] = DOORS_DRIVER;
+  return environment;
+}
+
+std::string LastLine(const std::string& text) {
+  std::istringstream lines(text);
+  std::string last;
+  for (std::string line; std::getline(lines, line);) last = line;
+  return last;
+}
+
+struct Door {
+  const char* name;
+  Command command;
+};
+
+void PrintTo(const Door& door, std::ostream* out) { *out << door.name; }
+
+class EveryDoor : public ::testing::TestWithParam<Door> {};
+
+TEST_P(EveryDoor, LeadsToTheHooks) {
+  // Given a program that reaches the driver through this door
+  const Command& command = GetParam().command;
+
+  // When it runs bare and under the preload library
+  const Ended bare = RunProgram(command, Bare());
+  const Ended preloaded = RunProgram(command, Preloaded());
+
+  // Then the hooked functions it got are ours, what the driver lacks is missing, and calls get the driver's answers
+  EXPECT_THAT(bare.standard_output, Not(HasSubstr("libspillway")));
+  EXPECT_EQ(preloaded.exit_code, 0);
+  EXPECT_EQ(preloaded.standard_error, "");
+  EXPECT_THAT(preloaded.standard_output, HasSubstr("cuMemAlloc_v2 libspillway.so:cuMemAlloc_v2\n"));
+  EXPECT_THAT(preloaded.standard_output, HasSubstr("cuLaunchKernel"));
+  EXPECT_THAT(preloaded.standard_output, HasSubstr(" libspillway.so:cuLaunchKernel"));
+  EXPECT_THAT(LastLine(preloaded.standard_output), "cuInit=0 cuDeviceGetCount=0 devices=1");
+  EXPECT_EQ(LastLine(preloaded.standard_output), LastLine(bare.standard_output));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Driver, EveryDoor,
+    ::testing::Values(Door{"Linked", {DOORS_FOLDER "/linked_door"}},
+                      Door{"DlopenBySoname", {kSearchedDoor, "dlsym", "libcuda.so.1"}},
+                      Door{"DlopenDeepbind", {kSearchedDoor, "dlsym", "libcuda.so.1", "deepbind"}},
+                      Door{"DlopenByDevelopmentName", {kSearchedDoor, "dlsym", "libcuda.so"}},
+                      Door{"DlopenByPath", {kSearchedDoor, "dlsym", DOORS_DRIVER}},
+                      Door{"DlopenByPathDeepbind", {kSearchedDoor, "dlsym", DOORS_DRIVER, "deepbind"}},
+                      Door{"Plugin", {kSearchedDoor, "plugin", DOORS_FOLDER "/liblinked_door.so"}},
+                      Door{"PluginDeepbind",
+                           {kSearchedDoor, "plugin", DOORS_FOLDER "/liblinked_door.so", "deepbind"}}),
+    [](const auto& row) { return row.param.name; });
+
+TEST(DoorsTest, DefaultAndNextLookupsFindTheHooks) {
+  for (const char* scope : {"default", "next"}) {
+    const Ended preloaded = RunProgram({kSearchedDoor, scope}, Preloaded());
+    EXPECT_THAT(preloaded.standard_output, HasSubstr("cuMemAlloc_v2 libspillway.so:cuMemAlloc_v2\n"))
+        << scope;
+    EXPECT_THAT(preloaded.standard_output, HasSubstr("cuNoSuchFunction missing\n")) << scope;
+    EXPECT_EQ(LastLine(preloaded.standard_output), "cuInit=0 cuDeviceGetCount=0 devices=1") << scope;
+  }
+}
+
+TEST(DoorsTest, UnhookedLookupsKeepTheDriversOwnPointer) {
+  const Ended preloaded = RunProgram({kSearchedDoor, "dlsym", "libcuda.so.1"}, Preloaded());
+  EXPECT_THAT(preloaded.standard_output, HasSubstr("cuDeviceGetCount libcuda.so.1:cuDeviceGetCount\n"));
+  EXPECT_THAT(preloaded.standard_output, HasSubstr("cuNoSuchFunction missing\n"));
+}
+
+TEST(DoorsTest, ProcAddressOfBothInterfacesAndThroughItselfIsHooked) {
+  const Ended preloaded = RunProgram({kSearchedDoor, "proc-address", "libcuda.so.1"}, Preloaded());
+  EXPECT_EQ(preloaded.standard_output,
+            "cuMemAlloc libspillway.so:cuMemAlloc_v2 libspillway.so:cuMemAlloc_v2\n"
+            "cuLaunchKernel libspillway.so:cuLaunchKernel libspillway.so:cuLaunchKernel\n"
+            "cuDeviceGetCount libcuda.so.1:cuDeviceGetCount libcuda.so.1:cuDeviceGetCount\n"
+            "cuNoSuchFunction missing missing\n"
+            "cuGetProcAddress libspillway.so:cuGetProcAddress_v2\n");
+}
+
+TEST(DoorsTest, AnotherLinkNamespaceIsLeftAlone) {
+  const Command command = {kSearchedDoor, "dlsym", DOORS_WITNESS, "other-namespace"};
+  const Ended bare = RunProgram(command, Bare());
+  const Ended preloaded = RunProgram(command, Preloaded());
+  EXPECT_EQ(preloaded, bare);
+  EXPECT_THAT(bare.standard_output, HasSubstr("cuMemAlloc_v2 libwitness.so:cuMemAlloc_v2\n"));
+}
+
+TEST(DoorsTest, ALibraryThatIsNotTheDriverKeepsItsOwnFunctionsOfTheSameNames) {
+  // Given the simulated driver as the driver, and another library that has functions of the same names
+  const Ended preloaded = RunProgram({kSearchedDoor, "dlsym", DOORS_WITNESS}, Preloaded());
+
+  // Then names looked up in that library are answered from it
+  EXPECT_THAT(preloaded.standard_output, HasSubstr("cuMemAlloc_v2 libwitness.so:cuMemAlloc_v2\n"));
+  EXPECT_THAT(preloaded.standard_output, Not(HasSubstr("libspillway")));
+}
+
+TEST(DoorsTest, PythonsCtypesGetsTheHooks) {
+  const std::string script =
+      "import ctypes\n"
+      "driver = ctypes.CDLL('libcuda.so.1')\n"
+      "devices = ctypes.c_int(-1)\n"
+      "print(driver.cuInit(0), driver.cuDeviceGetCount(ctypes.byref(devices)), devices.value)\n"
+      "print(ctypes.cast(driver.cuMemAlloc_v2, ctypes.c_void_p).value)\n"
+      "ours = [line for line in open('/proc/self/maps') if 'libspillway' in line and ' r-xp ' in line]\n"
+      "begin, end = (int(address, 16) for address in ours[0].split()[0].split('-'))\n"
+      "print(begin <= ctypes.cast(driver.cuMemAlloc_v2, ctypes.c_void_p).value < end)\n";
+  const Ended preloaded = RunProgram({"python3", "-c", script}, Preloaded());
+  EXPECT_EQ(preloaded.exit_code, 0) << preloaded.standard_error;
+  EXPECT_THAT(preloaded.standard_output, AllOf(HasSubstr("0 0 1\n"), EndsWith("True\n")));
+}
+
+TEST(DoorsTest, ForwardedCallsKeepTheirArgumentsAtTheFirstCallAndLater) {
+  Environment environment = Preloaded();
+  environment["SPILLWAY_DRIVER"] = DOORS_WITNESS;
+  const std::string once =
+      "cuLibraryLoadData 0xa1 0xb2 0xc3 0xd4 5 0xe6 0xf7 8\n"
+      "cuTexRefSetMipmapLevelClamp 0x19 1.5 -2.25\n";
+  EXPECT_EQ(RunProgram({DOORS_FOLDER "/argument_door"}, environment).standard_output, once + once);
+}
+
+#if DOORS_HAVE_RUNTIME
+
+class RealRuntime : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(RealRuntime, ComesThroughTheDoorsAsFarAsItGets) {
+  // Given the witness as the driver
+  const std::string witness_file = ::testing::TempDir() + "doors_witness_" + std::to_string(getpid()) + GetParam();
+  std::remove(witness_file.c_str());
+  Environment environment = Preloaded();
+  environment["SPILLWAY_DRIVER"] = DOORS_WITNESS;
+  environment["DOOR_WITNESS"] = witness_file;
+
+  // When a program on NVIDIA's runtime starts it
+  const Ended ended = RunProgram({std::string(DOORS_FOLDER "/") + GetParam()}, environment);
+
+  // Then each of the runtime's 440 requests and its cuInit reached the driver from our library
+  std::istringstream calls(FileText(witness_file));
+  int requests = 0;
+  int initialisations = 0;
+  for (std::string call; std::getline(calls, call);) {
+    EXPECT_THAT(call, EndsWith(" from libspillway.so"));
+    requests += call.starts_with("cuGetProcAddress_v2 ");
+    initialisations += call.starts_with("cuInit ");
+  }
+  EXPECT_EQ(requests, 440);
+  EXPECT_GE(initialisations, 1);
+  EXPECT_THAT(ended.standard_output, HasSubstr("cudaDriverGetVersion=0 version=13000\n"));
+}
+
+TEST_P(RealRuntime, WithoutADriverSaysWhatItSaysWithoutUs) {
+  const Command command = {std::string(DOORS_FOLDER "/") + GetParam()};
+  const Environment bare = {{"LD_LIBRARY_PATH", DOORS_FOLDER}};
+  Environment preloaded = bare;
+  preloaded["LD_PRELOAD"] = DOORS_PRELOAD;
+  EXPECT_EQ(RunProgram(command, preloaded), RunProgram(command, bare));
+}
+
+INSTANTIATE_TEST_SUITE_P(Linked, RealRuntime, ::testing::Values("runtime_door_shared", "runtime_door_static"),
+                         [](const auto& row) { return std::string(row.param); });
+
+#endif  // DOORS_HAVE_RUNTIME
+
+TEST(DoorsTest, ALinkedProgramWithoutADriverIsToldThatThereIsNoDevice) {
+  const Ended ended = RunProgram({DOORS_FOLDER "/linked_door"}, {{"LD_PRELOAD", DOORS_PRELOAD}});
+  EXPECT_EQ(LastLine(ended.standard_output), "cuInit=100 cuDeviceGetCount=100 devices=-1");
+  EXPECT_EQ(ended.standard_error, "");
+}
+
+TEST(DoorsTest, ADriverAskedForThatCannotBeUsedIsNamedAndNotReplaced) {
+  Environment environment = Preloaded();
+  environment["SPILLWAY_DRIVER"] = "/nowhere/libcuda.so.1";
+  const Ended ended = RunProgram({DOORS_FOLDER "/linked_door"}, environment);
+  EXPECT_EQ(LastLine(ended.standard_output), "cuInit=100 cuDeviceGetCount=100 devices=-1");
+  EXPECT_THAT(ended.standard_error, HasSubstr("SPILLWAY_DRIVER=/nowhere/libcuda.so.1 cannot be used"));
+}
+
+TEST(DoorsTest, NeitherOurselvesNorACopyOfUsIsTakenForTheDriver) {
+  const std::string copy = ::testing::TempDir() + "doors_copy_of_spillway_" + std::to_string(getpid()) + ".so";
+  std::filesystem::copy_file(DOORS_PRELOAD, copy, std::filesystem::copy_options::overwrite_existing);
+  for (const std::string& wrong : {std::string(DOORS_PRELOAD), copy}) {
+    Environment environment = Preloaded();
+    environment["SPILLWAY_DRIVER"] = wrong;
+    const Ended ended = RunProgram({DOORS_FOLDER "/linked_door"}, environment);
+    EXPECT_EQ(LastLine(ended.standard_output), "cuInit=100 cuDeviceGetCount=100 devices=-1") << wrong;
+    EXPECT_THAT(ended.standard_error, HasSubstr("it is no CUDA driver")) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace spillway::test

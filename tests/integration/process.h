@@ -1,0 +1,28 @@
+// Starts a program with a given environment and collects what it wrote and how it ended.
+//
+// For tests, on their one thread. The child gets exactly the variables passed, plus PATH.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace spillway::test {
+
+using Environment = std::map<std::string, std::string>;
+
+struct Ended {
+  int exit_code = -1;  // 128 + signal if a signal ended it
+  std::string standard_output;
+  std::string standard_error;
+
+  bool operator==(const Ended&) const = default;
+};
+
+// Runs `command` (its first word is a path or is found in PATH) to its end.
+Ended RunProgram(const std::vector<std::string>& command, const Environment& environment);
+
+// Reads a file whole; an absent file is empty.
+std::string FileText(const std::string& path);
+
+}  // namespace spillway::test
