@@ -63,7 +63,7 @@ def check_library(bench, arguments):
     library = bench.build / "lib" / "libspillway.so"
     budgets = [budget_bytes(b) for b in (arguments.budgets or BUDGETS_MIB)]
     parts = batches(arguments.seeds or range(1, 1001))
-    tasks = [lambda part=part, budget=budgets[i % len(budgets)]: compare_batch(bench, library, part, budget)
+    tasks = [lambda part=part, budget=budgets[(i + i // 4) % len(budgets)]: compare_batch(bench, library, part, budget)
              for i, part in enumerate(parts)]
     start_s = time.monotonic()
     verdicts = list(run_all(arguments.jobs, tasks))

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <iterator>
 
-#include "tests/fuzz/differential/random.h"
+#include "tests/fuzz/differential/choose.h"
 #include "tests/support/driver_check.h"
 
 namespace spillway::fuzz {
 namespace {
 
 constexpr std::uint64_t kPitchedRowBytes =
-    8192;  // a multiple of any device's pitch: rows follow without gaps
+    8192;                                   // a multiple of any device's pitch: rows follow without gaps
+constexpr std::uint64_t kPageBytes = 4096;  // registered buffers share no page with others
 
 void AllocatePitched(Slot& slot) {
   CUdeviceptr address = 0;
@@ -27,11 +28,12 @@ void AllocateHost(Slot& slot, std::uint64_t salt) {
     SPILLWAY_DRIVER_CALL(cuMemHostAlloc(&address, slot.bytes, flags));
     slot.address = reinterpret_cast<std::uint64_t>(address);
   } else {
-    slot.pageable.resize(slot.bytes);
-    slot.address = reinterpret_cast<std::uint64_t>(slot.pageable.data());
+    slot.pageable.resize(slot.bytes + 2 * kPageBytes);
+    slot.address = RoundUp(reinterpret_cast<std::uint64_t>(slot.pageable.data()), kPageBytes);
   }
   if (slot.form == AllocForm::kRegistered) {
-    SPILLWAY_DRIVER_CALL(cuMemHostRegister(slot.HostBytes(), slot.bytes, CU_MEMHOSTREGISTER_DEVICEMAP));
+    SPILLWAY_DRIVER_CALL(
+        cuMemHostRegister(slot.HostBytes(), RoundUp(slot.bytes, kPageBytes), CU_MEMHOSTREGISTER_DEVICEMAP));
   }
   for (std::uint64_t i = 0; i < slot.bytes; ++i) {
     slot.HostBytes()[i] = static_cast<std::uint8_t>((salt >> (i % 56)) + i);
