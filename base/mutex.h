@@ -1,0 +1,71 @@
+// A mutex that clang's thread-safety analysis understands and whose order of locking is checked in debug builds.
+//
+// Invariants
+//  1. A Mutex has a rank (lock_rank.h); a thread locks only upwards in rank.
+//  2. MutexLock is the usual way to hold one; Unlock/Lock on it serve waiting without the lock.
+#pragma once
+
+#include <cstdlib>
+#include <mutex>
+
+#include "base/lock_rank.h"
+
+#if defined(__clang__)
+#define SPILLWAY_THREAD_ANNOTATION(x) __attribute__((x))
+#else
+#define SPILLWAY_THREAD_ANNOTATION(x)
+#endif
+#define SPILLWAY_CAPABILITY(x) SPILLWAY_THREAD_ANNOTATION(capability(x))
+#define SPILLWAY_SCOPED_CAPABILITY SPILLWAY_THREAD_ANNOTATION(scoped_lockable)
+#define SPILLWAY_GUARDED_BY(x) SPILLWAY_THREAD_ANNOTATION(guarded_by(x))
+#define SPILLWAY_REQUIRES(...) SPILLWAY_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
+#define SPILLWAY_EXCLUDES(...) SPILLWAY_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
+#define SPILLWAY_ACQUIRE(...) SPILLWAY_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
+#define SPILLWAY_RELEASE(...) SPILLWAY_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
+
+namespace spillway::base {
+
+#if defined(SPILLWAY_CHECK_LOCKS)
+inline thread_local unsigned held_ranks = 0;  // bit r: a lock of rank r is held
+
+inline void NoteLock(LockRank rank) {
+  const unsigned bit = 1u << static_cast<int>(rank);
+  if (held_ranks >= bit) std::abort();
+  held_ranks |= bit;
+}
+inline void NoteUnlock(LockRank rank) { held_ranks &= ~(1u << static_cast<int>(rank)); }
+#else
+inline void NoteLock(LockRank) {}
+inline void NoteUnlock(LockRank) {}
+#endif
+
+class SPILLWAY_CAPABILITY("mutex") Mutex {
+ public:
+  explicit constexpr Mutex(LockRank rank) : rank_(rank) {}
+
+  void Lock() SPILLWAY_ACQUIRE() {
+    NoteLock(rank_);
+    mutex_.lock();
+  }
+  void Unlock() SPILLWAY_RELEASE() {
+    mutex_.unlock();
+    NoteUnlock(rank_);
+  }
+
+ private:
+  const LockRank rank_;
+  std::mutex mutex_;
+};
+
+class SPILLWAY_SCOPED_CAPABILITY MutexLock {
+ public:
+  explicit MutexLock(Mutex& mutex) SPILLWAY_ACQUIRE(mutex) : mutex_(mutex) { mutex_.Lock(); }
+  ~MutexLock() SPILLWAY_RELEASE() { mutex_.Unlock(); }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
+}  // namespace spillway::base

@@ -1,0 +1,72 @@
+// The physical device memory of this job: handles of a few sizes, created once, reused, never more than the budget.
+//
+// Called by execute with the state lock held. Owns every handle that is not part of a range at the moment; a range
+// owns the chunks that are mapped into it and gives them back when they are idle.
+//
+// Invariants
+//  1. created_bytes() <= budget at every moment (created includes free chunks and chunks lent to ranges).
+//  2. A chunk in the pool is mapped nowhere and no device work uses it.
+//  3. Take gives all that was asked for or nothing, and never waits.
+// Never: maps, copies, or decides whose memory is given up.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "interposer/driver/cuda_abi.h"
+
+namespace spillway::interposer {
+
+inline constexpr size_t kMiB = size_t{1} << 20;
+inline constexpr size_t kGranuleBytes = 2 * kMiB;  // cuMemGetAllocationGranularity on every supported device
+
+constexpr size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+struct Chunk {
+  CUmemGenericAllocationHandle handle;
+  size_t bytes;
+};
+using Chunks = std::vector<Chunk>;
+
+class ChunkPool {
+ public:
+  ChunkPool(int device, size_t budget_bytes) : device_(device), budget_bytes_(budget_bytes) {}
+
+  // Appends chunks of `bytes` in all (a multiple of the granule) to `out`; false when neither the pool nor the
+  // budget nor the device has them.
+  bool Take(size_t bytes, Chunks* out);
+  void Give(Chunks* chunks);
+  void ReleaseAll();
+
+  // Memory outside the pool that counts against the budget (passed-through allocations).
+  bool Charge(size_t bytes);
+  void Discharge(size_t bytes) { charged_bytes_ -= bytes; }
+
+  size_t budget_bytes() const { return budget_bytes_; }
+  size_t created_bytes() const { return created_bytes_; }
+  size_t held_bytes() const { return created_bytes_ + charged_bytes_; }
+  size_t held_peak_bytes() const { return held_peak_bytes_; }
+  size_t ObtainableBytes() const { return free_bytes_ + budget_bytes_ - held_bytes(); }
+
+ private:
+  static constexpr std::array<size_t, 3> kClasses = {256 * kMiB, 32 * kMiB, 2 * kMiB};
+
+  size_t TakeFree(size_t bytes, Chunks* out);
+  bool CreateFor(size_t bytes, Chunks* out);
+  bool CreateOne(size_t bytes, Chunks* out);
+  bool ReleaseForRoom(size_t bytes);
+  void ReleaseOne(size_t index);
+
+  // Constant after construction.
+  const int device_;
+  const size_t budget_bytes_;
+  // Guarded by the caller's state lock.
+  std::array<Chunks, kClasses.size()> free_;
+  size_t free_bytes_ = 0;
+  size_t created_bytes_ = 0;
+  size_t charged_bytes_ = 0;
+  size_t held_peak_bytes_ = 0;
+};
+
+}  // namespace spillway::interposer

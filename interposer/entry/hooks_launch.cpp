@@ -1,0 +1,89 @@
+// Launches: the parameters of every launch are scanned at 8-byte steps, by value structs included (an address inside
+// a parameter is 8-byte aligned by the ABI). An integer taken for an address only enlarges the resident set.
+#include <cstring>
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/entry/around.h"
+#include "interposer/entry/export.h"
+#include "interposer/entry/kernel_parameters.h"
+
+namespace spillway::entry {
+namespace {
+
+using driver::Driver;
+
+void ScanWords(const void* data, size_t size_bytes, Collector& add) {
+  const char* bytes = static_cast<const char*>(data);
+  for (size_t offset = 0; offset + sizeof(CUdeviceptr) <= size_bytes; offset += sizeof(CUdeviceptr)) {
+    CUdeviceptr word;
+    std::memcpy(&word, bytes + offset, sizeof word);
+    add(word);
+  }
+}
+
+void ScanParameters(CUfunction function, void** parameters, Collector& add) {
+  KernelParameters scratch;
+  const auto& sizes = ParametersOf(function, &scratch).size_bytes;
+  for (size_t i = 0; i < sizes.size(); ++i) ScanWords(parameters[i], sizes[i], add);
+}
+
+// The `extra` form: one packed buffer (cuda.h, CU_LAUNCH_PARAM_*).
+void ScanExtra(void** extra, Collector& add) {
+  const void* buffer = nullptr;
+  size_t size_bytes = 0;
+  for (size_t i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[i + 1];
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE) size_bytes = *static_cast<const size_t*>(extra[i + 1]);
+  }
+  if (buffer) ScanWords(buffer, size_bytes, add);
+}
+
+template <class Call>
+CUresult AroundLaunch(CUfunction function, StreamName stream, void** parameters, void** extra, Call call) {
+  const auto collect = [&](Collector& add) {
+    if (parameters) {
+      ScanParameters(function, parameters, add);
+    } else if (extra) {
+      ScanExtra(extra, add);
+    }
+  };
+  return Around(stream, Effect::kLaunches, collect, call);
+}
+
+}  // namespace
+}  // namespace spillway::entry
+
+using spillway::driver::Driver;
+using spillway::entry::AroundLaunch;
+
+#define SPILLWAY_LAUNCH_KERNEL(name, per_thread)                                                        \
+  SPILLWAY_EXPORT CUresult name(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,        \
+                                unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, \
+                                CUstream stream, void** parameters, void** extra) {                     \
+    return AroundLaunch(f, {stream, per_thread}, parameters, extra, [&] {                               \
+      return Driver().name(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);               \
+    });                                                                                                 \
+  }
+SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel, false)
+SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
+
+#define SPILLWAY_LAUNCH_KERNEL_EX(name, per_thread)                                            \
+  SPILLWAY_EXPORT CUresult name(const CUlaunchConfig* config, CUfunction f, void** parameters, \
+                                void** extra) {                                                \
+    const CUstream stream = config ? config->hStream : nullptr;                                \
+    return AroundLaunch(f, {stream, per_thread}, parameters, extra,                            \
+                        [&] { return Driver().name(config, f, parameters, extra); });          \
+  }
+SPILLWAY_LAUNCH_KERNEL_EX(cuLaunchKernelEx, false)
+SPILLWAY_LAUNCH_KERNEL_EX(cuLaunchKernelEx_ptsz, true)
+
+#define SPILLWAY_LAUNCH_COOPERATIVE(name, per_thread)                                                   \
+  SPILLWAY_EXPORT CUresult name(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,        \
+                                unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, \
+                                CUstream stream, void** parameters) {                                   \
+    return AroundLaunch(f, {stream, per_thread}, parameters, nullptr, [&] {                             \
+      return Driver().name(f, gx, gy, gz, bx, by, bz, shared, stream, parameters);                      \
+    });                                                                                                 \
+  }
+SPILLWAY_LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel, false)
+SPILLWAY_LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, true)

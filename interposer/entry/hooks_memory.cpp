@@ -1,0 +1,99 @@
+// Memory that comes and goes. What is not ours to manage (another context, a device without virtual memory
+// management) the driver serves, counted against the budget.
+#include "interposer/driver/driver_api.h"
+#include "interposer/entry/around.h"
+#include "interposer/entry/export.h"
+
+namespace spillway::entry {
+namespace {
+
+using driver::Driver;
+using interposer::JobForAllocation;
+
+constexpr size_t kPitchBytes = 512;  // CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT and above on every device
+
+// `call()` is the driver's allocation into `out`.
+template <class Call>
+CUresult PassThrough(JobMemory* job, size_t bytes, CUdeviceptr* out, Call call) {
+  if (!job) return call();
+  if (!job->Charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS) {
+    job->NotePassedThrough(*out, bytes);
+  } else {
+    job->Discharge(bytes);
+  }
+  return result;
+}
+
+template <class Call>
+CUresult Allocate(CUdeviceptr* out, size_t bytes, Call call) {
+  const ReentryGuard guard;
+  if (!guard.IsOutermost() || !out || !bytes) return call();
+  JobMemory* const managed = JobForAllocation();
+  return managed ? managed->Allocate(bytes, out) : PassThrough(Job(), bytes, out, call);
+}
+
+template <class Release, class Call>
+CUresult Free(CUdeviceptr address, Release release, Call call) {
+  const ReentryGuard guard;
+  JobMemory* const job = Job();
+  if (!job || !guard.IsOutermost() || !address || !release(job)) return call();
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+}  // namespace spillway::entry
+
+using spillway::driver::Driver;
+using spillway::entry::Allocate;
+using spillway::entry::Free;
+using spillway::entry::JobMemory;
+
+SPILLWAY_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
+  return Allocate(out, bytes, [&] { return Driver().cuMemAlloc_v2(out, bytes); });
+}
+
+SPILLWAY_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width_bytes,
+                                            size_t height, unsigned int element_bytes) {
+  const auto call = [&] {
+    return Driver().cuMemAllocPitch_v2(out, pitch, width_bytes, height, element_bytes);
+  };
+  const bool valid = pitch && (element_bytes == 4 || element_bytes == 8 || element_bytes == 16);
+  const size_t row_bytes = spillway::interposer::RoundUp(width_bytes, spillway::entry::kPitchBytes);
+  size_t bytes = 0;
+  if (!valid || __builtin_mul_overflow(row_bytes, height, &bytes)) return call();
+  bool served_by_driver = false;
+  const CUresult result = Allocate(out, bytes, [&] {
+    served_by_driver = true;
+    return call();
+  });
+  if (result == CUDA_SUCCESS && !served_by_driver) *pitch = row_bytes;
+  return result;
+}
+
+SPILLWAY_EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
+  return Free(
+      address, [&](JobMemory* job) { return job->Free(address); },
+      [&] { return Driver().cuMemFree_v2(address); });
+}
+
+#define SPILLWAY_STREAM_ORDERED(suffix, per_thread)                                                      \
+  SPILLWAY_EXPORT CUresult cuMemAllocAsync##suffix(CUdeviceptr* out, size_t bytes, CUstream stream) {    \
+    return Allocate(out, bytes, [&] { return Driver().cuMemAllocAsync##suffix(out, bytes, stream); });   \
+  }                                                                                                      \
+  SPILLWAY_EXPORT CUresult cuMemAllocFromPoolAsync##suffix(CUdeviceptr* out, size_t bytes,               \
+                                                           CUmemoryPool pool, CUstream stream) {         \
+    return Allocate(out, bytes,                                                                          \
+                    [&] { return Driver().cuMemAllocFromPoolAsync##suffix(out, bytes, pool, stream); }); \
+  }                                                                                                      \
+  SPILLWAY_EXPORT CUresult cuMemFreeAsync##suffix(CUdeviceptr address, CUstream stream) {                \
+    return Free(                                                                                         \
+        address,                                                                                         \
+        [&](JobMemory* job) {                                                                            \
+          return job->FreeAsync(address, {stream, per_thread});                                          \
+        },                                                                                               \
+        [&] { return Driver().cuMemFreeAsync##suffix(address, stream); });                               \
+  }
+SPILLWAY_STREAM_ORDERED(, false)
+SPILLWAY_STREAM_ORDERED(_ptsz, true)

@@ -1,0 +1,107 @@
+// What a program may ask: the budget instead of the device, allocations instead of chunks.
+//
+// A query about a range that is away brings it back first: the driver knows no attributes of an unmapped address.
+#include <algorithm>
+#include <cstring>
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/entry/around.h"
+#include "interposer/entry/export.h"
+
+namespace spillway::entry {
+namespace {
+
+using driver::Driver;
+using interposer::Allocation;
+using interposer::BudgetBytes;
+
+bool Describe(CUdeviceptr address, Allocation* out) {
+  JobMemory* const job = Job();
+  return job && !ForwardsEverything() && job->Describe(address, out);
+}
+
+// The driver answers for the chunk at the address; the program asked about its allocation.
+void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocation, void* data) {
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      std::memcpy(data, &allocation.base, sizeof allocation.base);
+      break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      std::memcpy(data, &allocation.requested_bytes, sizeof allocation.requested_bytes);
+      break;
+    case CU_POINTER_ATTRIBUTE_CONTEXT: {
+      const CUcontext context = Job()->context();
+      std::memcpy(data, &context, sizeof context);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+template <class Call>
+CUresult AroundQuery(CUdeviceptr address, Call call) {
+  return Around(
+      {nullptr, false}, Effect::kReads, [&](Collector& add) { add(address); }, call);
+}
+
+}  // namespace
+}  // namespace spillway::entry
+
+using spillway::driver::Driver;
+using spillway::entry::Job;
+using spillway::entry::JobMemory;
+using spillway::entry::ReentryGuard;
+using spillway::interposer::Allocation;
+
+SPILLWAY_EXPORT CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
+  const ReentryGuard guard;
+  size_t device_free = 0, device_total = 0;
+  const CUresult result = Driver().cuMemGetInfo_v2(&device_free, &device_total);
+  if (result != CUDA_SUCCESS || !guard.IsOutermost()) {
+    return result != CUDA_SUCCESS ? result : Driver().cuMemGetInfo_v2(free_bytes, total_bytes);
+  }
+  JobMemory* const job = Job();
+  const size_t budget = job ? job->budget_bytes() : spillway::interposer::BudgetBytes(device_total);
+  if (total_bytes) *total_bytes = budget;
+  if (free_bytes) *free_bytes = job ? job->FreeBytes() : std::min(device_free, budget);
+  return CUDA_SUCCESS;
+}
+
+SPILLWAY_EXPORT CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
+  const ReentryGuard guard;
+  const CUresult result = Driver().cuDeviceTotalMem_v2(bytes, device);
+  if (result == CUDA_SUCCESS && guard.IsOutermost()) *bytes = spillway::interposer::BudgetBytes(*bytes);
+  return result;
+}
+
+SPILLWAY_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) {
+  Allocation allocation;
+  if (!spillway::entry::Describe(address, &allocation))
+    return Driver().cuMemGetAddressRange_v2(base, bytes, address);
+  if (base) *base = allocation.base;
+  if (bytes) *bytes = allocation.requested_bytes;
+  return CUDA_SUCCESS;
+}
+
+SPILLWAY_EXPORT CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute,
+                                               CUdeviceptr address) {
+  const CUresult result = spillway::entry::AroundQuery(
+      address, [&] { return Driver().cuPointerGetAttribute(data, attribute, address); });
+  Allocation allocation;
+  if (result == CUDA_SUCCESS && spillway::entry::Describe(address, &allocation)) {
+    spillway::entry::CorrectAttribute(attribute, allocation, data);
+  }
+  return result;
+}
+
+SPILLWAY_EXPORT CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes,
+                                                void** data, CUdeviceptr address) {
+  const CUresult result = spillway::entry::AroundQuery(
+      address, [&] { return Driver().cuPointerGetAttributes(count, attributes, data, address); });
+  Allocation allocation;
+  if (result != CUDA_SUCCESS || !spillway::entry::Describe(address, &allocation)) return result;
+  for (unsigned int i = 0; i < count; ++i)
+    spillway::entry::CorrectAttribute(attributes[i], allocation, data[i]);
+  return result;
+}

@@ -1,0 +1,160 @@
+// Waits, captures, and the ends of streams, contexts and modules.
+#include "interposer/driver/driver_api.h"
+#include "interposer/entry/around.h"
+#include "interposer/entry/export.h"
+#include "interposer/entry/fork_watch.h"
+#include "interposer/entry/kernel_parameters.h"
+#include "interposer/report.h"
+
+namespace spillway::entry {
+namespace {
+
+using driver::Driver;
+using interposer::Use;
+
+// `covered(job)` says what the wait will cover; that is complete once the call has succeeded.
+template <class Covered, class Call>
+CUresult AroundWait(Covered covered, Call call) {
+  const ReentryGuard guard;
+  JobMemory* const job = Job();
+  if (!job || !guard.IsOutermost()) return call();
+  const std::vector<Use> uses = covered(job);
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS) job->Completed(uses);
+  interposer::ShowProgress(job);
+  return result;
+}
+
+template <class Call>
+CUresult AroundStreamWait(StreamName stream, Call call) {
+  return AroundWait([&](JobMemory* job) { return job->IssuedOn(stream); }, call);
+}
+
+template <class Call>
+CUresult AroundContextWait(CUcontext context, Call call) {
+  return AroundWait(
+      [&](JobMemory* job) {
+        const bool ours = context == job->context();
+        return ours ? job->IssuedEverywhere() : std::vector<Use>{};
+      },
+      call);
+}
+
+CUcontext CurrentContext() {
+  CUcontext context = nullptr;
+  Driver().cuCtxGetCurrent(&context);
+  return context;
+}
+
+template <class Call>
+CUresult BeginCapture(Call call) {
+  const ReentryGuard guard;
+  JobMemory* const job = Job();
+  const CUresult result = call();
+  if (job && guard.IsOutermost() && result == CUDA_SUCCESS) job->CaptureBegan();
+  return result;
+}
+
+template <class Call>
+CUresult EndCapture(Call call) {
+  const ReentryGuard guard;
+  JobMemory* const job = Job();
+  const CUresult result = call();
+  if (job && guard.IsOutermost() && result != CUDA_ERROR_ILLEGAL_STATE) job->CaptureEnded();
+  return result;
+}
+
+// What a graph touches stays resident since its capture; only its place in the stream is new.
+template <class Call>
+CUresult LaunchGraph(StreamName stream, Call call) {
+  const ReentryGuard guard;
+  JobMemory* const job = Job();
+  const CUresult result = call();
+  if (job && guard.IsOutermost() && result == CUDA_SUCCESS) job->Enqueued(stream);
+  return result;
+}
+
+}  // namespace
+}  // namespace spillway::entry
+
+using spillway::driver::Driver;
+using spillway::entry::Job;
+using spillway::entry::JobMemory;
+using spillway::entry::ReentryGuard;
+
+SPILLWAY_EXPORT CUresult cuInit(unsigned int flags) {
+  const CUresult result = Driver().cuInit(flags);
+  if (result == CUDA_SUCCESS) spillway::entry::WatchForks();
+  return result;
+}
+
+SPILLWAY_EXPORT CUresult cuStreamSynchronize(CUstream stream) {
+  return spillway::entry::AroundStreamWait({stream, false},
+                                           [&] { return Driver().cuStreamSynchronize(stream); });
+}
+SPILLWAY_EXPORT CUresult cuStreamSynchronize_ptsz(CUstream stream) {
+  return spillway::entry::AroundStreamWait({stream, true},
+                                           [&] { return Driver().cuStreamSynchronize_ptsz(stream); });
+}
+SPILLWAY_EXPORT CUresult cuCtxSynchronize() {
+  return spillway::entry::AroundContextWait(spillway::entry::CurrentContext(),
+                                            [] { return Driver().cuCtxSynchronize(); });
+}
+SPILLWAY_EXPORT CUresult cuCtxSynchronize_v2(CUcontext context) {
+  return spillway::entry::AroundContextWait(context, [&] { return Driver().cuCtxSynchronize_v2(context); });
+}
+
+SPILLWAY_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
+  const ReentryGuard guard;
+  JobMemory* const job = Job();
+  if (job && guard.IsOutermost() && stream) job->StreamDestroyed(stream);
+  return Driver().cuStreamDestroy_v2(stream);
+}
+
+#define SPILLWAY_CAPTURE(suffix, per_thread)                                                                \
+  SPILLWAY_EXPORT CUresult cuStreamBeginCapture_v2##suffix(CUstream stream, CUstreamCaptureMode mode) {     \
+    return spillway::entry::BeginCapture(                                                                   \
+        [&] { return Driver().cuStreamBeginCapture_v2##suffix(stream, mode); });                            \
+  }                                                                                                         \
+  SPILLWAY_EXPORT CUresult cuStreamBeginCaptureToGraph##suffix(                                             \
+      CUstream stream, CUgraph graph, const CUgraphNode* nodes, const CUgraphEdgeData* edges, size_t count, \
+      CUstreamCaptureMode mode) {                                                                           \
+    return spillway::entry::BeginCapture([&] {                                                              \
+      return Driver().cuStreamBeginCaptureToGraph##suffix(stream, graph, nodes, edges, count, mode);        \
+    });                                                                                                     \
+  }                                                                                                         \
+  SPILLWAY_EXPORT CUresult cuStreamEndCapture##suffix(CUstream stream, CUgraph* graph) {                    \
+    return spillway::entry::EndCapture([&] { return Driver().cuStreamEndCapture##suffix(stream, graph); }); \
+  }                                                                                                         \
+  SPILLWAY_EXPORT CUresult cuGraphLaunch##suffix(CUgraphExec graph, CUstream stream) {                      \
+    return spillway::entry::LaunchGraph({stream, per_thread},                                               \
+                                        [&] { return Driver().cuGraphLaunch##suffix(graph, stream); });     \
+  }
+SPILLWAY_CAPTURE(, false)
+SPILLWAY_CAPTURE(_ptsz, true)
+
+SPILLWAY_EXPORT CUresult cuCtxDestroy_v2(CUcontext context) {
+  const ReentryGuard guard;
+  if (guard.IsOutermost()) spillway::interposer::ContextGoesAway(context);
+  return Driver().cuCtxDestroy_v2(context);
+}
+SPILLWAY_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+  const ReentryGuard guard;
+  if (guard.IsOutermost()) spillway::interposer::PrimaryContextGoesAway(device);
+  return Driver().cuDevicePrimaryCtxReset_v2(device);
+}
+SPILLWAY_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+  const ReentryGuard guard;
+  const CUresult result = Driver().cuDevicePrimaryCtxRelease_v2(device);
+  if (guard.IsOutermost() && result == CUDA_SUCCESS) spillway::interposer::PrimaryContextReleased(device);
+  return result;
+}
+
+SPILLWAY_EXPORT CUresult cuModuleUnload(CUmodule module) {
+  spillway::entry::ForgetKernelParameters();
+  return Driver().cuModuleUnload(module);
+}
+SPILLWAY_EXPORT CUresult cuLibraryUnload(CUlibrary library) {
+  spillway::entry::ForgetKernelParameters();
+  return Driver().cuLibraryUnload(library);
+}

@@ -1,0 +1,26 @@
+// Where a kernel's parameters lie: asked of the driver once per function, then read without a lock.
+//
+// Called by the launch hooks on any thread. Layouts live until the process ends.
+//
+// Invariants
+//  1. A handle may be a CUfunction or a CUkernel (cuda.h, cuLaunchKernel): both are asked.
+//  2. After a module or library was unloaded every handle is asked anew: handles may be reused.
+// Source: cuFuncGetParamInfo, cuKernelGetParamInfo (CUDA 12.4).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "interposer/driver/cuda_abi.h"
+
+namespace spillway::entry {
+
+struct KernelParameters {
+  std::vector<std::uint32_t> size_bytes;  // in order
+};
+
+// `scratch` holds the answer in the rare case that it cannot be kept.
+const KernelParameters& ParametersOf(CUfunction function, KernelParameters* scratch);
+void ForgetKernelParameters();
+
+}  // namespace spillway::entry

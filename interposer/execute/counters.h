@@ -1,0 +1,29 @@
+// What this process' memory did, for the report: plain numbers, guarded by the state lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace spillway::interposer {
+
+struct Counters {
+  std::uint64_t launches = 0;
+  std::uint64_t copies = 0;
+  std::uint64_t allocations = 0;
+  std::uint64_t frees = 0;
+  std::uint64_t reused_ranges = 0;   // allocations served by a freed range as it was
+  std::uint64_t passed_through = 0;  // allocations that the driver served, unmanaged
+  std::uint64_t refused_allocations = 0;
+  std::uint64_t evictions = 0;            // ranges whose memory was taken away
+  std::uint64_t cancelled_evictions = 0;  // touched before they had left
+  std::uint64_t demand_fetches = 0;       // ranges brought back by the call that needed them
+  std::uint64_t offloaded_bytes = 0;      // device to host
+  std::uint64_t restored_bytes = 0;       // host to device
+  std::uint64_t dropped_bytes = 0;        // memory taken away without a copy: the host copy was still valid
+  std::uint64_t served_from_host = 0;     // reads answered from the host copy
+  std::uint64_t stall_ns = 0;             // time in which calls waited for memory
+  std::size_t wanted_bytes = 0;           // live allocations, as they would occupy the device
+  std::size_t wanted_peak_bytes = 0;
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,402 @@
+#include "interposer/execute/job_memory.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/execute/ordering_rules.h"
+
+namespace spillway::interposer {
+
+using base::MutexLock;
+using driver::Driver;
+
+namespace {
+
+// Under memory pressure completions are looked for this often per stream; without it events are recorded only for
+// what must be awaited.
+constexpr std::uint64_t kCheckpointInterval = 4;
+
+// How long to hope that other threads' calls end and leave memory that may move.
+constexpr std::uint64_t kPatienceNs = 10'000'000'000;
+
+std::uint64_t NowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// While any stream captures in global mode, calls of ours that allocate or query would end the capture; a relaxed
+// thread may make them (cuThreadExchangeStreamCaptureMode).
+class RelaxedCapture {
+ public:
+  explicit RelaxedCapture(bool needed) : needed_(needed) { Exchange(); }
+  ~RelaxedCapture() { Exchange(); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  void Exchange() {
+    if (needed_) Driver().cuThreadExchangeStreamCaptureMode(&mode_);
+  }
+  const bool needed_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+bool IsCapturing(CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return Driver().cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+Range* AsRange(Allocation* allocation) { return static_cast<Range*>(allocation); }
+
+}  // namespace
+
+JobMemory::JobMemory(CUcontext context, int device, size_t budget_bytes, size_t host_limit_bytes)
+    : context_(context),
+      device_(device),
+      budget_bytes_(budget_bytes / kGranuleBytes * kGranuleBytes),
+      host_limit_bytes_(host_limit_bytes),
+      residency_(device, budget_bytes_, host_limit_bytes, &timeline_, &counters_),
+      slabs_(&ledger_, &timeline_) {}
+
+CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {
+  const RelaxedCapture relaxed(captures_.load(std::memory_order_relaxed) > 0);
+  return bytes < kSmallBytes ? AllocateSmall(bytes, out) : AllocateRange(bytes, out);
+}
+
+CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
+  const MutexLock lock(state_);
+  const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
+  const bool fits = size_bytes >= bytes && size_bytes <= budget_bytes_ &&
+                    counters_.wanted_bytes + size_bytes <= budget_bytes_ + host_limit_bytes_;
+  Range* range = fits ? residency_.NewRange(bytes) : nullptr;
+  if (!range) {
+    ++counters_.refused_allocations;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  ledger_.AddRange(range);
+  ++counters_.allocations;
+  Want(range->size_bytes);
+  *out = range->base;
+  return CUDA_SUCCESS;
+}
+
+CUresult JobMemory::AllocateSmall(size_t bytes, CUdeviceptr* out) {
+  for (;;) {
+    {
+      const MutexLock lock(state_);
+      if (!slabs_.NeedsSlab(bytes)) {
+        *out = slabs_.Take(bytes)->base;
+        ++counters_.allocations;
+        return CUDA_SUCCESS;
+      }
+    }
+    if (!AddSlab(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+bool JobMemory::AddSlab(size_t bytes) {
+  const MutexLock making(making_);
+  Chunks chunks;
+  const bool made = MakeRoom(kGranuleBytes, [&]() SPILLWAY_REQUIRES(state_) {
+    return residency_.TakeChunks(kGranuleBytes, &chunks);
+  });
+  const MutexLock lock(state_);
+  const CUdeviceptr base = made ? residency_.MapAnew(kGranuleBytes, chunks) : 0;
+  if (!base) {
+    residency_.chunks().Give(&chunks);
+    ++counters_.refused_allocations;
+    return false;
+  }
+  slabs_.AddSlab(bytes, base, std::move(chunks));
+  Want(kGranuleBytes);
+  return true;
+}
+
+void JobMemory::Want(size_t bytes) {
+  counters_.wanted_bytes += bytes;
+  counters_.wanted_peak_bytes = std::max(counters_.wanted_peak_bytes, counters_.wanted_bytes);
+}
+
+Allocation* JobMemory::FindBase(CUdeviceptr base) {
+  Allocation* found = ledger_.Find(base);
+  return found && found->base == base ? found : nullptr;
+}
+
+bool JobMemory::Free(CUdeviceptr base) {
+  const RelaxedCapture relaxed(captures_.load(std::memory_order_relaxed) > 0);
+  const MutexLock lock(state_);
+  Allocation* found = FindBase(base);
+  found ? FreeFound(found, timeline_.Unfinished()) : ForgetPassedThrough(base);
+  return found != nullptr;
+}
+
+bool JobMemory::FreeAsync(CUdeviceptr base, StreamName stream) {
+  const RelaxedCapture relaxed(captures_.load(std::memory_order_relaxed) > 0);
+  const MutexLock lock(state_);
+  Allocation* found = FindBase(base);
+  found ? FreeFound(found, timeline_.UnfinishedOn(timeline_.Of(stream))) : ForgetPassedThrough(base);
+  return found != nullptr;
+}
+
+void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
+  ++counters_.frees;
+  if (found->kind == AllocationKind::kSlabBlock) {
+    slabs_.Give(static_cast<SlabBlock*>(found), busy);
+    return;
+  }
+  ledger_.RemoveRange(found);
+  counters_.wanted_bytes -= found->size_bytes;
+  residency_.Free(AsRange(found), busy);
+}
+
+CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, TouchSet* set) {
+  const bool capture_somewhere = captures_.load(std::memory_order_relaxed) > 0;
+  const RelaxedCapture relaxed(capture_somewhere);
+  set->capturing = capture_somewhere && IsCapturing(stream.handle);
+  {
+    const MutexLock lock(state_);
+    set->stream = timeline_.Of(stream);
+    Find(addresses, set);
+    if (AllOnDevice(*set)) {
+      Enter(set);
+      return CUDA_SUCCESS;
+    }
+  }
+  return BeginSlowly(addresses, set);
+}
+
+CUresult JobMemory::BeginSlowly(const Addresses& addresses, TouchSet* set) {
+  const MutexLock making(making_);
+  {
+    const MutexLock lock(state_);
+    set->ranges.clear();
+    Find(addresses, set);
+    for (Range* range : set->ranges) residency_.Pin(range);
+  }
+  bool resident = true;
+  for (Range* range : set->ranges) resident = resident && MakeResident(range);
+  const MutexLock lock(state_);
+  if (resident) Enter(set);
+  for (Range* range : set->ranges) residency_.Unpin(range);
+  return resident ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void JobMemory::Find(const Addresses& addresses, TouchSet* set) {
+  for (CUdeviceptr address : addresses) {
+    Allocation* found = ledger_.Find(address);
+    if (!found) continue;
+    if (found->kind == AllocationKind::kSlabBlock) {
+      OrderBehind(static_cast<SlabBlock*>(found), *set);
+    } else if (std::find(set->ranges.begin(), set->ranges.end(), found) == set->ranges.end()) {
+      set->ranges.push_back(AsRange(found));
+    }
+  }
+}
+
+bool JobMemory::AllOnDevice(const TouchSet& set) const {
+  return std::all_of(set.ranges.begin(), set.ranges.end(),
+                     [this](const Range* range) { return residency_.IsMapped(range); });
+}
+
+// All ranges are mapped: from here to End they stay.
+void JobMemory::Enter(TouchSet* set) {
+  for (Range* range : set->ranges) {
+    residency_.Pin(range);
+    OrderBehind(range, *set);
+    if (set->capturing) range->unmovable = Unmovable::kCaptured;
+  }
+  ++calls_in_progress_;
+}
+
+// Waits of a capturing stream would become part of its graph, so there the host waits instead.
+void JobMemory::OrderBehind(Tracked* memory, const TouchSet& set) {
+  if (memory->ready_after.empty() || timeline_.AllDone(&memory->ready_after)) {
+    memory->ordered.clear();
+    return;
+  }
+  auto& ordered = memory->ordered;
+  if (std::find(ordered.begin(), ordered.end(), set.stream) != ordered.end()) return;
+  for (Use use : memory->ready_after.items()) {
+    if (set.capturing) {
+      Driver().cuEventSynchronize(timeline_.EventFor(use));
+    } else if (ordering_rules::kUseFollowsRestore || !residency_.IsRestore(use)) {
+      timeline_.OrderAfter(set.stream, use);
+    }
+  }
+  ordered.push_back(set.stream);
+}
+
+bool JobMemory::MakeResident(Range* range) {
+  return MakeRoom(range->size_bytes, [&]() SPILLWAY_REQUIRES(state_) {
+    return residency_.IsMapped(range) || residency_.Restore(range);
+  });
+}
+
+// Tries `take_now`, frees what can be freed, starts evictions, awaits the first completion, and again. Gives up when
+// nothing is under way and no call in progress holds memory that could move afterwards.
+template <class TakeNow>
+bool JobMemory::MakeRoom(size_t bytes, TakeNow take_now) {
+  const std::uint64_t deadline_ns = NowNs() + kPatienceNs;
+  for (;;) {
+    CUevent event = nullptr;
+    {
+      const MutexLock lock(state_);
+      if (take_now()) return true;
+      timeline_.set_checkpoint_interval(kCheckpointInterval);
+      GiveBackEmptySlabs();
+      if (take_now()) return true;
+      residency_.StartMakingRoom(bytes);
+      const Use next = residency_.NextToAwait();
+      const bool others_may_end = calls_in_progress_ > 0 && NowNs() < deadline_ns;
+      if (!next.stream && !others_may_end) {
+        residency_.Collect();
+        return take_now();
+      }
+      if (next.stream) event = timeline_.EventFor(next);
+    }
+    event ? Await(event) : static_cast<void>(sched_yield());
+  }
+}
+
+void JobMemory::Await(CUevent event) {
+  const std::uint64_t start_ns = NowNs();
+  Driver().cuEventSynchronize(event);
+  const MutexLock lock(state_);
+  counters_.stall_ns += NowNs() - start_ns;
+}
+
+void JobMemory::GiveBackEmptySlabs() {
+  while (std::unique_ptr<Slab> slab = slabs_.TakeEmpty()) {
+    residency_.UnmapAndGive(slab->plan.base, kGranuleBytes, &slab->chunks);
+    counters_.wanted_bytes -= kGranuleBytes;
+  }
+}
+
+void JobMemory::End(TouchSet* set, Effect effect) {
+  const RelaxedCapture relaxed(captures_.load(std::memory_order_relaxed) > 0);
+  const MutexLock lock(state_);
+  --calls_in_progress_;
+  ++(effect == Effect::kLaunches ? counters_.launches : counters_.copies);
+  if (set->capturing) {
+    for (Range* range : set->ranges) residency_.Unpin(range);
+    return;
+  }
+  const Use use = timeline_.Issue(set->stream);
+  for (Range* range : set->ranges) {
+    residency_.Unpin(range);
+    residency_.Used(range, use, effect != Effect::kReads);
+  }
+}
+
+bool JobMemory::IsAway(CUdeviceptr address) {
+  const MutexLock lock(state_);
+  const Allocation* found = ledger_.Find(address);
+  return found && found->kind == AllocationKind::kRange &&
+         residency_.HostCopy(static_cast<const Range*>(found));
+}
+
+bool JobMemory::ReadAway(CUdeviceptr source, void* destination, size_t bytes) {
+  const MutexLock lock(state_);
+  Allocation* found = ledger_.Find(source);
+  if (!found || found->kind != AllocationKind::kRange) return false;
+  const auto* copy = static_cast<const std::byte*>(residency_.HostCopy(AsRange(found)));
+  const size_t offset = source - found->base;
+  if (!copy || offset + bytes > found->requested_bytes) return false;
+  std::memcpy(destination, copy + offset, bytes);
+  ++counters_.served_from_host;
+  return true;
+}
+
+bool JobMemory::Charge(size_t bytes) {
+  const MutexLock making(making_);
+  return MakeRoom(bytes, [&]() SPILLWAY_REQUIRES(state_) {
+    residency_.Collect();
+    if (!residency_.chunks().Charge(bytes)) return false;
+    ++counters_.passed_through;
+    Want(bytes);
+    return true;
+  });
+}
+
+void JobMemory::Discharge(size_t bytes) {
+  const MutexLock lock(state_);
+  DischargeLocked(bytes);
+}
+
+void JobMemory::DischargeLocked(size_t bytes) {
+  residency_.chunks().Discharge(bytes);
+  counters_.wanted_bytes -= bytes;
+}
+
+void JobMemory::NotePassedThrough(CUdeviceptr base, size_t bytes) {
+  const MutexLock lock(state_);
+  passed_through_[base] = bytes;
+}
+
+void JobMemory::ForgetPassedThrough(CUdeviceptr base) {
+  const auto at = passed_through_.find(base);
+  if (at == passed_through_.end()) return;
+  DischargeLocked(at->second);
+  passed_through_.erase(at);
+}
+
+std::vector<Use> JobMemory::IssuedOn(StreamName stream) {
+  const MutexLock lock(state_);
+  StreamState* state = timeline_.Of(stream);
+  return {{state, timeline_.IssuedOn(state)}};
+}
+
+std::vector<Use> JobMemory::IssuedEverywhere() {
+  const MutexLock lock(state_);
+  return timeline_.IssuedEverywhere();
+}
+
+void JobMemory::Completed(const std::vector<Use>& uses) {
+  const MutexLock lock(state_);
+  for (Use use : uses) timeline_.Completed(use.stream, use.sequence);
+}
+
+void JobMemory::StreamDestroyed(CUstream stream) {
+  const MutexLock lock(state_);
+  timeline_.Destroyed(stream);
+}
+
+void JobMemory::Enqueued(StreamName stream) {
+  const MutexLock lock(state_);
+  timeline_.Issue(timeline_.Of(stream));
+}
+
+bool JobMemory::Describe(CUdeviceptr address, Allocation* out) {
+  const MutexLock lock(state_);
+  Allocation* found = ledger_.Find(address);
+  if (!found) return false;
+  *out = *found;
+  return true;
+}
+
+size_t JobMemory::FreeBytes() {
+  const MutexLock lock(state_);
+  return budget_bytes_ - std::min(budget_bytes_, counters_.wanted_bytes);
+}
+
+JobMemory::Snapshot JobMemory::Read() {
+  const MutexLock lock(state_);
+  return {counters_, residency_.chunks().held_bytes(), residency_.chunks().held_peak_bytes(),
+          residency_.host().pinned_peak_bytes()};
+}
+
+void JobMemory::ReleaseAll() {
+  const MutexLock making(making_);
+  const MutexLock lock(state_);
+  for (auto& slab : slabs_.TakeAll()) residency_.UnmapAndGive(slab->plan.base, kGranuleBytes, &slab->chunks);
+  residency_.ReleaseAll();
+  timeline_.Reset();
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,136 @@
+// The memory of this job behind one door: allocate, free, and "make these resident" around every call that names
+// device memory.
+//
+// Called by the hooks on any application thread. Made at the first allocation in a context (runtime.h), never
+// destroyed.
+//
+// A call that names managed memory goes: Begin (find, pin, make resident, order its stream after what it must await),
+// the driver's own function, End (its place in the stream becomes the last use; unpin). The state lock is held in
+// neither the driver's function nor any wait; the making lock is held while memory is being made, so that two calls
+// never each hold half of what the other needs.
+//
+// Invariants
+//  1. Between Begin and End everything the call names is mapped and stays so.
+//  2. Begin fails only when the call's own memory and what cannot move exceed the budget (or the host limit is reached).
+//  3. A free returns at once; its memory serves others only after the work enqueued before it.
+// Never: calls into the application; waits with the state lock held.
+#pragma once
+
+#include <atomic>
+#include <unordered_map>
+#include <vector>
+
+#include "base/inline_vector.h"
+#include "base/mutex.h"
+#include "interposer/execute/counters.h"
+#include "interposer/execute/residency.h"
+#include "interposer/execute/slabs.h"
+#include "interposer/ledger/ledger.h"
+
+namespace spillway::interposer {
+
+// Device addresses, or words that may be such, found in a call's arguments.
+using Addresses = base::InlineVector<CUdeviceptr, 64>;
+
+enum class Effect {
+  kReads,
+  kMayWrite,
+  kLaunches
+};  // what a call does to the memory it names; a launch may write
+
+// The managed ranges that one call names; lives on the caller's stack from Begin to End.
+struct TouchSet {
+  base::InlineVector<Range*, 32> ranges;
+  StreamState* stream = nullptr;
+  bool capturing = false;
+};
+
+class JobMemory {
+ public:
+  JobMemory(CUcontext context, int device, size_t budget_bytes, size_t host_limit_bytes);
+
+  CUresult Allocate(size_t bytes, CUdeviceptr* out);
+  // False when the address is not the base of a managed allocation: the driver frees it.
+  bool Free(CUdeviceptr base);
+  bool FreeAsync(CUdeviceptr base, StreamName stream);
+
+  bool MightBeManaged(CUdeviceptr word) const { return ledger_.MightBeManaged(word); }
+  CUresult Begin(const Addresses& addresses, StreamName stream, TouchSet* set);
+  void End(TouchSet* set, Effect effect);
+
+  bool IsAway(CUdeviceptr address);
+  // Copies `bytes` from an allocation that is away out of its host copy; false when it is not away.
+  bool ReadAway(CUdeviceptr source, void* destination, size_t bytes);
+
+  // Allocations that the driver serves but that count against the budget: charged before, noted when made.
+  bool Charge(size_t bytes);
+  void Discharge(size_t bytes);
+  void NotePassedThrough(CUdeviceptr base, size_t bytes);
+
+  // A synchronising call: what it covers is noted before, and marked complete after it succeeded.
+  std::vector<Use> IssuedOn(StreamName stream);
+  std::vector<Use> IssuedEverywhere();
+  void Completed(const std::vector<Use>& uses);
+  void StreamDestroyed(CUstream stream);
+  void CaptureBegan() { captures_.fetch_add(1, std::memory_order_relaxed); }
+  void CaptureEnded() { captures_.fetch_sub(1, std::memory_order_relaxed); }
+  // Work of which no addresses are known (a graph launch) was enqueued.
+  void Enqueued(StreamName stream);
+
+  // The allocation that the address lies in; false when it is not managed.
+  bool Describe(CUdeviceptr address, Allocation* out);
+  size_t FreeBytes();
+  size_t budget_bytes() const { return budget_bytes_; }
+  CUcontext context() const { return context_; }
+  int device() const { return device_; }
+
+  struct Snapshot {
+    Counters counters;
+    size_t held_bytes, held_peak_bytes, pinned_peak_bytes;
+  };
+  Snapshot Read();
+
+  // The context is going away: gives everything back to the driver.
+  void ReleaseAll();
+
+ private:
+  CUresult AllocateSmall(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
+  CUresult AllocateRange(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
+  bool AddSlab(size_t bytes) SPILLWAY_EXCLUDES(making_, state_);
+  void FreeFound(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(state_);
+  void DischargeLocked(size_t bytes) SPILLWAY_REQUIRES(state_);
+  void ForgetPassedThrough(CUdeviceptr base) SPILLWAY_REQUIRES(state_);
+  Allocation* FindBase(CUdeviceptr base) SPILLWAY_REQUIRES(state_);
+
+  bool AllOnDevice(const TouchSet& set) const SPILLWAY_REQUIRES(state_);
+  void Find(const Addresses& addresses, TouchSet* set) SPILLWAY_REQUIRES(state_);
+  void Enter(TouchSet* set) SPILLWAY_REQUIRES(state_);
+  void OrderBehind(Tracked* memory, const TouchSet& set) SPILLWAY_REQUIRES(state_);
+  CUresult BeginSlowly(const Addresses& addresses, TouchSet* set) SPILLWAY_EXCLUDES(making_, state_);
+  bool MakeResident(Range* range) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  template <class TakeNow>
+  bool MakeRoom(size_t bytes, TakeNow take_now) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  void GiveBackEmptySlabs() SPILLWAY_REQUIRES(state_);
+  void Await(CUevent event) SPILLWAY_EXCLUDES(state_);
+  void Want(size_t bytes) SPILLWAY_REQUIRES(state_);
+
+  // Constant after construction.
+  const CUcontext context_;
+  const int device_;
+  const size_t budget_bytes_;
+  const size_t host_limit_bytes_;
+  // Synchronises itself.
+  std::atomic<int> captures_{0};
+  base::Mutex making_{base::LockRank::kMaking};
+  base::Mutex state_{base::LockRank::kState};
+  // Guarded by state_.
+  int calls_in_progress_ SPILLWAY_GUARDED_BY(state_) = 0;  // between a successful Begin and its End
+  Counters counters_ SPILLWAY_GUARDED_BY(state_);
+  Timeline timeline_ SPILLWAY_GUARDED_BY(state_);
+  Ledger ledger_;  // MightBeManaged needs no lock
+  std::unordered_map<CUdeviceptr, size_t> passed_through_ SPILLWAY_GUARDED_BY(state_);  // base -> bytes
+  Residency residency_ SPILLWAY_GUARDED_BY(state_);
+  Slabs slabs_ SPILLWAY_GUARDED_BY(state_);
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,317 @@
+#include "interposer/execute/residency.h"
+
+#include <algorithm>
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/execute/ordering_rules.h"
+
+namespace spillway::interposer {
+
+using driver::Driver;
+
+Residency::Residency(int device, size_t budget_bytes, size_t host_limit_bytes, Timeline* timeline,
+                     Counters* counters)
+    : device_(device),
+      timeline_(timeline),
+      counters_(counters),
+      chunks_(device, budget_bytes),
+      host_(host_limit_bytes, timeline) {
+  for (CUstream& stream : streams_) Driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  to_host_ = timeline_->Of({streams_[0], false});
+  to_device_ = timeline_->Of({streams_[1], false});
+}
+
+Range* Residency::NewRange(size_t bytes) {
+  const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
+  Range* range = ReuseFreed(size_bytes);
+  if (!range) {
+    const CUdeviceptr base = addresses_.Take(size_bytes);
+    if (!base) return nullptr;
+    range = Adopt(std::make_unique<Range>());
+    range->base = base;
+    range->size_bytes = size_bytes;
+  }
+  if (range->place == Place::kNowhere) Restore(range);
+  range->requested_bytes = bytes;
+  range->last_touch = ++touch_clock_;
+  return range;
+}
+
+// A freed range of the same size serves as it is: same address, same mapping, no call to the driver. Its former work
+// may still run; Free left it in ready_after.
+Range* Residency::ReuseFreed(size_t bytes) {
+  const auto at = std::find_if(freed_.begin(), freed_.end(),
+                               [bytes](const Range* r) { return r->size_bytes == bytes && r->pins == 0; });
+  if (at == freed_.end()) return nullptr;
+  Range* range = *at;
+  freed_.erase(at);
+  if constexpr (!ordering_rules::kReuseWaitsForFree) range->ready_after.Clear();
+  range->unmovable = Unmovable::kNo;
+  range->live = true;
+  ++counters_->reused_ranges;
+  return range;
+}
+
+Range* Residency::Adopt(std::unique_ptr<Range> range) {
+  range->position = ranges_.size();
+  ranges_.push_back(std::move(range));
+  return ranges_.back().get();
+}
+
+void Residency::Free(Range* range, const UseList& busy) {
+  if (range->place == Place::kLeaving) leaving_.remove(range);
+  const bool mapped = range->place == Place::kDevice || range->place == Place::kLeaving;
+  range->uses.Merge(range->departure);
+  GiveHostCopy(range);
+  if (mapped) {
+    range->ready_after.Merge(busy);
+    range->ready_after.Merge(range->uses);
+  }
+  range->ordered.clear();
+  range->uses.Clear();
+  range->place = mapped ? Place::kDevice : Place::kNowhere;
+  range->live = false;
+  freed_.push_back(range);
+}
+
+// A copy may still read or write the buffer; whoever takes it waits for that copy.
+void Residency::GiveHostCopy(Range* range) {
+  range->host.busy.Merge(range->departure);
+  range->host.busy.Merge(range->ready_after);
+  host_.Give(&range->host);
+  range->departure.Clear();
+  range->host_valid = false;
+}
+
+void Residency::Pin(Range* range) {
+  ++range->pins;
+  if (range->place == Place::kLeaving) {
+    leaving_.remove(range);
+    range->place = Place::kDevice;
+    range->uses.Merge(range->departure);
+    range->host_valid = true;
+    ++counters_->cancelled_evictions;
+  }
+}
+
+void Residency::Used(Range* range, Use use, bool may_write) {
+  range->last_touch = ++touch_clock_;
+  (range->live ? range->uses : range->ready_after).Add(use);
+  if (may_write && ordering_rules::kTouchOutdatesHostCopy) GiveHostCopy(range);
+}
+
+bool Residency::Restore(Range* range) {
+  Chunks chunks;
+  if (!TakeChunks(range->size_bytes, &chunks)) return false;
+  if (!Map(range->base, chunks)) {
+    chunks_.Give(&chunks);
+    return false;
+  }
+  range->chunks = std::move(chunks);
+  if (range->place == Place::kHost) {
+    if (!CopyIn(range)) {
+      Driver().cuMemUnmap(range->base, range->size_bytes);
+      chunks_.Give(&range->chunks);
+      return false;
+    }
+    ++counters_->demand_fetches;
+  }
+  range->place = Place::kDevice;
+  return true;
+}
+
+bool Residency::CopyIn(Range* range) {
+  if (Driver().cuMemcpyHtoDAsync_v2(range->base, range->host.data, range->requested_bytes, streams_[1]) !=
+      CUDA_SUCCESS) {
+    return false;
+  }
+  const Use use = timeline_->Issue(to_device_);
+  timeline_->EventFor(use);
+  range->ready_after.Clear();
+  range->ready_after.Add(use);
+  range->ordered.clear();
+  range->host_valid = true;
+  counters_->restored_bytes += range->requested_bytes;
+  return true;
+}
+
+bool Residency::TakeChunks(size_t bytes, Chunks* out) {
+  if (chunks_.Take(bytes, out)) return true;
+  Collect();
+  return chunks_.Take(bytes, out);
+}
+
+bool Residency::Map(CUdeviceptr base, const Chunks& chunks) {
+  size_t done_bytes = 0;
+  for (const Chunk& chunk : chunks) {
+    if (Driver().cuMemMap(base + done_bytes, chunk.bytes, 0, chunk.handle, 0) != CUDA_SUCCESS) break;
+    done_bytes += chunk.bytes;
+  }
+  size_t wanted_bytes = 0;
+  for (const Chunk& chunk : chunks) wanted_bytes += chunk.bytes;
+  CUmemAccessDesc access{};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_};
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  if (done_bytes == wanted_bytes && Driver().cuMemSetAccess(base, done_bytes, &access, 1) == CUDA_SUCCESS)
+    return true;
+  if (done_bytes) Driver().cuMemUnmap(base, done_bytes);
+  return false;
+}
+
+CUdeviceptr Residency::MapAnew(size_t bytes, const Chunks& chunks) {
+  const CUdeviceptr base = addresses_.Take(bytes);
+  if (!base) return 0;
+  if (Map(base, chunks)) return base;
+  addresses_.Give(base, bytes);
+  return 0;
+}
+
+void Residency::UnmapAndGive(CUdeviceptr base, size_t bytes, Chunks* chunks) {
+  Driver().cuMemUnmap(base, bytes);
+  chunks_.Give(chunks);
+  addresses_.Give(base, bytes);
+}
+
+bool Residency::StartMakingRoom(size_t bytes) {
+  while (chunks_.ObtainableBytes() + PendingBytes() < bytes) {
+    Range* victim = Victim();
+    if (!victim || !StartLeaving(victim)) return false;
+  }
+  return true;
+}
+
+size_t Residency::PendingBytes() const {
+  size_t bytes = 0;
+  for (const Range* range : leaving_) bytes += range->size_bytes;
+  for (const Range* range : freed_)
+    bytes += range->place == Place::kDevice && !range->pins ? range->size_bytes : 0;
+  return bytes;
+}
+
+Range* Residency::Victim() {
+  Range* victim = nullptr;
+  for (const auto& range : ranges_) {
+    const bool may_leave = range->place == Place::kDevice && range->pins == 0 &&
+                           range->unmovable == Unmovable::kNo && range->live;
+    if (may_leave && (!victim || range->last_touch < victim->last_touch)) victim = range.get();
+  }
+  return victim;
+}
+
+bool Residency::StartLeaving(Range* range) {
+  range->departure.Clear();
+  if (range->host_valid) {
+    range->departure.Merge(range->uses);
+    range->departure.Merge(range->ready_after);
+    counters_->dropped_bytes += range->requested_bytes;
+  } else if (!CopyOut(range)) {
+    return false;
+  }
+  range->place = Place::kLeaving;
+  leaving_.push_back(range);
+  return true;
+}
+
+bool Residency::CopyOut(Range* range) {
+  if (!range->host.data && !host_.Take(range->size_bytes, &range->host)) return false;
+  if constexpr (ordering_rules::kHostBufferWaitsForCopy) {
+    for (Use use : range->host.busy.items()) timeline_->OrderAfter(to_host_, use);
+  }
+  range->host.busy.Clear();
+  for (Use use : range->ready_after.items()) timeline_->OrderAfter(to_host_, use);
+  if constexpr (ordering_rules::kOffloadFollowsUses) {
+    for (Use use : range->uses.items()) timeline_->OrderAfter(to_host_, use);
+  }
+  if (Driver().cuMemcpyDtoHAsync_v2(range->host.data, range->base, range->requested_bytes, streams_[0]) !=
+      CUDA_SUCCESS) {
+    return false;
+  }
+  const Use use = timeline_->Issue(to_host_);
+  timeline_->EventFor(use);
+  range->departure.Add(use);
+  counters_->offloaded_bytes += range->requested_bytes;
+  return true;
+}
+
+Use Residency::NextToAwait() {
+  for (Range* range : freed_) {
+    const bool holds_memory = range->place == Place::kDevice && range->pins == 0;
+    if (holds_memory && !timeline_->AllDone(&range->ready_after)) return range->ready_after.items().front();
+  }
+  for (Range* range : leaving_) {
+    if (!timeline_->AllDone(&range->departure)) return range->departure.items().front();
+  }
+  return {};
+}
+
+void Residency::Collect() {
+  CollectLeaving();
+  CollectFreed();
+}
+
+void Residency::CollectLeaving() {
+  for (auto it = leaving_.begin(); it != leaving_.end();) {
+    Range* range = *it;
+    if (ordering_rules::kUnmapWaitsForCompletion && !timeline_->AllDone(&range->departure)) return;
+    it = leaving_.erase(it);
+    FinishLeaving(range);
+  }
+}
+
+void Residency::FinishLeaving(Range* range) {
+  Driver().cuMemUnmap(range->base, range->size_bytes);
+  chunks_.Give(&range->chunks);
+  range->place = Place::kHost;
+  range->host_valid = false;
+  range->departure.Clear();
+  range->uses.Clear();
+  range->ready_after.Clear();
+  range->ordered.clear();
+  ++counters_->evictions;
+}
+
+void Residency::CollectFreed() {
+  for (auto it = freed_.begin(); it != freed_.end();) {
+    Range* range = *it;
+    if (range->pins || !timeline_->AllDone(&range->ready_after)) {
+      ++it;
+      continue;
+    }
+    it = freed_.erase(it);
+    Retire(range);
+  }
+}
+
+void Residency::Retire(Range* range) {
+  if (range->place == Place::kDevice) {
+    Driver().cuMemUnmap(range->base, range->size_bytes);
+    chunks_.Give(&range->chunks);
+  }
+  addresses_.Give(range->base, range->size_bytes);
+  const size_t position = range->position;
+  ranges_.back()->position = position;
+  std::swap(ranges_[position], ranges_.back());
+  ranges_.pop_back();
+}
+
+const void* Residency::HostCopy(const Range* range) const {
+  return range->place == Place::kHost ? range->host.data : nullptr;
+}
+
+void Residency::ReleaseAll() {
+  for (const auto& range : ranges_) {
+    host_.Give(&range->host);
+    if (range->place == Place::kDevice || range->place == Place::kLeaving) {
+      Driver().cuMemUnmap(range->base, range->size_bytes);
+      chunks_.Give(&range->chunks);
+    }
+  }
+  ranges_.clear();
+  leaving_.clear();
+  freed_.clear();
+  chunks_.ReleaseAll();
+  host_.ReleaseAll();
+  addresses_.ReleaseAll();
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,108 @@
+// Where each range's bytes are, and the steps that move them: materialise, offload, leave, restore, retire.
+//
+// Called by job_memory with the state lock held. Owns the chunk pool, the addresses, the pinned host pool, the copy
+// streams and all ranges. The only room that maps, unmaps and copies.
+//
+// The life of a range's bytes: nowhere -> device -> leaving -> host -> device -> ... -> freed -> gone.
+//
+// Invariants
+//  1. A range is unmapped only when every use of it and the copy of its bytes are complete (cuMemUnmap does not wait).
+//  2. A range with pins (an application call in progress names it) neither starts leaving nor leaves.
+//  3. The bytes of a range are on the device, or in its host copy, or both; a host copy counts as valid only from
+//     the completion of its copy until the next touch of the range.
+//  4. Memory of a freed range serves another allocation only with what was enqueued before the free as ready_after.
+//  5. Device memory held never exceeds the budget (chunk_pool.h).
+// Never: waits. What must be waited for is answered as an event (NextToAwait).
+#pragma once
+
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "interposer/driver/address_arena.h"
+#include "interposer/driver/chunk_pool.h"
+#include "interposer/execute/counters.h"
+#include "interposer/execute/host_pool.h"
+#include "interposer/execute/range.h"
+#include "interposer/execute/timeline.h"
+
+namespace spillway::interposer {
+
+class Residency {
+ public:
+  Residency(int device, size_t budget_bytes, size_t host_limit_bytes, Timeline* timeline, Counters* counters);
+
+  // A range of its own for `bytes`; with memory if there is some without taking it from others, else nowhere.
+  // Null when the driver has no addresses left.
+  Range* NewRange(size_t bytes);
+  // The application freed it; `busy` is all that may still use its memory.
+  void Free(Range* range, const UseList& busy);
+
+  bool IsMapped(const Range* range) const {
+    return range->place == Place::kDevice || range->place == Place::kLeaving;
+  }
+  bool IsRestore(Use use) const { return use.stream == to_device_; }
+  // A call that names the range is about to be made: it stays where it is, or stops leaving.
+  void Pin(Range* range);
+  void Unpin(Range* range) { --range->pins; }
+  // The call was made: `use` is its place in its stream. After a call that may have written, a host copy, complete or
+  // under way, is not the truth any more.
+  void Used(Range* range, Use use, bool may_write);
+  // Gives memory to a range that is nowhere or on the host, from what can be had at once.
+  bool Restore(Range* range);
+
+  // Takes `bytes` of chunks that are free or can be had without waiting.
+  bool TakeChunks(size_t bytes, Chunks* out);
+  CUdeviceptr MapAnew(size_t bytes, const Chunks& chunks);
+  void UnmapAndGive(CUdeviceptr base, size_t bytes, Chunks* chunks);
+
+  // Starts to move out least recently used ranges until `bytes` are free or on their way; false when there are not
+  // enough that may move.
+  bool StartMakingRoom(size_t bytes);
+  // The first completion that will free memory; null stream when nothing is under way.
+  Use NextToAwait();
+  // Unmaps what has left and what was freed, as far as its work is complete.
+  void Collect();
+
+  // The bytes of a range that is not on the device, or null.
+  const void* HostCopy(const Range* range) const;
+
+  void ReleaseAll();
+
+  ChunkPool& chunks() { return chunks_; }
+  const HostPool& host() const { return host_; }
+  size_t range_count() const { return ranges_.size(); }
+
+ private:
+  bool Map(CUdeviceptr base, const Chunks& chunks);
+  Range* ReuseFreed(size_t bytes);
+  Range* Adopt(std::unique_ptr<Range> range);
+  bool StartLeaving(Range* range);
+  bool CopyOut(Range* range);
+  bool CopyIn(Range* range);
+  void GiveHostCopy(Range* range);
+  void FinishLeaving(Range* range);
+  void CollectLeaving();
+  void CollectFreed();
+  void Retire(Range* range);
+  Range* Victim();
+  size_t PendingBytes() const;
+
+  // Constant after construction.
+  const int device_;
+  Timeline* const timeline_;
+  Counters* const counters_;
+  StreamState* to_host_;  // own non-blocking copy streams
+  StreamState* to_device_;
+  CUstream streams_[2] = {};
+  // Guarded by the caller's state lock.
+  ChunkPool chunks_;
+  AddressArena addresses_;
+  HostPool host_;
+  std::vector<std::unique_ptr<Range>> ranges_;  // all, in no order
+  std::list<Range*> leaving_;                   // oldest first
+  std::list<Range*> freed_;                     // freed, still mapped; oldest first
+  std::uint64_t touch_clock_ = 0;
+};
+
+}  // namespace spillway::interposer

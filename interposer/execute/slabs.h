@@ -1,0 +1,63 @@
+// Small allocations: blocks of one size in slabs of one granule that stay on the device.
+//
+// Called by job_memory with the state lock held. Owns slabs and blocks.
+//
+// Invariants
+//  1. Blocks start at multiples of 512 bytes.
+//  2. A freed block is handed out again with what was enqueued before its free as `ready_after`.
+//  3. A slab without live blocks whose work is complete can be given back (Shrink).
+// Never: gets memory by evicting (the caller brings a mapped granule when NeedsSlab says so).
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+
+#include "interposer/execute/range.h"
+#include "interposer/ledger/ledger.h"
+
+namespace spillway::interposer {
+
+inline constexpr size_t kSmallBytes = kMiB;  // requests below this share slabs
+
+struct Slab {
+  SlabPlan plan;
+  Chunks chunks;
+  size_t size_class = 0;
+  size_t live_blocks = 0;
+  std::vector<Allocation*> index;  // live blocks by position
+  std::vector<std::unique_ptr<SlabBlock>> blocks;
+};
+
+class Slabs {
+ public:
+  Slabs(Ledger* ledger, Timeline* timeline) : ledger_(ledger), timeline_(timeline) {}
+
+  static size_t ClassOf(size_t bytes);
+  bool NeedsSlab(size_t bytes) const { return free_[ClassOf(bytes)].empty(); }
+  void AddSlab(size_t bytes, CUdeviceptr base, Chunks chunks);
+  SlabBlock* Take(size_t bytes);
+  void Give(SlabBlock* block, const UseList& busy);
+
+  // Takes out one empty, idle slab; null when there is none.
+  std::unique_ptr<Slab> TakeEmpty();
+  size_t slab_bytes() const { return slabs_.size() * kGranuleBytes; }
+  std::vector<std::unique_ptr<Slab>> TakeAll();
+
+ private:
+  // Blocks per granule; a class's block is the largest multiple of 512 bytes of which that many fit.
+  static constexpr std::array<size_t, 22> kPerGranule = {
+      2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096};
+  static constexpr size_t BlockBytes(size_t size_class) {
+    return kGranuleBytes / kPerGranule[size_class] / 512 * 512;
+  }
+  bool Idle(Slab* slab);
+  void Forget(Slab* slab);
+
+  Ledger* const ledger_;
+  Timeline* const timeline_;
+  std::vector<std::unique_ptr<Slab>> slabs_;
+  std::array<std::deque<SlabBlock*>, kPerGranule.size()> free_;  // oldest free first
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,102 @@
+// What has been enqueued on each stream and how much of it is known to be complete.
+//
+// Called by hooks and residency with the state lock held. Owns the events it records; stream handles are the
+// application's (or execute's own copy streams).
+//
+// Every operation that touches managed memory gets a sequence number on its stream, given out after the driver
+// accepted it. An event recorded on the stream at number n is a checkpoint: when it completes, so has all up to n.
+//
+// Invariants
+//  1. Done(use) is true only when the device has completed that operation (or it never will touch memory again).
+//  2. A stream's numbers only grow, also when its slot serves a new stream after the old one was destroyed: a Use is
+//     valid for ever.
+//  3. Work on a per-thread default stream is checkpointed at once: no other thread could record on it later.
+// Never: waits for the device (residency waits, on events it gets here).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "interposer/driver/cuda_abi.h"
+
+namespace spillway::interposer {
+
+// A stream as a call names it; `per_thread` calls (the _ptsz and _ptds twins) mean another default stream.
+struct StreamName {
+  CUstream handle = nullptr;
+  bool per_thread = false;
+};
+
+struct StreamState;
+
+struct Use {
+  StreamState* stream = nullptr;
+  std::uint64_t sequence = 0;
+};
+
+// The latest use per stream; few streams touch one allocation.
+class UseList {
+ public:
+  void Add(Use use);
+  void Merge(const UseList& other);
+  void Clear() { uses_.clear(); }
+  bool empty() const { return uses_.empty(); }
+  const std::vector<Use>& items() const { return uses_; }
+  std::vector<Use>& items() { return uses_; }
+
+ private:
+  std::vector<Use> uses_;
+};
+
+class Timeline {
+ public:
+  Timeline();
+  ~Timeline();
+
+  // The stream's state, made at first sight.
+  StreamState* Of(StreamName name);
+  CUstream HandleOf(const StreamState* stream) const;
+
+  // A new operation was enqueued on the stream.
+  Use Issue(StreamState* stream);
+  // All work enqueued so far on every stream and not known to be complete.
+  UseList Unfinished();
+  UseList UnfinishedOn(StreamState* stream);
+
+  bool Done(Use use);
+  bool AllDone(UseList* uses);  // forgets those that are done
+  // Makes the stream's next operation wait, on the device, for `use`.
+  void OrderAfter(StreamState* stream, Use use);
+  // An event whose completion implies the use's; null when the stream cannot be recorded on (then wait for the context).
+  CUevent EventFor(Use use);
+
+  // A synchronising call covered everything that was issued when it began.
+  std::uint64_t IssuedOn(const StreamState* stream) const;
+  void Completed(StreamState* stream, std::uint64_t sequence);
+  std::vector<Use> IssuedEverywhere() const;
+
+  void Destroyed(CUstream handle);
+  // Record a checkpoint every `interval` operations (0: only when asked for).
+  void set_checkpoint_interval(std::uint64_t interval) { checkpoint_interval_ = interval; }
+  void Reset();
+
+ private:
+  CUevent Record(StreamState* stream);
+  void Poll(StreamState* stream);
+  void Recycle(StreamState* stream);
+  StreamState* NewState();
+
+  std::unordered_map<std::uint64_t, StreamState*> by_name_;
+  std::vector<std::unique_ptr<StreamState>> states_;
+  std::vector<StreamState*> idle_states_;
+  std::vector<StreamState*> dying_;
+  std::vector<CUevent> free_events_;
+  std::uint64_t checkpoint_interval_ = 0;
+  std::uint64_t last_name_ = 0;  // one-entry cache of by_name_
+  StreamState* last_state_ = nullptr;
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,32 @@
+// One device allocation of the application, as a fact: where it is, how large, of what kind, and whether its bytes
+// may move. Where the bytes are right now is not known here (execute/range.h adds that).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "interposer/driver/cuda_abi.h"
+
+namespace spillway::interposer {
+
+enum class AllocationKind : std::uint8_t {
+  kRange,      // own address range over movable chunks
+  kSlabBlock,  // small: a part of a slab that is always resident
+};
+
+// Why an allocation's bytes stay where they are.
+enum class Unmovable : std::uint8_t {
+  kNo,
+  kSmall,     // shares a slab with others
+  kCaptured,  // seen while a stream captured: a graph may hold its address
+};
+
+struct Allocation {
+  CUdeviceptr base = 0;
+  size_t size_bytes = 0;       // what it occupies, whole granules for a range
+  size_t requested_bytes = 0;  // what the application asked for
+  AllocationKind kind = AllocationKind::kRange;
+  Unmovable unmovable = Unmovable::kNo;
+};
+
+}  // namespace spillway::interposer

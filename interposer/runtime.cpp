@@ -1,0 +1,125 @@
+#include "interposer/runtime.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "interposer/config.h"
+#include "interposer/driver/driver_api.h"
+#include "interposer/report.h"
+
+namespace spillway::interposer {
+
+using driver::Driver;
+
+namespace internal {
+constinit std::atomic<JobMemory*> job{nullptr};
+}
+
+namespace {
+
+constinit std::mutex making_job;
+constinit bool primary_is_managed = false;  // guarded by making_job
+
+size_t FreeHostBytes() {
+  return static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+bool HasAttribute(CUdevice device, CUdevice_attribute attribute) {
+  int value = 0;
+  return Driver().cuDeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS && value != 0;
+}
+
+// Our memory needs virtual memory management in granules of 2 MiB, and launches whose parameters can be read.
+bool CanManage(CUdevice device) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  size_t granule_bytes = 0;
+  return Driver().cuFuncGetParamInfo && Driver().cuKernelGetParamInfo &&
+         HasAttribute(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) &&
+         Driver().cuMemGetAllocationGranularity(&granule_bytes, &properties,
+                                                CU_MEM_ALLOC_GRANULARITY_MINIMUM) == CUDA_SUCCESS &&
+         kGranuleBytes % std::max<size_t>(granule_bytes, 1) == 0;
+}
+
+bool IsPrimary(CUcontext context, CUdevice device) {
+  CUcontext primary = nullptr;
+  if (Driver().cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS) return false;
+  Driver().cuDevicePrimaryCtxRelease_v2(device);
+  return primary == context;
+}
+
+void SayUnmanagedOnce() {
+  static std::atomic<bool> said{false};
+  if (said.exchange(true) || !ProcessConfig().budget_bytes) return;
+  fprintf(
+      stderr,
+      "spillway: this device or driver has no virtual memory management (or is older than CUDA 12.4): memory "
+      "passes through unmanaged and the budget is not enforced; `spillway doctor` tells more\n");
+}
+
+JobMemory* MakeJob(CUcontext context) {
+  CUdevice device = 0;
+  size_t device_bytes = 0;
+  if (Driver().cuCtxGetDevice(&device) != CUDA_SUCCESS ||
+      Driver().cuDeviceTotalMem_v2(&device_bytes, device) != CUDA_SUCCESS || !CanManage(device)) {
+    SayUnmanagedOnce();
+    return nullptr;
+  }
+  const size_t host_limit_bytes = ProcessConfig().host_limit_bytes.value_or(FreeHostBytes() / 10 * 8);
+  auto* job = new JobMemory(context, device, BudgetBytes(device_bytes), host_limit_bytes);
+  primary_is_managed = IsPrimary(context, device);
+  ReportAtExit(job);
+  internal::job.store(job, std::memory_order_release);
+  return job;
+}
+
+void Retire(JobMemory* job) {
+  job->ReleaseAll();
+  internal::job.store(nullptr, std::memory_order_release);
+}
+
+}  // namespace
+
+size_t BudgetBytes(size_t device_bytes) {
+  return std::min<size_t>(ProcessConfig().budget_bytes.value_or(device_bytes), device_bytes);
+}
+
+JobMemory* JobForAllocation() {
+  CUcontext context = nullptr;
+  if (Driver().cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context) return nullptr;
+  if (JobMemory* job = Job()) return job->context() == context ? job : nullptr;
+  const std::lock_guard<std::mutex> lock(making_job);
+  if (JobMemory* job = Job()) return job->context() == context ? job : nullptr;
+  return MakeJob(context);
+}
+
+void ContextGoesAway(CUcontext context) {
+  const std::lock_guard<std::mutex> lock(making_job);
+  JobMemory* job = Job();
+  if (!job || job->context() != context) return;
+  Driver().cuCtxPushCurrent_v2(context);
+  Driver().cuCtxSynchronize();
+  Retire(job);
+  Driver().cuCtxPopCurrent_v2(&context);
+}
+
+void PrimaryContextGoesAway(CUdevice device) {
+  JobMemory* job = Job();
+  if (job && job->device() == device && primary_is_managed) ContextGoesAway(job->context());
+}
+
+void PrimaryContextReleased(CUdevice device) {
+  const std::lock_guard<std::mutex> lock(making_job);
+  JobMemory* job = Job();
+  unsigned int flags = 0;
+  int active = 1;
+  if (!job || job->device() != device || !primary_is_managed) return;
+  if (Driver().cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active) Retire(job);
+}
+
+}  // namespace spillway::interposer
