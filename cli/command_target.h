@@ -5,8 +5,7 @@
 // Invariants
 //  1. Whatever is refused here is refused before anything has started.
 //  2. A command that the dynamic loader would start without its preloads (static, privileged, foreign) is
-//  refused:
-//     it would run outside its budget without a word.
+//     refused: it would run outside its budget without a word.
 #pragma once
 
 #include <sys/types.h>

@@ -4,7 +4,7 @@
 //
 // Invariants
 //  1. Everything read from the file is checked against its length: a cut or hostile file gives kDamaged, no
-//  crash.
+//     crash.
 //  2. Foreign class or byte order is reported as kForeign without reading further.
 #pragma once
 

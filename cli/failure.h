@@ -4,9 +4,9 @@
 //
 // Invariants
 //  1. `what` names the thing that is wrong, `why` the rule or fact behind it, `remedy` something the reader
-//  can do.
+//     can do.
 //  2. The exit codes are those of env(1), nohup(1) and timeout(1), so scripts can tell our refusals from the
-//  job's.
+//     job's.
 #pragma once
 
 #include <exception>

@@ -4,7 +4,7 @@
 //
 // Invariants
 //  1. A problem stops jobs; a warning makes them slower or loses something that can be named; both have a
-//  remedy.
+//     remedy.
 #pragma once
 
 #include <string>

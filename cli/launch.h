@@ -3,8 +3,8 @@
 // One thread. Calls exec, so on success it never returns; the job has our pid, signals, files and exit code.
 //
 // Invariants
-//  1. No process, file or variable is changed before every check has passed, but for an old report that is
-//  removed.
+//  1. Nothing has started and no variable is changed before every check has passed. Two files are touched:
+//     the folder for peaks is made, and a report of an earlier run is removed.
 //  2. Nothing of the launcher stays behind in the job: no open file, no changed signal, no child, no driver.
 #pragma once
 

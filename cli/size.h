@@ -6,8 +6,7 @@
 // Invariants
 //  1. Arithmetic is exact: "1.5GiB" is 1610612736, never a rounded double. A fraction of a byte is cut off.
 //  2. Units mean what they say: KiB MiB GiB TiB and the bare letters K M G T are powers of 1024 (as in
-//  coreutils and
-//     Slurm), kB MB GB TB are powers of 1000. Case does not matter.
+//     coreutils and Slurm), kB MB GB TB are powers of 1000. Case does not matter.
 //  3. Never silently wraps: a size beyond 2^63 - 1 is not a size.
 #pragma once
 
