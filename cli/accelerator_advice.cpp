@@ -35,6 +35,10 @@ constexpr Entry kEntries[] = {
 
 }  // namespace
 
+std::string DriverVersionText(int driver_version) {
+  return std::to_string(driver_version / 1000) + "." + std::to_string(driver_version % 1000 / 10);
+}
+
 DriverResultAdvice AdviceForDriverResult(int driver_result) {
   for (const Entry& entry : kEntries) {
     if (entry.driver_result == driver_result) return {entry.meaning, entry.remedy};

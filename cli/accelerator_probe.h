@@ -17,6 +17,12 @@
 
 namespace spillway::cli {
 
+// CUDA 12.4, the first whose driver tells a kernel's parameters (cuFuncGetParamInfo); below it nothing can be managed.
+inline constexpr int kOldestDriverVersion = 12040;
+
+// "12.4" of 12040.
+std::string DriverVersionText(int driver_version);
+
 enum class ProbeOutcome {
   kReady,
   kNoDriver,      // dlopen failed; `message` is the loader's

@@ -16,13 +16,6 @@
 namespace spillway::cli {
 namespace {
 
-constexpr int kOldestDriver = 12000;       // the hooks are those of CUDA 12 and 13
-constexpr int kHostParkingDriver = 12020;  // cuMemCreate on host NUMA nodes
-
-std::string VersionText(int driver_version) {
-  return std::to_string(driver_version / 1000) + "." + std::to_string(driver_version % 1000 / 10);
-}
-
 // The loader reports a library that it cannot preload on standard error and goes on without it, with exit
 // code 0.
 Finding ExaminePreload(const std::string& library) {
@@ -34,17 +27,12 @@ Finding ExaminePreload(const std::string& library) {
           "rebuild Spillway on this machine, or install the C library it was built for"};
 }
 
-Finding ExamineDriverOutcome(const AcceleratorFacts& accelerator) {
-  const std::string version = VersionText(accelerator.driver_version);
-  const std::string fact = accelerator.driver_path + ", CUDA " + version;
-  if (accelerator.driver_version < kOldestDriver) {
-    return {Level::kProblem, "driver", fact, "install a driver for CUDA 12.0 or newer"};
-  }
-  if (accelerator.driver_version < kHostParkingDriver) {
-    return {Level::kWarning, "driver", fact + ": memory cannot be parked on the host under a job's addresses",
-            "install a driver for CUDA 12.2 or newer"};
-  }
-  return {Level::kOk, "driver", fact, ""};
+Finding ExamineDriverVersion(const AcceleratorFacts& accelerator) {
+  const std::string fact =
+      accelerator.driver_path + ", CUDA " + DriverVersionText(accelerator.driver_version);
+  if (accelerator.driver_version >= kOldestDriverVersion) return {Level::kOk, "driver", fact, ""};
+  return {Level::kProblem, "driver", fact,
+          "install a driver for CUDA " + DriverVersionText(kOldestDriverVersion) + " or newer"};
 }
 
 Finding DriverProblem(const AcceleratorFacts& accelerator) {
@@ -120,7 +108,7 @@ void ExamineAccelerator(const Installation& installation, const std::string& sim
     findings.push_back(DriverProblem(accelerator));
     return;
   }
-  findings.push_back(ExamineDriverOutcome(accelerator));
+  findings.push_back(ExamineDriverVersion(accelerator));
   ExamineDevice(accelerator, findings);
 }
 

@@ -59,6 +59,21 @@ std::uint64_t WholeBytes(const BudgetQuestion& question) {
                       "run it once without a budget, then again with it:\n" + question.measure_command);
 }
 
+void CheckAbilities(const AcceleratorFacts& accelerator) {
+  if (!accelerator.has_virtual_memory) {
+    throw Failure(kExitRefused, accelerator.device_name + " cannot be used",
+                  "it lacks virtual memory management (cuMemMap), on which Spillway is built",
+                  "use a device of compute capability 6.0 or newer");
+  }
+  if (accelerator.driver_version < kOldestDriverVersion) {
+    throw Failure(kExitRefused,
+                  "the driver is too old: CUDA " + DriverVersionText(accelerator.driver_version),
+                  "before CUDA " + DriverVersionText(kOldestDriverVersion) +
+                      " a driver does not tell which memory a kernel is given",
+                  "install a newer NVIDIA driver, or run without Spillway: spillway run --off");
+  }
+}
+
 }  // namespace
 
 void CheckNotNested() {
@@ -110,10 +125,7 @@ void CheckAccelerator(const AcceleratorFacts& accelerator) {
   const std::string elsewhere = "\nto try Spillway without a GPU, add --simulate";
   switch (accelerator.outcome) {
     case ProbeOutcome::kReady:
-      if (accelerator.has_virtual_memory) return;
-      throw Failure(kExitRefused, accelerator.device_name + " cannot be used",
-                    "it lacks virtual memory management (cuMemMap), on which Spillway is built",
-                    "use a device and driver that have it (compute capability 6.0 and driver 450, or newer)");
+      return CheckAbilities(accelerator);
     case ProbeOutcome::kNoDriver:
       throw Failure(kExitRefused, "no CUDA driver", accelerator.message,
                     "install the NVIDIA driver, or in a container pass the GPU in" + elsewhere);

@@ -250,6 +250,7 @@ class RefusalTest(CommandTest):
         self.assertIn("stub", self.refusal(125, "run", "--", "true", STAND_IN_INIT="34"))
         self.assertIn("Abort", self.refusal(125, "run", "--", "true", STAND_IN_CRASH="1"))
         self.assertIn("virtual memory", self.refusal(125, "run", "--", "true", STAND_IN_ATTRIBUTES="0"))
+        self.assertIn("too old", self.refusal(125, "run", "--", "true", STAND_IN_VERSION="12030"))
         self.assertIn("lacks cuInit", self.refusal(125, "run", "--", "true", SPILLWAY_DRIVER=str(self.preload)))
 
     def test_report_that_cannot_be_written(self):
@@ -280,9 +281,8 @@ class DoctorTest(CommandTest):
         self.assertEqual(found["driver"]["level"], "problem")
         self.assertIn("install", found["driver"]["remedy"])
 
-    def test_old_driver_is_a_warning_and_too_old_a_problem(self):
-        self.assertEqual(self.findings(0, STAND_IN_VERSION="12010")["driver"]["level"], "warning")
-        self.assertEqual(self.findings(1, STAND_IN_VERSION="11080")["driver"]["level"], "problem")
+    def test_old_driver_is_a_problem(self):
+        self.assertEqual(self.findings(1, STAND_IN_VERSION="12030")["driver"]["level"], "problem")
 
     def test_broken_preload_is_a_problem(self):
         self.preload.write_text("not ELF")

@@ -134,6 +134,9 @@ TEST(AcceleratorTest, EachFailureSaysWhatToDo) {
   facts.outcome = ProbeOutcome::kReady;
   EXPECT_THAT(RefusalOf([&] { CheckAccelerator(facts); }), HasSubstr("virtual memory management"));
   facts.has_virtual_memory = true;
+  facts.driver_version = 12030;
+  EXPECT_THAT(RefusalOf([&] { CheckAccelerator(facts); }), AllOf(HasSubstr("12.3"), HasSubstr("12.4")));
+  facts.driver_version = 12040;
   EXPECT_EQ(RefusalOf([&] { CheckAccelerator(facts); }), "accepted");
 }
 
