@@ -45,7 +45,7 @@ CONTRACT(Context, RetainingThePrimaryDoesNotMakeItCurrent, "cuda.h:5896 cuDevice
   EXPECT_TRUE(Current() == nullptr);
 }
 
-CONTRACT(Context, PrimaryIsOnePerDeviceAndCounted, "cuda.h:5937 cuDevicePrimaryCtxRelease") {
+CONTRACT_ALONE(Context, PrimaryIsOnePerDeviceAndCounted, "cuda.h:5937 cuDevicePrimaryCtxRelease") {
   const CUdevice device = InitDevice();
   EXPECT_EQ(PrimaryIsActive(device), 0);
   CUcontext first = nullptr, second = nullptr;
@@ -125,7 +125,7 @@ CONTRACT(Context, DestroyingTheCurrentOnePopsIt, "cuda.h:6325 cuCtxDestroy") {
   EXPECT_OK(cuMemAlloc(&address, 256));
 }
 
-CONTRACT(Context, DestroyingFreesItsMemory, "cuda.h:6325 cuCtxDestroy") {
+CONTRACT_ALONE(Context, DestroyingFreesItsMemory, "cuda.h:6325 cuCtxDestroy") {
   const CUdevice device = UseDevice();
   std::size_t free_before = 0, free_after = 0, total = 0;
   ASSERT_OK(cuMemGetInfo(&free_before, &total));

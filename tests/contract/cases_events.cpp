@@ -49,7 +49,7 @@ CONTRACT(Event, SynchronizeWaitsForTheLatestRecord, "cuda.h:15989 cuEventRecord"
   EXPECT_OK(cuStreamQuery(stream));
 }
 
-CONTRACT(Event, ElapsedTimeFollowsTheWork, "cuda.h:16179 cuEventElapsedTime") {
+CONTRACT_ALONE(Event, ElapsedTimeFollowsTheWork, "cuda.h:16179 cuEventElapsedTime") {
   UseDevice();
   const CUstream stream = MakeStream();
   const CUevent a = MakeEvent(), b = MakeEvent(), c = MakeEvent();

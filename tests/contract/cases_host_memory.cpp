@@ -110,7 +110,7 @@ CONTRACT(HostMemory, OrdinaryMemoryHasNoDevicePointer, "cuda.h:8959 cuMemHostGet
   OBSERVE("pageable_memory_access", Attribute(device, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS));
 }
 
-CONTRACT(HostMemory, TakesNoDeviceMemory, "cuda.h:8906 cuMemHostAlloc") {
+CONTRACT_ALONE(HostMemory, TakesNoDeviceMemory, "cuda.h:8906 cuMemHostAlloc") {
   UseDevice();
   std::size_t before = 0, after = 0, total = 0;
   Pinned(kMiB);

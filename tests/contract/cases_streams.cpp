@@ -104,7 +104,7 @@ CONTRACT(Stream, PerThreadOnesDiffer, "CUDA driver API, stream synchronization b
   EXPECT_TRUE(here != there);
 }
 
-CONTRACT(Stream, NonBlockingOnesMayRunBesideLegacy, "cuda.h:429 CU_STREAM_NON_BLOCKING") {
+CONTRACT_ALONE(Stream, NonBlockingOnesMayRunBesideLegacy, "cuda.h:429 CU_STREAM_NON_BLOCKING") {
   UseDevice();
   const CUstream beside = MakeStream(CU_STREAM_NON_BLOCKING);
   const CUdeviceptr words = Allocate(4000);
@@ -169,7 +169,8 @@ CONTRACT(Stream, SynchronousCopyWaitsForBlockingWork, "CUDA driver API, API sync
   EXPECT_EQ(ReadWord(word), 15u);
 }
 
-CONTRACT(Stream, FreeOfMemoryInUseIsObserved, "cuda.h:8708 cuMemFree: may perform implicit synchronization") {
+CONTRACT_ALONE(Stream, FreeOfMemoryInUseIsObserved,
+               "cuda.h:8708 cuMemFree: may perform implicit synchronization") {
   UseDevice();
   const CUstream stream = MakeStream();
   const CUdeviceptr in_use = Allocate(64 * kMiB);

@@ -20,7 +20,7 @@ CONTRACT(VmmReserve, AlignmentIsKept, "cuda.h:12747 cuMemAddressReserve") {
   EXPECT_EQ(address % (64 * kMiB), CUdeviceptr{0});
 }
 
-CONTRACT(VmmReserve, TakesNoMemory, "cuda.h:12747 cuMemAddressReserve") {
+CONTRACT_ALONE(VmmReserve, TakesNoMemory, "cuda.h:12747 cuMemAddressReserve") {
   UseVmm();
   std::size_t before = 0, after = 0, total = 0;
   ASSERT_OK(cuMemGetInfo(&before, &total));
@@ -76,7 +76,7 @@ CONTRACT(VmmCreate, SizeIsAMultipleOfTheGranularity, "cuda.h:12834 cuMemCreate")
   EXPECT_EQ(cuMemCreate(&handle, granularity, &properties, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
-CONTRACT(VmmCreate, TakesMemoryUntilReleased, "cuda.h:12834 cuMemCreate") {
+CONTRACT_ALONE(VmmCreate, TakesMemoryUntilReleased, "cuda.h:12834 cuMemCreate") {
   UseVmm();
   std::size_t before = 0, during = 0, after = 0, total = 0;
   ASSERT_OK(cuMemGetInfo(&before, &total));

@@ -28,7 +28,7 @@ CONTRACT(VmmHandle, ReleaseBeforeUnmapKeepsTheMemory, "cuda.h:12861 cuMemRelease
   EXPECT_OK(cuMemUnmap(range, step));
 }
 
-CONTRACT(VmmHandle, MemoryReturnsWhenReleasedAndUnmapped, "cuda.h:12861 cuMemRelease") {
+CONTRACT_ALONE(VmmHandle, MemoryReturnsWhenReleasedAndUnmapped, "cuda.h:12861 cuMemRelease") {
   UseVmm();
   std::size_t before = 0, held = 0, after = 0, total = 0;
   ASSERT_OK(cuMemGetInfo(&before, &total));
@@ -192,7 +192,7 @@ CONTRACT(VmmHost, KernelAndProcessorShareTheRange,
   OBSERVE("granularity_bytes", step);
 }
 
-CONTRACT(VmmHost, TakesNoDeviceMemory, "cuda.h:12834 cuMemCreate") {
+CONTRACT_ALONE(VmmHost, TakesNoDeviceMemory, "cuda.h:12834 cuMemCreate") {
   UseHostVmm();
   const CUmemAllocationProp properties = HostMemory(0);
   std::size_t before = 0, after = 0, total = 0;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <mutex>
 
 #include "tests/contract/report_pipe.h"
@@ -33,9 +34,7 @@ const char* BaseName(const char* path) {
 
 }  // namespace
 
-Registration::Registration(const char* group, const char* name, const char* source, void (*body)()) {
-  AllCases().push_back({group, name, source, body});
-}
+Registration::Registration(const Case& rule) { AllCases().push_back(rule); }
 
 std::vector<Case>& AllCases() {
   static std::vector<Case> cases;
@@ -48,6 +47,13 @@ void ReportFailure(const char* file, int line, const std::string& text) {
 
 void ReportObservation(const std::string& key, const std::string& value) {
   Send(kObservationRecord, key + " = " + value);
+}
+
+void ReportFigure(const std::string& key, double value, const char* unit) {
+  if (!std::isfinite(value)) return ReportFailure("figure", 0, key + " is no number");
+  std::ostringstream text;
+  text << key << '\t' << value << '\t' << unit;
+  Send(kFigureRecord, text.str());
 }
 
 void Skip(const std::string& reason) {

@@ -9,6 +9,7 @@
 //  2. A failed EXPECT_* is recorded and the case goes on; a failed ASSERT_* abandons it; SKIP_UNLESS ends it unjudged.
 //  3. OBSERVE never fails a case: it records what the driver did where its documents leave that open.
 //  4. Every case names the source of its rule.
+//  5. A case that compares free memory or durations is a CONTRACT_ALONE: nothing else of the suite runs beside it.
 #pragma once
 
 #include <cuda.h>
@@ -19,16 +20,22 @@
 
 namespace spillway::contract {
 
+// Whether a case may run while others do: those that compare free memory or times may not.
+enum class Company { kAny, kAlone };
+
 struct Case {
   const char* group;
   const char* name;
   const char* source;
+  Company company;
   void (*body)();
+
+  std::string FullName() const { return std::string(group) + "." + name; }
 };
 
 class Registration {
  public:
-  Registration(const char* group, const char* name, const char* source, void (*body)());
+  explicit Registration(const Case& rule);
 };
 
 std::vector<Case>& AllCases();
@@ -38,6 +45,8 @@ struct Abandoned {};
 
 void ReportFailure(const char* file, int line, const std::string& text);
 void ReportObservation(const std::string& key, const std::string& value);
+// A measured number; `unit` as in "us", "GB/s".
+void ReportFigure(const std::string& key, double value, const char* unit);
 [[noreturn]] void Skip(const std::string& reason);
 
 std::string Show(CUresult value);
@@ -61,11 +70,13 @@ bool CheckTrue(const char* file, int line, const char* expression, bool value);
 
 }  // namespace spillway::contract
 
-#define CONTRACT(group, name, source)                                                                        \
-  static void Contract_##group##_##name();                                                                   \
-  static const ::spillway::contract::Registration registration_##group##_##name(#group, #name, source,       \
-                                                                                &Contract_##group##_##name); \
+#define SPILLWAY_CASE(group, name, source, company)                                        \
+  static void Contract_##group##_##name();                                                 \
+  static const ::spillway::contract::Registration registration_##group##_##name(           \
+      {#group, #name, source, ::spillway::contract::company, &Contract_##group##_##name}); \
   static void Contract_##group##_##name()
+#define CONTRACT(group, name, source) SPILLWAY_CASE(group, name, source, Company::kAny)
+#define CONTRACT_ALONE(group, name, source) SPILLWAY_CASE(group, name, source, Company::kAlone)
 
 #define EXPECT_EQ(actual, expected) \
   ::spillway::contract::CheckEqual(__FILE__, __LINE__, #actual, (actual), (expected))

@@ -1,4 +1,4 @@
-// The kernels of the contract suite: small enough that what they do is beyond doubt.
+// The kernels of the contract suite and the probe: small enough that what they do is beyond doubt.
 //
 // All loops stride over the grid, so that any launch shape computes the same.
 #include <cstdint>
@@ -73,6 +73,67 @@ __global__ void reverse(std::uint32_t* words) {
   staged[threadIdx.x] = words[threadIdx.x];
   __syncthreads();
   words[threadIdx.x] = staged[blockDim.x - 1 - threadIdx.x];
+}
+
+// *sum += all words, as 64-bit integers.
+__global__ void sum(std::uint64_t* total, const std::uint32_t* words, std::uint64_t count) {
+  const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
+  std::uint64_t own = 0;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step)
+    own += words[i];
+  atomicAdd(reinterpret_cast<unsigned long long*>(total), static_cast<unsigned long long>(own));
+}
+
+// Every thread adds one to words[i % count] `rounds` times, moving on by one each round.
+__global__ void scatter_atomics(std::uint32_t* words, std::uint32_t count, std::uint32_t rounds) {
+  const std::uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  for (std::uint32_t i = 0; i < rounds; ++i) atomicAdd(&words[(thread + i) % count], 1u);
+}
+
+// Copies tiles of 16 KiB through shared memory by the bulk copy engine (TMA), one thread a block;
+// on targets without one by ordinary loads and stores.
+__global__ void bulk_copy(char* out, const char* in, std::uint64_t tiles) {
+  constexpr std::uint32_t kTileBytes = 16384;
+  __shared__ alignas(128) char tile[kTileBytes];
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  __shared__ alignas(8) std::uint64_t barrier;
+  if (threadIdx.x != 0) return;
+  const auto tile_address = static_cast<std::uint32_t>(__cvta_generic_to_shared(tile));
+  const auto barrier_address = static_cast<std::uint32_t>(__cvta_generic_to_shared(&barrier));
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier_address) : "memory");
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  std::uint32_t phase = 0;
+  for (std::uint64_t i = blockIdx.x; i < tiles; i += gridDim.x, phase ^= 1) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier_address),
+                 "r"(kTileBytes)
+                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+            tile_address),
+        "l"(in + i * kTileBytes), "r"(kTileBytes), "r"(barrier_address)
+        : "memory");
+    std::uint32_t done = 0;
+    while (!done)
+      asm volatile(
+          "{ .reg .pred complete; mbarrier.try_wait.parity.shared::cta.b64 complete, [%1], %2; "
+          "selp.u32 %0, 1, 0, complete; }"
+          : "=r"(done)
+          : "r"(barrier_address), "r"(phase)
+          : "memory");
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(out + i * kTileBytes),
+                 "r"(tile_address), "r"(kTileBytes)
+                 : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+  }
+#else
+  for (std::uint64_t i = blockIdx.x; i < tiles; i += gridDim.x) {
+    for (std::uint32_t j = threadIdx.x; j < kTileBytes; j += blockDim.x) tile[j] = in[i * kTileBytes + j];
+    __syncthreads();
+    for (std::uint32_t j = threadIdx.x; j < kTileBytes; j += blockDim.x) out[i * kTileBytes + j] = tile[j];
+    __syncthreads();
+  }
+#endif
 }
 
 __global__ void sum_twenty(std::uint32_t* out, std::uint32_t a, std::uint32_t b, std::uint32_t c,

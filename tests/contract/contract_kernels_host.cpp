@@ -110,6 +110,25 @@ void ReverseBody(const LaunchShape& shape, Arguments arguments) {
   }
 }
 
+void SumBody(const LaunchShape&, Arguments arguments) {
+  const Word* words = Argument<const Word*>(arguments, 1);
+  std::uint64_t total = 0;
+  for (std::uint64_t i = 0; i < Argument<std::uint64_t>(arguments, 2); ++i) total += words[i];
+  *Argument<std::uint64_t*>(arguments, 0) += total;
+}
+
+void ScatterAtomicsBody(const LaunchShape& shape, Arguments arguments) {
+  Word* words = Argument<Word*>(arguments, 0);
+  for (Word thread = 0; thread < Threads(shape); ++thread)
+    for (Word i = 0; i < Argument<Word>(arguments, 2); ++i)
+      ++words[(thread + i) % Argument<Word>(arguments, 1)];
+}
+
+void BulkCopyBody(const LaunchShape&, Arguments arguments) {
+  std::memcpy(Argument<char*>(arguments, 0), Argument<const char*>(arguments, 1),
+              Argument<std::uint64_t>(arguments, 2) * 16384);
+}
+
 void SumTwentyBody(const LaunchShape&, Arguments arguments) {
   Word sum = 0;
   for (int i = 1; i < 20; ++i) sum += Argument<Word>(arguments, i);
@@ -121,6 +140,7 @@ constexpr KernelParameter kCopyParameters[] = {{0, 8}, {8, 8}, {16, 8}};
 constexpr KernelParameter kPointerValue[] = {{0, 8}, {8, 4}};
 constexpr KernelParameter kSpinParameters[] = {{0, 8}, {8, 8}, {16, 4}};
 constexpr KernelParameter kByValueParameters[] = {{0, sizeof(Mixed)}, {sizeof(Mixed), 4}};
+constexpr KernelParameter kPointerTwoValues[] = {{0, 8}, {8, 4}, {12, 4}};
 constexpr KernelParameter kPointer[] = {{0, 8}};
 constexpr KernelParameter kTwentyParameters[] = {
     {0, 8},  {8, 4},  {12, 4}, {16, 4}, {20, 4}, {24, 4}, {28, 4}, {32, 4}, {36, 4}, {40, 4},
@@ -137,6 +157,9 @@ constexpr KernelEntry kKernels[] = {
     {"coordinates", CoordinatesBody, nullptr, 1, kPointer},
     {"read_globals", ReadGlobalsBody, nullptr, 1, kPointer},
     {"reverse", ReverseBody, nullptr, 1, kPointer},
+    {"sum", SumBody, nullptr, 3, kCopyParameters},
+    {"scatter_atomics", ScatterAtomicsBody, nullptr, 3, kPointerTwoValues},
+    {"bulk_copy", BulkCopyBody, nullptr, 3, kCopyParameters},
     {"sum_twenty", SumTwentyBody, nullptr, 20, kTwentyParameters},
 };
 

@@ -7,10 +7,9 @@
 namespace spillway::contract {
 namespace {
 
-// The image lies beside the program, as <program>.fatbin.
 std::vector<char> ReadKernelImage() {
-  const std::string path = std::filesystem::read_symlink("/proc/self/exe").string() + ".fatbin";
-  std::ifstream image(path, std::ios::binary);
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  std::ifstream image(folder / "contract_kernels.fatbin", std::ios::binary);
   ASSERT_TRUE(image.good());
   std::vector<char> bytes{std::istreambuf_iterator<char>(image), std::istreambuf_iterator<char>()};
   bytes.push_back('\0');  // the image may be PTX text, which ends with a NUL

@@ -7,6 +7,7 @@ inline constexpr int kReportFd = 200;  // far above what the C library and the d
 
 inline constexpr char kFailureRecord = 'F';
 inline constexpr char kObservationRecord = 'O';
+inline constexpr char kFigureRecord = 'N';  // name, value, unit, separated by tabs
 inline constexpr char kSkipRecord = 'S';
 
 }  // namespace spillway::contract
