@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""Writes the lists of functions that the simulated libraries export, from the toolkit's headers.
+
+usage: list_functions.py CUDA_INCLUDE_DIR OUTPUT_DIR
+
+Run by hand when the toolkit changes; the lists are committed. Every name in a list is exported: by its implementation
+where there is one, otherwise by a weak stand-in that answers NOT_SUPPORTED.
+"""
+import pathlib
+import re
+import sys
+
+LIBRARIES = {
+    "cudnn": (["cudnn_graph.h", "cudnn_ops.h", "cudnn_cnn.h", "cudnn_adv.h"], r"CUDNNWINAPI\s+(cudnn\w+)\s*\("),
+    "cublas": (["cublas_api.h", "cublas.h", "cublasXt.h"], r"CUBLASWINAPI\s+(cublas\w+)\s*\("),
+    "cublasLt": (["cublasLt.h"], r"CUBLASWINAPI\s+(cublasLt\w+)\s*\("),
+}
+
+
+def functions(include, headers, pattern):
+    names = set()
+    for header in headers:
+        text = (include / header).read_text()
+        text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
+        text = re.sub(r"^#define[^\n]*\\\n(?:[^\n]*\\\n)*", "", text, flags=re.M)
+        names.update(re.findall(pattern, text))
+    return sorted(names)
+
+
+def main():
+    include, output = map(pathlib.Path, sys.argv[1:3])
+    for library, (headers, pattern) in LIBRARIES.items():
+        lines = [f"SPILLWAY_EXPORT({name})" for name in functions(include, headers, pattern)]
+        (output / f"{library}_functions.inc").write_text("\n".join(lines) + "\n")
+
+
+main()
