@@ -1,0 +1,157 @@
+#include "simulator/driver/address_space.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "simulator/driver/failure.h"
+
+namespace spillway::simulator {
+namespace {
+
+// Far from where Linux puts programs, heaps, stacks and libraries.
+constexpr std::uintptr_t kUsualArena = 0x200000000000;
+constexpr std::size_t kArenaBytes = std::size_t{16} << 40;
+constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+std::uintptr_t RoundUp(std::uintptr_t value, std::uintptr_t unit) { return (value + unit - 1) / unit * unit; }
+
+// A process with little address space (a ulimit, a sanitizer's layout) gets a smaller arena at another place.
+std::uintptr_t ReserveArena(std::size_t& size_bytes) {
+  void* const usual = reinterpret_cast<void*>(kUsualArena);
+  for (size_bytes = kArenaBytes; size_bytes >= (std::size_t{1} << 32); size_bytes /= 4) {
+    void* arena = mmap(usual, size_bytes, PROT_NONE, kNothing | MAP_FIXED_NOREPLACE, -1, 0);
+    if (arena != MAP_FAILED && arena != usual) munmap(arena, size_bytes);  // a kernel without NOREPLACE
+    if (arena != usual) arena = mmap(nullptr, size_bytes, PROT_NONE, kNothing, -1, 0);
+    if (arena != MAP_FAILED) return reinterpret_cast<std::uintptr_t>(arena);
+  }
+  std::perror("simulated GPU: cannot reserve device addresses");
+  std::abort();
+}
+
+}  // namespace
+
+AddressSpace::AddressSpace() {
+  arena_ = ReserveArena(arena_bytes_);
+  // The first granule stays unused, so that an address just below a range is never valid.
+  const std::uintptr_t first = RoundUp(arena_, PhysicalMemory::kGranuleBytes) + PhysicalMemory::kGranuleBytes;
+  free_.emplace(first, arena_ + arena_bytes_ - first);
+}
+
+std::uintptr_t AddressSpace::Reserve(std::size_t size_bytes, std::size_t alignment_bytes, std::uintptr_t hint) {
+  const auto take = [&](std::map<std::uintptr_t, std::size_t>::iterator range, std::uintptr_t base) {
+    const std::uintptr_t start = range->first;
+    const std::uintptr_t end = start + range->second;
+    free_.erase(range);
+    if (base > start) free_.emplace(start, base - start);
+    if (base + size_bytes < end) free_.emplace(base + size_bytes, end - base - size_bytes);
+    return base;
+  };
+  const auto fits = [&](std::uintptr_t base, std::uintptr_t start, std::size_t room) {
+    return base >= start && base - start <= room && room - (base - start) >= size_bytes;
+  };
+  if (hint != 0 && hint % alignment_bytes == 0) {
+    auto range = free_.upper_bound(hint);
+    if (range != free_.begin() && fits(hint, std::prev(range)->first, std::prev(range)->second)) {
+      return take(std::prev(range), hint);
+    }
+  }
+  for (auto range = free_.begin(); range != free_.end(); ++range) {
+    const std::uintptr_t base = RoundUp(range->first, alignment_bytes);
+    if (fits(base, range->first, range->second)) return take(range, base);
+  }
+  return 0;
+}
+
+void AddressSpace::Free(std::uintptr_t base, std::size_t size_bytes) {
+  auto next = free_.lower_bound(base);
+  if (next != free_.end() && next->first == base + size_bytes) {
+    size_bytes += next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin() && std::prev(next)->first + std::prev(next)->second == base) {
+    std::prev(next)->second += size_bytes;
+  } else {
+    free_.emplace(base, size_bytes);
+  }
+}
+
+void AddressSpace::Map(std::uintptr_t base, std::size_t size_bytes, const PhysicalRef& block, Access access) {
+  const auto [entry, fresh] = mappings_.emplace(base, Mapping{base, size_bytes, block, access});
+  Require(fresh);
+  if (access != Access::kNone) Protect(entry->second);
+}
+
+void AddressSpace::SetDeviceAccess(std::uintptr_t base, Access access) {
+  Mapping& mapping = mappings_.at(base);
+  if (mapping.access == access) return;
+  mapping.access = access;
+  Protect(mapping);
+}
+
+void AddressSpace::SetHostAccess(std::uintptr_t base, Access access) {
+  Mapping& mapping = mappings_.at(base);
+  mapping.host_access = access;
+  Protect(mapping);
+}
+
+void AddressSpace::Unmap(std::uintptr_t base) {
+  const auto entry = mappings_.find(base);
+  Mapping& mapping = entry->second;
+  const bool visible = mapping.access != Access::kNone || mapping.host_access != Access::kNone;
+  mapping.access = Access::kNone;
+  mapping.host_access = Access::kNone;
+  if (visible) Protect(mapping);
+  mappings_.erase(entry);
+}
+
+// One process is both device and host, so a mapping is visible if either of them may see it.
+void AddressSpace::Protect(const Mapping& mapping) {
+  void* const base = reinterpret_cast<void*>(mapping.base);
+  const Access access = std::max(mapping.access, mapping.host_access);
+  void* placed = nullptr;
+  if (access == Access::kNone) {
+    placed = mmap(base, mapping.size_bytes, PROT_NONE, kNothing | MAP_FIXED, -1, 0);
+  } else {
+    const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
+    placed = mmap(base, mapping.size_bytes, protection, MAP_SHARED | MAP_FIXED, mapping.block->file(),
+                  static_cast<off_t>(mapping.block->offset()));
+  }
+  if (placed == MAP_FAILED) {
+    std::perror("simulated GPU: cannot map device memory (vm.max_map_count?)");
+    throw Failure{CUDA_ERROR_OUT_OF_MEMORY};
+  }
+}
+
+const Mapping* AddressSpace::Find(std::uintptr_t address) const {
+  auto next = mappings_.upper_bound(address);
+  if (next == mappings_.begin()) return nullptr;
+  const Mapping& mapping = std::prev(next)->second;
+  return address - mapping.base < mapping.size_bytes ? &mapping : nullptr;
+}
+
+const Mapping* AddressSpace::FindFrom(std::uintptr_t address) const {
+  const auto next = mappings_.lower_bound(address);
+  return next == mappings_.end() ? nullptr : &next->second;
+}
+
+bool AddressSpace::IsFreeOfMappings(std::uintptr_t base, std::size_t size_bytes) const {
+  if (Find(base) != nullptr) return false;
+  const Mapping* next = FindFrom(base);
+  return next == nullptr || next->base >= base + size_bytes;
+}
+
+std::uintptr_t AddressSpace::FirstForbidden(std::uintptr_t base, std::size_t size_bytes, bool write) const {
+  const Access needed = write ? Access::kReadWrite : Access::kRead;
+  const std::uintptr_t end = base + size_bytes;
+  for (std::uintptr_t at = base; at < end;) {
+    const Mapping* mapping = Find(at);
+    if (mapping == nullptr || mapping->access < needed) return at;
+    at = mapping->base + mapping->size_bytes;
+  }
+  return 0;
+}
+
+}  // namespace spillway::simulator

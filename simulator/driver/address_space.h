@@ -1,0 +1,63 @@
+// The device's virtual addresses: one large inaccessible arena of this process, ranges reserved in it, blocks mapped there.
+//
+// Used by: vmm, allocator, pool, managed memory (to map), copies and launches (to check). All under the engine's mutex.
+//
+// Invariants
+//  1. Every byte of the arena that is not mapped with access faults when touched: it is PROT_NONE.
+//  2. Mappings never overlap, and each lies inside one reserved range.
+//  3. The lowest free address that fits is taken: the same calls give the same addresses, if the arena lies at its
+//     usual place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "simulator/driver/physical_memory.h"
+
+namespace spillway::simulator {
+
+enum class Access { kNone, kRead, kReadWrite };
+
+struct Mapping {
+  std::uintptr_t base;
+  std::size_t size_bytes;
+  PhysicalRef block;
+  Access access;                       // the device's
+  Access host_access = Access::kNone;  // the processor's, for blocks on the host
+};
+
+class AddressSpace {
+ public:
+  AddressSpace();
+
+  // Reserves a range, at `hint` if that is free, else at the lowest free address. Returns 0 when there is none.
+  std::uintptr_t Reserve(std::size_t size_bytes, std::size_t alignment_bytes, std::uintptr_t hint);
+  void Free(std::uintptr_t base, std::size_t size_bytes);
+
+  // Maps the first `size_bytes` of `block`; the place must be free of mappings.
+  void Map(std::uintptr_t base, std::size_t size_bytes, const PhysicalRef& block, Access access);
+  // These take the address where a mapping starts.
+  void SetDeviceAccess(std::uintptr_t base, Access access);
+  void SetHostAccess(std::uintptr_t base, Access access);
+  void Unmap(std::uintptr_t base);
+
+  bool Contains(std::uintptr_t address) const { return address - arena_ < arena_bytes_; }
+  // The mapping that holds `address`, or null.
+  const Mapping* Find(std::uintptr_t address) const;
+  // The first mapping that starts at or after `address`, or null.
+  const Mapping* FindFrom(std::uintptr_t address) const;
+  bool IsFreeOfMappings(std::uintptr_t base, std::size_t size_bytes) const;
+  // The first byte of the range that may not be read (or written), or 0 when all may. For addresses in the arena.
+  std::uintptr_t FirstForbidden(std::uintptr_t base, std::size_t size_bytes, bool write) const;
+
+ private:
+  void Protect(const Mapping& mapping);
+
+  std::uintptr_t arena_ = 0;
+  std::size_t arena_bytes_ = 0;
+  std::map<std::uintptr_t, std::size_t> free_;
+  std::map<std::uintptr_t, Mapping> mappings_;
+};
+
+}  // namespace spillway::simulator

@@ -1,0 +1,42 @@
+// What is known about every piece of memory that a program got from the driver, other than its own VMM mappings.
+//
+// Read by pointer attributes, address-range queries, copies (to tell pinned from pageable memory) and frees.
+// Under the engine's mutex. Ownership: the table owns the records; the memory behind them belongs to `kind`'s owner.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+namespace spillway::simulator {
+
+struct Pool;
+struct Context;
+
+enum class AllocationKind { kDevice, kPool, kManaged, kPinnedHost, kRegisteredHost, kGlobal };
+
+struct Allocation {
+  std::uintptr_t base;
+  std::size_t size_bytes;
+  AllocationKind kind;
+  unsigned flags = 0;
+  Context* context = nullptr;
+  Pool* pool = nullptr;
+  std::uint64_t id = 0;
+  bool synchronous_operations = false;
+};
+
+class AllocationTable {
+ public:
+  Allocation& Add(Allocation allocation);
+  void Remove(std::uintptr_t base) { by_base_.erase(base); }
+  Allocation* FindBase(std::uintptr_t base);
+  Allocation* Find(std::uintptr_t address);  // the allocation that holds `address`, or null
+  const std::map<std::uintptr_t, Allocation>& all() const { return by_base_; }
+
+ private:
+  std::map<std::uintptr_t, Allocation> by_base_;
+  std::uint64_t next_id_ = 1;
+};
+
+}  // namespace spillway::simulator

@@ -1,0 +1,114 @@
+// Every memcpy form but those on arrays, which this driver does not have yet.
+#include "simulator/driver/copy.h"
+
+namespace spillway::simulator {
+namespace {
+
+constexpr HostWaits kSync = HostWaits::kIfHostIsInvolved;
+constexpr HostWaits kAsync = HostWaits::kNever;
+
+std::uintptr_t Address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+CUresult Linear(std::uintptr_t target, std::uintptr_t source, std::size_t bytes, CUstream stream, HostWaits waits) {
+  return WithContext([&](Call& call) {
+    Copy(call, stream, Side{target, bytes, bytes}, Side{source, bytes, bytes}, Box{bytes, 1, 1}, waits);
+  });
+}
+
+std::uintptr_t BaseOf(CUmemorytype type, const void* host, CUdeviceptr device) {
+  Require(type != CU_MEMORYTYPE_ARRAY, CUDA_ERROR_NOT_SUPPORTED);
+  Require(type == CU_MEMORYTYPE_HOST || type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_UNIFIED);
+  return type == CU_MEMORYTYPE_HOST ? Address(host) : device;
+}
+
+CUresult Copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, HostWaits waits) {
+  return WithContext([&](Call& call) {
+    Require(copy != nullptr);
+    const std::size_t source_pitch = copy->srcPitch != 0 ? copy->srcPitch : copy->WidthInBytes + copy->srcXInBytes;
+    const std::size_t target_pitch = copy->dstPitch != 0 ? copy->dstPitch : copy->WidthInBytes + copy->dstXInBytes;
+    Require(copy->srcXInBytes + copy->WidthInBytes <= source_pitch);
+    Require(copy->dstXInBytes + copy->WidthInBytes <= target_pitch);
+    const std::uintptr_t source = BaseOf(copy->srcMemoryType, copy->srcHost, copy->srcDevice);
+    const std::uintptr_t target = BaseOf(copy->dstMemoryType, copy->dstHost, copy->dstDevice);
+    Copy(call, stream, Side{target + copy->dstY * target_pitch + copy->dstXInBytes, target_pitch, 0},
+         Side{source + copy->srcY * source_pitch + copy->srcXInBytes, source_pitch, 0},
+         Box{copy->WidthInBytes, copy->Height, 1}, waits);
+  });
+}
+
+// The fields that CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER have in common.
+template <class Copy3DType>
+void Submit3D(Call& call, const Copy3DType* copy, CUstream stream, HostWaits waits) {
+  Require(copy != nullptr);
+  Require(copy->srcLOD == 0 && copy->dstLOD == 0);
+  const std::size_t source_pitch = copy->srcPitch != 0 ? copy->srcPitch : copy->WidthInBytes + copy->srcXInBytes;
+  const std::size_t target_pitch = copy->dstPitch != 0 ? copy->dstPitch : copy->WidthInBytes + copy->dstXInBytes;
+  const std::size_t source_rows = copy->srcHeight != 0 ? copy->srcHeight : copy->Height + copy->srcY;
+  const std::size_t target_rows = copy->dstHeight != 0 ? copy->dstHeight : copy->Height + copy->dstY;
+  Require(copy->srcXInBytes + copy->WidthInBytes <= source_pitch);
+  Require(copy->dstXInBytes + copy->WidthInBytes <= target_pitch);
+  Require(copy->srcY + copy->Height <= source_rows && copy->dstY + copy->Height <= target_rows);
+  const std::uintptr_t source = BaseOf(copy->srcMemoryType, copy->srcHost, copy->srcDevice);
+  const std::uintptr_t target = BaseOf(copy->dstMemoryType, copy->dstHost, copy->dstDevice);
+  const auto start = [](std::uintptr_t base, std::size_t x, std::size_t y, std::size_t z, std::size_t pitch,
+                        std::size_t rows) { return base + (z * rows + y) * pitch + x; };
+  Copy(call, stream,
+       Side{start(target, copy->dstXInBytes, copy->dstY, copy->dstZ, target_pitch, target_rows), target_pitch,
+            target_pitch * target_rows},
+       Side{start(source, copy->srcXInBytes, copy->srcY, copy->srcZ, source_pitch, source_rows), source_pitch,
+            source_pitch * source_rows},
+       Box{copy->WidthInBytes, copy->Height, copy->Depth}, waits);
+}
+
+template <class Copy3DType>
+CUresult Copy3D(const Copy3DType* copy, CUstream stream, HostWaits waits) {
+  return WithContext([&](Call& call) { Submit3D(call, copy, stream, waits); });
+}
+
+}  // namespace
+}  // namespace spillway::simulator
+
+using namespace spillway::simulator;
+
+SIM_API(cuMemcpy)(CUdeviceptr dst, CUdeviceptr src, size_t bytes) { return Linear(dst, src, bytes, nullptr, kSync); }
+SIM_API(cuMemcpyAsync)(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+  return Linear(dst, src, bytes, stream, kAsync);
+}
+SIM_API(cuMemcpyHtoD_v2)(CUdeviceptr dst, const void* src, size_t bytes) {
+  return Linear(dst, Address(src), bytes, nullptr, kSync);
+}
+SIM_API(cuMemcpyHtoDAsync_v2)(CUdeviceptr dst, const void* src, size_t bytes, CUstream stream) {
+  return Linear(dst, Address(src), bytes, stream, kAsync);
+}
+SIM_API(cuMemcpyDtoH_v2)(void* dst, CUdeviceptr src, size_t bytes) {
+  return Linear(Address(dst), src, bytes, nullptr, kSync);
+}
+SIM_API(cuMemcpyDtoHAsync_v2)(void* dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+  return Linear(Address(dst), src, bytes, stream, kAsync);
+}
+SIM_API(cuMemcpyDtoD_v2)(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
+  return Linear(dst, src, bytes, nullptr, kSync);
+}
+SIM_API(cuMemcpyDtoDAsync_v2)(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+  return Linear(dst, src, bytes, stream, kAsync);
+}
+SIM_API(cuMemcpyPeer)(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes) {
+  (void)dst_context;
+  (void)src_context;
+  return Linear(dst, src, bytes, nullptr, kSync);
+}
+SIM_API(cuMemcpyPeerAsync)(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
+                           size_t bytes, CUstream stream) {
+  (void)dst_context;
+  (void)src_context;
+  return Linear(dst, src, bytes, stream, kAsync);
+}
+SIM_API(cuMemcpy2D_v2)(const CUDA_MEMCPY2D* copy) { return Copy2D(copy, nullptr, kSync); }
+SIM_API(cuMemcpy2DUnaligned_v2)(const CUDA_MEMCPY2D* copy) { return Copy2D(copy, nullptr, kSync); }
+SIM_API(cuMemcpy2DAsync_v2)(const CUDA_MEMCPY2D* copy, CUstream stream) { return Copy2D(copy, stream, kAsync); }
+SIM_API(cuMemcpy3D_v2)(const CUDA_MEMCPY3D* copy) { return Copy3D(copy, nullptr, kSync); }
+SIM_API(cuMemcpy3DAsync_v2)(const CUDA_MEMCPY3D* copy, CUstream stream) { return Copy3D(copy, stream, kAsync); }
+SIM_API(cuMemcpy3DPeer)(const CUDA_MEMCPY3D_PEER* copy) { return Copy3D(copy, nullptr, kSync); }
+SIM_API(cuMemcpy3DPeerAsync)(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
+  return Copy3D(copy, stream, kAsync);
+}

@@ -1,0 +1,167 @@
+// Kernel launches in all forms.
+#include <cstdlib>
+#include <cstring>
+
+#include "simulator/driver/books.h"
+#include "simulator/driver/call.h"
+#include "simulator/driver/fault_guard.h"
+
+namespace spillway::simulator {
+namespace {
+
+constexpr std::size_t kParameterAlignment = 128;  // a tensor map's, the largest that a parameter can ask for
+
+// A launch's private copy of its parameters.
+class Arguments {
+ public:
+  explicit Arguments(const KernelEntry& entry) : entry_(entry) {
+    for (std::uint32_t i = 0; i < entry.parameter_count; ++i) {
+      const KernelParameter& parameter = entry.parameters[i];
+      bytes_ = std::max(bytes_, std::size_t{parameter.offset_bytes} + parameter.size_bytes);
+    }
+    bytes_ = (bytes_ + kParameterAlignment) / kParameterAlignment * kParameterAlignment;
+    buffer_.reset(static_cast<char*>(std::aligned_alloc(kParameterAlignment, bytes_)));
+    if (buffer_ == nullptr) throw std::bad_alloc();
+    std::memset(buffer_.get(), 0, bytes_);
+    for (std::uint32_t i = 0; i < entry.parameter_count; ++i) {
+      pointers_.push_back(buffer_.get() + entry.parameters[i].offset_bytes);
+    }
+  }
+
+  void CopyEach(void* const* parameters) {
+    for (std::uint32_t i = 0; i < entry_.parameter_count; ++i) {
+      Require(parameters[i] != nullptr);
+      std::memcpy(pointers_[i], parameters[i], entry_.parameters[i].size_bytes);
+    }
+  }
+
+  void CopyPacked(const void* buffer, std::size_t size_bytes) {
+    std::memcpy(buffer_.get(), buffer, std::min(size_bytes, bytes_));
+  }
+
+  void* const* pointers() const { return pointers_.data(); }
+
+  std::vector<std::uint64_t> Words() const {
+    std::vector<std::uint64_t> words(bytes_ / sizeof(std::uint64_t));
+    std::memcpy(words.data(), buffer_.get(), bytes_);
+    std::erase(words, 0);
+    return words;
+  }
+
+ private:
+  struct Freer {
+    void operator()(char* buffer) const { std::free(buffer); }
+  };
+
+  const KernelEntry& entry_;
+  std::size_t bytes_ = 0;
+  std::unique_ptr<char, Freer> buffer_;
+  std::vector<void*> pointers_;
+};
+
+void FillFromExtra(Arguments& arguments, void* const* extra) {
+  const void* buffer = nullptr;
+  std::size_t size_bytes = 0;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[1];
+    else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) size_bytes = *static_cast<const std::size_t*>(extra[1]);
+    else throw Failure{CUDA_ERROR_INVALID_VALUE};
+  }
+  Require(buffer != nullptr || size_bytes == 0);
+  if (size_bytes != 0) arguments.CopyPacked(buffer, size_bytes);
+}
+
+void CheckShape(const LaunchShape& shape, const Kernel& kernel) {
+  std::uint64_t threads = 1;
+  for (int i = 0; i < 3; ++i) {
+    Require(shape.grid[i] != 0 && shape.block[i] != 0);
+    threads *= shape.block[i];
+  }
+  Require(threads <= 1024 && shape.block[2] <= 64);
+  Require(shape.grid[0] <= 2147483647u && shape.grid[1] <= 65535 && shape.grid[2] <= 65535);
+  Require(shape.dynamic_shared_bytes <= kernel.max_dynamic_shared_bytes);
+}
+
+KernelCost CostOf(const KernelEntry& entry, const LaunchShape& shape, void* const* arguments) {
+  if (entry.cost != nullptr) return entry.cost(shape, arguments);
+  std::uint64_t threads = 1;
+  for (int i = 0; i < 3; ++i) threads *= std::uint64_t{shape.grid[i]} * shape.block[i];
+  return KernelCost{16 * threads, 16 * threads};
+}
+
+Nanos TimeOf(const Profile& profile, const KernelCost& cost) {
+  constexpr unsigned __int128 kNanosPerSecond = 1'000'000'000;
+  const auto arithmetic = cost.flops * kNanosPerSecond / profile.fp32_flops_per_second;
+  const auto memory = cost.device_bytes * kNanosPerSecond / profile.memory_bytes_per_second;
+  return static_cast<Nanos>(std::max(arithmetic, memory) + profile.launch_overhead_ns);
+}
+
+struct BodyCall {
+  KernelBody body;
+  const LaunchShape* shape;
+  void* const* arguments;
+};
+
+void Run(void* context) {
+  const auto* call = static_cast<BodyCall*>(context);
+  call->body(*call->shape, call->arguments);
+}
+
+CUresult Launch(const void* handle, const LaunchShape& shape, CUstream stream, void* const* parameters,
+                void* const* extra) {
+  return WithContext([&](Call& call) {
+    const auto found = call.sim.kernels.find(static_cast<Kernel*>(const_cast<void*>(handle)));
+    Require(found != call.sim.kernels.end(), CUDA_ERROR_INVALID_HANDLE);
+    const Kernel& kernel = **found;
+    const KernelEntry& entry = *kernel.entry;
+    CheckShape(shape, kernel);
+    Require(parameters == nullptr || extra == nullptr);
+    const auto arguments = std::make_shared<Arguments>(entry);
+    if (extra != nullptr) {
+      FillFromExtra(*arguments, extra);
+    } else if (entry.parameter_count != 0) {
+      Require(parameters != nullptr);
+      arguments->CopyEach(parameters);
+    }
+    Operation launch;
+    launch.name = std::string("kernel ") + entry.name;
+    launch.resource = Resource::kCompute;
+    launch.duration_ns = TimeOf(call.sim.profile, CostOf(entry, shape, arguments->pointers()));
+    launch.words = arguments->Words();
+    launch.effect = [arguments, shape, body = entry.body] {
+      BodyCall body_call{body, &shape, arguments->pointers()};
+      RunGuarded(Run, &body_call);
+    };
+    ++TheBooks().kernels;
+    call.Submit(call.StreamOf(stream), std::move(launch));
+  });
+}
+
+}  // namespace
+}  // namespace spillway::simulator
+
+using namespace spillway::simulator;
+
+SIM_API(cuLaunchKernel)(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
+                        CUstream stream, void** parameters, void** extra) {
+  const LaunchShape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
+  return Launch(function, shape, stream, parameters, extra);
+}
+
+// Launch attributes only refine scheduling, which the simulated device does not model.
+SIM_API(cuLaunchKernelEx)(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
+  if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const LaunchShape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
+                          {config->blockDimX, config->blockDimY, config->blockDimZ},
+                          config->sharedMemBytes};
+  return Launch(function, shape, config->hStream, parameters, extra);
+}
+
+SIM_API(cuLaunchCooperativeKernel)(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                   unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                                   void** parameters) {
+  const LaunchShape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
+  return Launch(function, shape, stream, parameters, nullptr);
+}

@@ -1,0 +1,214 @@
+// Device, managed and pinned host memory.
+#include <sys/mman.h>
+
+#include "simulator/driver/books.h"
+#include "simulator/driver/call.h"
+
+namespace spillway::simulator {
+namespace {
+
+constexpr std::size_t kPitchAlignment = 512;
+constexpr std::size_t kPage = 4096;
+
+std::size_t Pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+CUdeviceptr Allocate(Call& call, std::size_t bytes) {
+  Require(bytes != 0);
+  const std::uintptr_t base = call.sim.heap.Allocate(bytes);
+  call.sim.allocations.Add({.base = base, .size_bytes = bytes, .kind = AllocationKind::kDevice,
+                            .context = call.context});
+  return base;
+}
+
+// cuMemFree waits for all work of the context: programs rely on that.
+void Free(Call& call, CUdeviceptr address) {
+  if (address == 0) return;
+  Require(call.sim.allocations.FindBase(address) != nullptr);
+  call.WaitForContext(*call.context);
+  const Allocation* allocation = call.sim.allocations.FindBase(address);  // another thread may have freed it
+  Require(allocation != nullptr);
+  switch (allocation->kind) {
+    case AllocationKind::kDevice:
+      call.sim.heap.Free(address);
+      break;
+    case AllocationKind::kManaged:
+      call.sim.managed_heap.Free(address);
+      break;
+    case AllocationKind::kPool:
+      allocation->pool->Free(address, 0, nullptr);
+      call.TrimPools();
+      break;
+    default:
+      throw Failure{CUDA_ERROR_INVALID_VALUE};
+  }
+  call.sim.allocations.Remove(address);
+}
+
+CUresult HostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
+  return WithContext([&](Call& call) {
+    const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    Require(pointer != nullptr && bytes != 0 && (flags & ~known) == 0);
+    void* memory = mmap(nullptr, Pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    Require(memory != MAP_FAILED, CUDA_ERROR_OUT_OF_MEMORY);
+    TheBooks().host_bytes.Add(Pages(bytes));
+    call.sim.allocations.Add({.base = reinterpret_cast<std::uintptr_t>(memory), .size_bytes = bytes,
+                              .kind = AllocationKind::kPinnedHost, .flags = flags, .context = call.context});
+    *pointer = memory;
+  });
+}
+
+CUresult Register(void* pointer, std::size_t bytes, unsigned flags) {
+  return WithContext([&](Call& call) {
+    const auto base = reinterpret_cast<std::uintptr_t>(pointer);
+    Require(base != 0 && bytes != 0 && !call.sim.addresses.Contains(base));
+    Allocation* before = call.sim.allocations.Find(base);
+    if (before == nullptr) before = call.sim.allocations.Find(base + bytes - 1);
+    Require(before == nullptr, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    TheBooks().host_bytes.Add(Pages(bytes));
+    call.sim.allocations.Add({.base = base, .size_bytes = bytes, .kind = AllocationKind::kRegisteredHost,
+                              .flags = flags, .context = call.context});
+  });
+}
+
+// The allocation at `pointer` if it is of `kind`, after all work that may use it.
+Allocation& SettledHost(Call& call, void* pointer, AllocationKind kind, CUresult otherwise) {
+  const auto base = reinterpret_cast<std::uintptr_t>(pointer);
+  const auto find = [&] {
+    Allocation* found = call.sim.allocations.FindBase(base);
+    Require(found != nullptr && found->kind == kind, otherwise);
+    return found;
+  };
+  find();
+  call.WaitForContext(*call.context);
+  return *find();
+}
+
+CUresult MemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
+  return WithContext([&](Call& call) {
+    if (free_bytes != nullptr) *free_bytes = call.sim.physical.free_bytes();
+    if (total_bytes != nullptr) *total_bytes = call.sim.physical.capacity_bytes();
+  });
+}
+
+}  // namespace
+}  // namespace spillway::simulator
+
+using namespace spillway::simulator;
+
+SIM_API(cuMemGetInfo_v2)(size_t* free_bytes, size_t* total_bytes) { return MemGetInfo(free_bytes, total_bytes); }
+
+SIM_API(cuMemAlloc_v2)(CUdeviceptr* address, size_t bytes) {
+  return WithContext([&](Call& call) {
+    Require(address != nullptr);
+    *address = Allocate(call, bytes);
+  });
+}
+
+SIM_API(cuMemAllocPitch_v2)(CUdeviceptr* address, size_t* pitch, size_t width, size_t height, unsigned int element) {
+  return WithContext([&](Call& call) {
+    Require(address != nullptr && pitch != nullptr && width != 0 && height != 0);
+    Require(element == 4 || element == 8 || element == 16);
+    const std::size_t pitch_bytes = (width + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment;
+    Require(pitch_bytes >= width && height <= SIZE_MAX / pitch_bytes, CUDA_ERROR_OUT_OF_MEMORY);
+    *address = Allocate(call, pitch_bytes * height);
+    *pitch = pitch_bytes;
+  });
+}
+
+SIM_API(cuMemFree_v2)(CUdeviceptr address) {
+  return WithContext([&](Call& call) { Free(call, address); });
+}
+
+SIM_API(cuMemAllocManaged)(CUdeviceptr* address, size_t bytes, unsigned int flags) {
+  return WithContext([&](Call& call) {
+    Require(address != nullptr && bytes != 0);
+    Require(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST);
+    *address = call.sim.managed_heap.Allocate(bytes);
+    call.sim.allocations.Add({.base = *address, .size_bytes = bytes, .kind = AllocationKind::kManaged,
+                              .flags = flags, .context = call.context});
+  });
+}
+
+SIM_API(cuMemHostAlloc)(void** pointer, size_t bytes, unsigned int flags) { return HostAlloc(pointer, bytes, flags); }
+SIM_API(cuMemAllocHost)(void** pointer, unsigned int bytes) { return HostAlloc(pointer, bytes, 0); }
+SIM_API(cuMemAllocHost_v2)(void** pointer, size_t bytes) { return HostAlloc(pointer, bytes, 0); }
+SIM_API(cuMemHostRegister)(void* pointer, size_t bytes, unsigned int flags) { return Register(pointer, bytes, flags); }
+SIM_API(cuMemHostRegister_v2)(void* pointer, size_t bytes, unsigned int flags) {
+  return Register(pointer, bytes, flags);
+}
+
+SIM_API(cuMemFreeHost)(void* pointer) {
+  return WithContext([&](Call& call) {
+    if (pointer == nullptr) return;
+    const Allocation& host = SettledHost(call, pointer, AllocationKind::kPinnedHost, CUDA_ERROR_INVALID_VALUE);
+    munmap(pointer, Pages(host.size_bytes));
+    TheBooks().host_bytes.Subtract(Pages(host.size_bytes));
+    call.sim.allocations.Remove(host.base);
+  });
+}
+
+SIM_API(cuMemHostUnregister)(void* pointer) {
+  return WithContext([&](Call& call) {
+    const Allocation& host =
+        SettledHost(call, pointer, AllocationKind::kRegisteredHost, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    TheBooks().host_bytes.Subtract(Pages(host.size_bytes));
+    call.sim.allocations.Remove(host.base);
+  });
+}
+
+SIM_API(cuMemHostGetDevicePointer_v2)(CUdeviceptr* address, void* pointer, unsigned int flags) {
+  return WithContext([&](Call& call) {
+    const auto base = reinterpret_cast<std::uintptr_t>(pointer);
+    const Allocation* host = call.sim.allocations.Find(base);
+    Require(address != nullptr && flags == 0 && host != nullptr);
+    Require(host->kind == AllocationKind::kPinnedHost || host->kind == AllocationKind::kRegisteredHost);
+    *address = base;
+  });
+}
+
+SIM_API(cuMemHostGetFlags)(unsigned int* flags, void* pointer) {
+  return WithContext([&](Call& call) {
+    const Allocation* host = call.sim.allocations.Find(reinterpret_cast<std::uintptr_t>(pointer));
+    Require(flags != nullptr && host != nullptr && host->kind == AllocationKind::kPinnedHost);
+    *flags = host->flags | CU_MEMHOSTALLOC_DEVICEMAP;
+  });
+}
+
+SIM_API(cuMemGetAddressRange_v2)(CUdeviceptr* base, size_t* size, CUdeviceptr address) {
+  return WithContext([&](Call& call) {
+    CUdeviceptr start = 0;
+    std::size_t bytes = 0;
+    CUmemAllocationProp properties;
+    if (const Allocation* allocation = call.sim.allocations.Find(address); allocation != nullptr) {
+      start = allocation->base;
+      bytes = allocation->size_bytes;
+    } else {
+      Require(call.sim.vmm.FindMapping(address, properties, start, bytes), CUDA_ERROR_NOT_FOUND);
+    }
+    if (base != nullptr) *base = start;
+    if (size != nullptr) *size = bytes;
+  });
+}
+
+// Managed memory is in one place here, so advice and prefetching have nothing to do.
+SIM_API(cuMemAdvise_v2)(CUdeviceptr address, size_t count, CUmem_advise advice, CUmemLocation location) {
+  return WithContext([&](Call& call) {
+    (void)count;
+    (void)advice;
+    (void)location;
+    const Allocation* managed = call.sim.allocations.Find(address);
+    Require(managed != nullptr && managed->kind == AllocationKind::kManaged);
+  });
+}
+
+SIM_API(cuMemPrefetchAsync_v2)(CUdeviceptr address, size_t count, CUmemLocation location, unsigned int flags,
+                               CUstream stream) {
+  return WithContext([&](Call& call) {
+    (void)count;
+    (void)location;
+    Require(flags == 0);
+    call.StreamOf(stream);
+    const Allocation* managed = call.sim.allocations.Find(address);
+    Require(managed != nullptr && managed->kind == AllocationKind::kManaged);
+  });
+}

@@ -1,0 +1,244 @@
+// Streams, events, and host functions.
+#include <algorithm>
+
+#include "simulator/driver/call.h"
+
+namespace spillway::simulator {
+namespace {
+
+constexpr int kGreatestPriority = -5;
+
+CUstream Handle(Stream* stream) { return reinterpret_cast<CUstream>(stream); }
+
+CUresult Create(CUstream* handle, unsigned flags, int priority) {
+  return WithContext([&](Call& call) {
+    Require(handle != nullptr && (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) == 0);
+    const bool blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
+    auto stream = std::make_shared<Stream>(Stream{call.sim.next_id++, call.context, false, blocking, flags,
+                                                  std::clamp(priority, kGreatestPriority, 0), nullptr});
+    call.context->streams.emplace(stream->id, stream);
+    call.sim.streams.emplace(stream.get(), stream);
+    *handle = Handle(stream.get());
+  });
+}
+
+// Work that is in a destroyed stream goes on; a context synchronisation still waits for it.
+CUresult Destroy(CUstream handle) {
+  return WithContext([&](Call& call) {
+    const auto found = call.sim.streams.find(reinterpret_cast<Stream*>(handle));
+    Require(found != call.sim.streams.end(), CUDA_ERROR_INVALID_HANDLE);
+    const StreamRef stream = found->second;
+    Context& context = *stream->context;
+    std::erase_if(context.orphans, [](const OperationRef& tail) { return tail->done; });
+    if (stream->tail != nullptr && !stream->tail->done) context.orphans.push_back(stream->tail);
+    context.streams.erase(stream->id);
+    call.sim.streams.erase(found);
+  });
+}
+
+bool AllDone(const std::vector<OperationRef>& operations) {
+  return std::all_of(operations.begin(), operations.end(),
+                     IsDone);
+}
+
+CUresult Record(CUevent event_handle, CUstream stream_handle) {
+  return WithContext([&](Call& call) {
+    Event& event = call.EventOf(event_handle);
+    Stream& stream = call.StreamOf(stream_handle);
+    Operation record;
+    record.name = "event record";
+    event.recorded = call.Submit(stream, std::move(record));
+  });
+}
+
+CUresult DestroyEvent(CUevent handle) {
+  return WithContext([&](Call& call) {
+    call.EventOf(handle);
+    call.sim.events.erase(reinterpret_cast<Event*>(handle));
+  });
+}
+
+CUresult ElapsedTime(float* milliseconds, CUevent from_handle, CUevent to_handle) {
+  return WithContext([&](Call& call) {
+    Require(milliseconds != nullptr);
+    const Event& from = call.EventOf(from_handle);
+    const Event& to = call.EventOf(to_handle);
+    Require(((from.flags | to.flags) & CU_EVENT_DISABLE_TIMING) == 0, CUDA_ERROR_INVALID_HANDLE);
+    Require(from.recorded != nullptr && to.recorded != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    Require(from.recorded->done && to.recorded->done, CUDA_ERROR_NOT_READY);
+    *milliseconds = static_cast<float>(static_cast<double>(to.recorded->end_ns - from.recorded->end_ns) * 1e-6);
+  });
+}
+
+void SubmitHostFunction(Call& call, CUstream stream, std::function<void()> function) {
+  Operation operation;
+  operation.name = "host function";
+  operation.resource = Resource::kHostThread;
+  operation.effect = std::move(function);
+  call.Submit(call.StreamOf(stream), std::move(operation));
+}
+
+}  // namespace
+}  // namespace spillway::simulator
+
+using namespace spillway::simulator;
+
+SIM_API(cuStreamCreate)(CUstream* stream, unsigned int flags) { return Create(stream, flags, 0); }
+SIM_API(cuStreamCreateWithPriority)(CUstream* stream, unsigned int flags, int priority) {
+  return Create(stream, flags, priority);
+}
+SIM_API(cuStreamDestroy)(CUstream stream) { return Destroy(stream); }
+SIM_API(cuStreamDestroy_v2)(CUstream stream) { return Destroy(stream); }
+
+SIM_API(cuStreamSynchronize)(CUstream stream) {
+  return WithContext([&](Call& call) {
+    call.WaitForStream(call.StreamOf(stream));
+    call.TrimPools();
+  });
+}
+
+SIM_API(cuStreamQuery)(CUstream stream) {
+  return WithContext([&](Call& call) { Require(AllDone(EndOf(call.StreamOf(stream))), CUDA_ERROR_NOT_READY); });
+}
+
+SIM_API(cuStreamWaitEvent)(CUstream stream, CUevent event, unsigned int flags) {
+  return WithContext([&](Call& call) {
+    Require((flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) == 0);
+    Operation wait;
+    wait.name = "event wait";
+    call.Submit(call.StreamOf(stream), std::move(wait), {call.EventOf(event).recorded});
+  });
+}
+
+SIM_API(cuStreamGetPriority)(CUstream stream, int* priority) {
+  return WithContext([&](Call& call) {
+    Require(priority != nullptr);
+    *priority = call.StreamOf(stream).priority;
+  });
+}
+
+SIM_API(cuStreamGetFlags)(CUstream stream, unsigned int* flags) {
+  return WithContext([&](Call& call) {
+    Require(flags != nullptr);
+    *flags = call.StreamOf(stream).flags;
+  });
+}
+
+SIM_API(cuStreamGetId)(CUstream stream, unsigned long long* id) {
+  return WithContext([&](Call& call) {
+    Require(id != nullptr);
+    *id = call.StreamOf(stream).id;
+  });
+}
+
+SIM_API(cuStreamGetCtx)(CUstream stream, CUcontext* context) {
+  return WithContext([&](Call& call) {
+    Require(context != nullptr);
+    *context = reinterpret_cast<CUcontext>(call.StreamOf(stream).context);
+  });
+}
+
+SIM_API(cuStreamGetCtx_v2)(CUstream stream, CUcontext* context, CUgreenCtx* green) {
+  return WithContext([&](Call& call) {
+    Require(context != nullptr);
+    *context = reinterpret_cast<CUcontext>(call.StreamOf(stream).context);
+    if (green != nullptr) *green = nullptr;
+  });
+}
+
+SIM_API(cuStreamGetDevice)(CUstream stream, CUdevice* device) {
+  return WithContext([&](Call& call) {
+    Require(device != nullptr);
+    call.StreamOf(stream);
+    *device = 0;
+  });
+}
+
+SIM_API(cuStreamIsCapturing)(CUstream stream, CUstreamCaptureStatus* status) {
+  return WithContext([&](Call& call) {
+    Require(status != nullptr);
+    call.StreamOf(stream);
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  });
+}
+
+SIM_API(cuThreadExchangeStreamCaptureMode)(CUstreamCaptureMode* mode) {
+  return WithDriver([&](Call&) {
+    static thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    Require(mode != nullptr);
+    std::swap(*mode, current);
+  });
+}
+
+SIM_API(cuStreamCopyAttributes)(CUstream target, CUstream source) {
+  return WithContext([&](Call& call) {
+    call.StreamOf(target);
+    call.StreamOf(source);
+  });
+}
+
+SIM_API(cuStreamAttachMemAsync)(CUstream stream, CUdeviceptr address, size_t length, unsigned int flags) {
+  return WithContext([&](Call& call) {
+    (void)length;
+    (void)flags;
+    call.StreamOf(stream);
+    const Allocation* managed = call.sim.allocations.Find(address);
+    Require(managed != nullptr && managed->kind == AllocationKind::kManaged);
+  });
+}
+
+SIM_API(cuEventCreate)(CUevent* event, unsigned int flags) {
+  return WithContext([&](Call& call) {
+    const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    Require(event != nullptr && (flags & ~known) == 0);
+    Require((flags & CU_EVENT_INTERPROCESS) == 0, CUDA_ERROR_NOT_SUPPORTED);
+    auto created = std::make_unique<Event>(Event{flags, call.context, nullptr});
+    *event = reinterpret_cast<CUevent>(created.get());
+    call.sim.events.emplace(created.get(), std::move(created));
+  });
+}
+
+SIM_API(cuEventDestroy)(CUevent event) { return DestroyEvent(event); }
+SIM_API(cuEventDestroy_v2)(CUevent event) { return DestroyEvent(event); }
+SIM_API(cuEventRecord)(CUevent event, CUstream stream) { return Record(event, stream); }
+SIM_API(cuEventRecordWithFlags)(CUevent event, CUstream stream, unsigned int flags) {
+  if ((flags & ~unsigned{CU_EVENT_RECORD_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
+  return Record(event, stream);
+}
+
+SIM_API(cuEventQuery)(CUevent event) {
+  return WithContext([&](Call& call) { Require(AllDone({call.EventOf(event).recorded}), CUDA_ERROR_NOT_READY); });
+}
+
+SIM_API(cuEventSynchronize)(CUevent event) {
+  return WithContext([&](Call& call) {
+    const OperationRef recorded = call.EventOf(event).recorded;
+    call.Wait(*call.context, {recorded});
+    call.TrimPools();
+  });
+}
+
+SIM_API(cuEventElapsedTime)(float* milliseconds, CUevent from, CUevent to) {
+  return ElapsedTime(milliseconds, from, to);
+}
+SIM_API(cuEventElapsedTime_v2)(float* milliseconds, CUevent from, CUevent to) {
+  return ElapsedTime(milliseconds, from, to);
+}
+
+SIM_API(cuLaunchHostFunc)(CUstream stream, CUhostFn function, void* argument) {
+  return WithContext([&](Call& call) {
+    Require(function != nullptr);
+    const auto errors = call.context->errors;
+    SubmitHostFunction(call, stream, [=] {
+      if (errors->sticky == CUDA_SUCCESS) function(argument);
+    });
+  });
+}
+
+SIM_API(cuStreamAddCallback)(CUstream stream, CUstreamCallback callback, void* argument, unsigned int flags) {
+  return WithContext([&](Call& call) {
+    Require(callback != nullptr && flags == 0);
+    const auto errors = call.context->errors;
+    SubmitHostFunction(call, stream, [=] { callback(stream, errors->sticky, argument); });
+  });
+}

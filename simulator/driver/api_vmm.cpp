@@ -1,0 +1,74 @@
+// The virtual memory management functions; the rules are in vmm.h.
+#include "simulator/driver/call.h"
+
+using namespace spillway::simulator;
+
+SIM_API(cuMemAddressReserve)(CUdeviceptr* base, size_t size, size_t alignment, CUdeviceptr hint,
+                             unsigned long long flags) {
+  return WithContext([&](Call& call) {
+    Require(base != nullptr && flags == 0);
+    *base = call.sim.vmm.Reserve(size, alignment, hint);
+  });
+}
+
+SIM_API(cuMemAddressFree)(CUdeviceptr base, size_t size) {
+  return WithContext([&](Call& call) { call.sim.vmm.FreeReservation(base, size); });
+}
+
+SIM_API(cuMemCreate)(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* properties,
+                     unsigned long long flags) {
+  return WithContext([&](Call& call) {
+    Require(handle != nullptr && properties != nullptr && flags == 0);
+    *handle = call.sim.vmm.Create(size, *properties);
+  });
+}
+
+SIM_API(cuMemRelease)(CUmemGenericAllocationHandle handle) {
+  return WithContext([&](Call& call) { call.sim.vmm.Release(handle); });
+}
+
+SIM_API(cuMemRetainAllocationHandle)(CUmemGenericAllocationHandle* handle, void* address) {
+  return WithContext([&](Call& call) {
+    Require(handle != nullptr);
+    *handle = call.sim.vmm.Retain(reinterpret_cast<CUdeviceptr>(address));
+  });
+}
+
+SIM_API(cuMemMap)(CUdeviceptr base, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags) {
+  return WithContext([&](Call& call) {
+    Require(flags == 0);
+    call.sim.vmm.Map(base, size, offset, handle);
+  });
+}
+
+SIM_API(cuMemUnmap)(CUdeviceptr base, size_t size) {
+  return WithContext([&](Call& call) { call.sim.vmm.Unmap(base, size); });
+}
+
+SIM_API(cuMemSetAccess)(CUdeviceptr base, size_t size, const CUmemAccessDesc* accesses, size_t count) {
+  return WithContext([&](Call& call) { call.sim.vmm.SetAccess(base, size, accesses, count); });
+}
+
+SIM_API(cuMemGetAccess)(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
+  return WithContext([&](Call& call) {
+    Require(flags != nullptr && location != nullptr);
+    *flags = call.sim.vmm.GetAccess(*location, address);
+  });
+}
+
+SIM_API(cuMemGetAllocationGranularity)(size_t* granularity, const CUmemAllocationProp* properties,
+                                       CUmemAllocationGranularity_flags option) {
+  return WithContext([&](Call&) {
+    Require(granularity != nullptr && properties != nullptr);
+    Require(option == CU_MEM_ALLOC_GRANULARITY_MINIMUM || option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+    *granularity = PhysicalMemory::kGranuleBytes;
+  });
+}
+
+SIM_API(cuMemGetAllocationPropertiesFromHandle)(CUmemAllocationProp* properties, CUmemGenericAllocationHandle handle) {
+  return WithContext([&](Call& call) {
+    Require(properties != nullptr);
+    *properties = call.sim.vmm.Properties(handle);
+  });
+}

@@ -1,0 +1,118 @@
+#include "simulator/driver/books.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/environment.h"
+#include "simulator/driver/process.h"
+
+namespace spillway::simulator {
+namespace {
+
+constexpr std::size_t kViolationsKept = 100;
+constexpr std::size_t kViolationsPrinted = 5;
+
+std::string Quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return quoted + '"';
+}
+
+// Runs after the program's own atexit handlers; calls into the driver that come even later still work.
+__attribute__((destructor)) void WriteBooksAtExit() {
+  const char* path = std::getenv(environment::kSimStats);
+  if (path != nullptr && *path != '\0' && WasInitialised() && !IsForkedChild()) TheBooks().WriteFile(path);
+}
+
+}  // namespace
+
+Books& TheBooks() {
+  static Books* const books = new Books;
+  return *books;
+}
+
+void Level::Add(std::uint64_t bytes) {
+  const std::uint64_t now = now_ += bytes;
+  std::uint64_t peak = peak_;
+  while (peak < now && !peak_.compare_exchange_weak(peak, now)) {
+  }
+}
+
+void Books::SetIdentity(std::string profile, std::string clock) {
+  const std::lock_guard lock(mutex_);
+  profile_ = std::move(profile);
+  clock_ = std::move(clock);
+}
+
+void Books::CountNotSupported(const char* function) {
+  const std::lock_guard lock(mutex_);
+  ++not_supported_[function];
+}
+
+void Books::AddViolation(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  if (violations_.size() < kViolationsPrinted) std::fprintf(stderr, "simulated GPU: %s\n", text.c_str());
+  if (violations_.size() < kViolationsKept) violations_.push_back(text);
+}
+
+std::uint64_t Books::Read(const std::string& key) const {
+  const std::map<std::string, std::uint64_t> values = {
+      {"simulated_ns", simulated_ns},
+      {"device_bytes_capacity", device_bytes_capacity},
+      {"device_bytes_peak", device_bytes.peak()},
+      {"device_bytes_now", device_bytes.now()},
+      {"host_bytes_peak", host_bytes.peak()},
+      {"host_bytes_now", host_bytes.now()},
+      {"kernels", kernels},
+      {"h2d_bytes", h2d_bytes},
+      {"d2h_bytes", d2h_bytes},
+      {"d2d_bytes", d2d_bytes},
+      {"unmapped_while_in_use", unmapped_while_in_use},
+      {"illegal_accesses", illegal_accesses},
+  };
+  const auto found = values.find(key);
+  return found == values.end() ? ~std::uint64_t{0} : found->second;
+}
+
+std::string Books::Json() const {
+  const std::lock_guard lock(mutex_);
+  std::string json = "{\"schema\":1,\"profile\":" + Quoted(profile_) + ",\"clock\":" + Quoted(clock_);
+  for (const char* key : {"simulated_ns", "device_bytes_capacity", "device_bytes_peak", "device_bytes_now",
+                          "host_bytes_peak", "host_bytes_now", "kernels", "h2d_bytes", "d2h_bytes", "d2d_bytes",
+                          "unmapped_while_in_use", "illegal_accesses"}) {
+    json += ",\"" + std::string(key) + "\":" + std::to_string(Read(key));
+  }
+  json += ",\"not_supported\":{";
+  const char* comma = "";
+  for (const auto& [name, count] : not_supported_) {
+    json += comma + Quoted(name) + ":" + std::to_string(count);
+    comma = ",";
+  }
+  json += "},\"violations\":[";
+  comma = "";
+  for (const auto& text : violations_) {
+    json += comma + Quoted(text);
+    comma = ",";
+  }
+  return json + "]}\n";
+}
+
+void Books::WriteFile(const char* path) const {
+  const std::string json = Json();
+  std::FILE* file = std::fopen(path, "we");
+  if (file == nullptr) {
+    std::fprintf(stderr, "simulated GPU: cannot write the statistics to %s\n", path);
+    return;
+  }
+  std::fwrite(json.data(), 1, json.size(), file);
+  std::fclose(file);
+}
+
+}  // namespace spillway::simulator
+
+extern "C" __attribute__((visibility("default"))) unsigned long long spillway_sim_read(const char* key) {
+  return spillway::simulator::TheBooks().Read(key);
+}

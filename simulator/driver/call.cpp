@@ -1,0 +1,47 @@
+#include "simulator/driver/call.h"
+
+namespace spillway::simulator {
+namespace {
+
+Stream& OwnStream(Call& call) {
+  StreamRef& stream = call.context->per_thread[ThreadNumber()];
+  if (stream == nullptr) {
+    stream = std::make_shared<Stream>(Stream{call.sim.next_id++, call.context, false, true, 0, 0, nullptr});
+  }
+  return *stream;
+}
+
+}  // namespace
+
+Stream& Call::StreamOf(CUstream handle) {
+  if (handle == nullptr) return PerThreadDefault::active() ? OwnStream(*this) : *context->legacy;
+  if (handle == CU_STREAM_LEGACY) return *context->legacy;
+  if (handle == CU_STREAM_PER_THREAD) return OwnStream(*this);
+  const auto found = sim.streams.find(reinterpret_cast<Stream*>(handle));
+  Require(found != sim.streams.end(), CUDA_ERROR_INVALID_HANDLE);
+  return *found->second;
+}
+
+Event& Call::EventOf(CUevent handle) {
+  const auto found = sim.events.find(reinterpret_cast<Event*>(handle));
+  Require(found != sim.events.end(), CUDA_ERROR_INVALID_HANDLE);
+  return *found->second;
+}
+
+OperationRef Call::Submit(Stream& stream, Operation operation, const std::vector<OperationRef>& also_after) {
+  auto submitted = std::make_shared<Operation>(std::move(operation));
+  SubmitTo(sim.engine, lock, stream, submitted, also_after);
+  return submitted;
+}
+
+void Call::Wait(const Context& whose, const std::vector<OperationRef>& operations) {
+  const std::shared_ptr<ErrorState> errors = whose.errors;  // the context may go while this thread waits
+  for (const OperationRef& operation : operations) sim.engine.Wait(lock, operation);
+  Require(errors->sticky == CUDA_SUCCESS, errors->sticky);
+}
+
+void Call::TrimPools() {
+  for (const auto& [key, pool] : sim.pools) pool->TrimAtSynchronisation();
+}
+
+}  // namespace spillway::simulator

@@ -1,0 +1,77 @@
+// What every exported function does first and last: take the engine's mutex, let the call's time pass, find the
+// current context, turn a Failure into its CUresult.
+//
+// Called on application threads. A body runs with the mutex held; Call::Wait gives it up while it waits.
+#pragma once
+
+#include <new>
+#include <type_traits>
+
+#include "simulator/driver/failure.h"
+#include "simulator/driver/process.h"
+#include "simulator/driver/simulator.h"
+
+namespace spillway::simulator {
+
+class Call {
+ public:
+  Call(Simulator& simulator, Engine::Lock& held) : sim(simulator), lock(held) {}
+
+  Simulator& sim;
+  Engine::Lock& lock;
+  Context* context = nullptr;  // the current one; null in calls that need none
+
+  Stream& StreamOf(CUstream handle);
+  Event& EventOf(CUevent handle);
+
+  // Adds work to a stream.
+  OperationRef Submit(Stream& stream, Operation operation, const std::vector<OperationRef>& also_after = {});
+
+  // Wait until these are done, then report the context's sticky error, if any.
+  void Wait(const Context& whose, const std::vector<OperationRef>& operations);
+  void WaitForStream(const Stream& stream) { Wait(*stream.context, EndOf(stream)); }
+  void WaitForContext(const Context& whose) { Wait(whose, whose.Tails()); }
+  // What a synchronisation does beside waiting: pools give back what exceeds their thresholds.
+  void TrimPools();
+};
+
+template <class Body>
+CUresult Guarded(bool needs_context, Body body) noexcept {
+  Simulator* const sim = TheSimulator();
+  if (sim == nullptr || IsForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
+  try {
+    Engine::Lock lock = sim->engine.Acquire();
+    sim->engine.ChargeApiCall(lock);
+    Call call(*sim, lock);
+    if (needs_context) {
+      Require(!CurrentContexts().empty() && CurrentContexts().back() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+      call.context = CurrentContexts().back();
+      Require(sim->IsContext(call.context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+      Require(call.context->errors->sticky == CUDA_SUCCESS, call.context->errors->sticky);
+    }
+    if constexpr (std::is_void_v<decltype(body(call))>) {
+      body(call);
+      return CUDA_SUCCESS;
+    } else {
+      return body(call);
+    }
+  } catch (const Failure& failure) {
+    return failure.code;
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+// For calls that work without a current context.
+template <class Body>
+CUresult WithDriver(Body body) noexcept {
+  return Guarded(false, body);
+}
+
+// For calls that need a current context without a sticky error.
+template <class Body>
+CUresult WithContext(Body body) noexcept {
+  return Guarded(true, body);
+}
+
+}  // namespace spillway::simulator

@@ -1,0 +1,82 @@
+// Contexts, streams and events of the simulated driver: what the handles CUcontext, CUstream and CUevent point to.
+//
+// All under the engine's mutex, except the calling thread's stack of current contexts, which is its own.
+// Ownership: the tables in Simulator own them; operations keep what they need alive by shared pointers.
+//
+// Invariants
+//  1. Work in a stream starts after the stream's tail; the stream's tail is always its newest operation.
+//  2. The legacy stream waits for all blocking streams of its context, and they wait for it; non-blocking streams
+//     take no part. Per-thread default streams are blocking streams.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "simulator/driver/engine.h"
+
+namespace spillway::simulator {
+
+struct Context;
+
+struct Stream {
+  std::uint64_t id;
+  Context* context;
+  bool legacy;
+  bool blocking;
+  unsigned flags;
+  int priority;
+  OperationRef tail;
+};
+using StreamRef = std::shared_ptr<Stream>;
+
+struct Event {
+  unsigned flags;
+  Context* context;
+  OperationRef recorded;  // null until the first record
+};
+
+struct Context {
+  std::uint64_t id;
+  bool primary;
+  unsigned flags;
+  std::shared_ptr<ErrorState> errors = std::make_shared<ErrorState>();
+  StreamRef legacy;
+  std::map<std::uint64_t, StreamRef> per_thread;  // by thread number
+  std::map<std::uint64_t, StreamRef> streams;     // created ones, by id
+  std::vector<OperationRef> orphans;              // tails of destroyed streams
+  std::map<int, std::size_t> limits;
+  unsigned long long cache_config = 0;
+
+  // The newest operation of every stream, unfinished or not.
+  std::vector<OperationRef> Tails() const;
+  // The same for those that order themselves with the legacy stream.
+  std::vector<OperationRef> BlockingTails() const;
+};
+
+// Puts `operation` at the end of `stream`, after `also_after` too.
+void SubmitTo(Engine& engine, Engine::Lock& lock, Stream& stream, const OperationRef& operation,
+              const std::vector<OperationRef>& also_after = {});
+
+// The operations whose end means that all work in `stream` so far is done.
+std::vector<OperationRef> EndOf(const Stream& stream);
+
+// The calling thread's stack of contexts; the last one is current.
+std::vector<Context*>& CurrentContexts();
+std::uint64_t ThreadNumber();
+
+// While one lives, stream handle 0 means the calling thread's own default stream (the _ptds and _ptsz functions).
+class PerThreadDefault {
+ public:
+  PerThreadDefault();
+  ~PerThreadDefault();
+  PerThreadDefault(const PerThreadDefault&) = delete;
+  PerThreadDefault& operator=(const PerThreadDefault&) = delete;
+
+  static bool active();
+
+ private:
+  const bool before_;
+};
+
+}  // namespace spillway::simulator

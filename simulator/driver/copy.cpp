@@ -1,0 +1,150 @@
+#include "simulator/driver/copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "simulator/driver/books.h"
+
+namespace spillway::simulator {
+namespace {
+
+enum class Place { kPageable, kPinned, kDevice };
+
+constexpr std::uint64_t kNanosPerSecond = 1'000'000'000;
+
+std::size_t Span(const Side& side, const Box& box) {
+  return (box.slices - 1) * side.slice_bytes + (box.rows - 1) * side.pitch_bytes + box.width_bytes;
+}
+
+char* Row(const Side& side, std::size_t slice, std::size_t row) {
+  return reinterpret_cast<char*>(side.base + slice * side.slice_bytes + row * side.pitch_bytes);
+}
+
+// Where the memory is; throws if it is nowhere.
+Place PlaceOf(Simulator& sim, const Side& side, const Box& box, bool write) {
+  if (sim.addresses.Contains(side.base)) {
+    Require(sim.addresses.FirstForbidden(side.base, Span(side, box), write) == 0);
+    const Allocation* allocation = sim.allocations.Find(side.base);
+    if (allocation != nullptr && allocation->kind == AllocationKind::kManaged) return Place::kPinned;
+    const bool on_host = sim.addresses.Find(side.base)->block->location() == Location::kHost;
+    return on_host ? Place::kPinned : Place::kDevice;
+  }
+  const Allocation* allocation = sim.allocations.Find(side.base);
+  if (allocation == nullptr) return Place::kPageable;
+  return allocation->kind == AllocationKind::kGlobal ? Place::kDevice : Place::kPinned;
+}
+
+// Throws Fault unless the device may still use the memory. Row by row: what lies between rows is not touched.
+void CheckAtEnd(const AddressSpace& addresses, const Side& side, const Box& box, bool write) {
+  if (!addresses.Contains(side.base)) return;
+  for (std::size_t slice = 0; slice < box.slices; ++slice) {
+    for (std::size_t row = 0; row < box.rows; ++row) {
+      const auto start = reinterpret_cast<std::uintptr_t>(Row(side, slice, row));
+      const std::uintptr_t bad = addresses.FirstForbidden(start, box.width_bytes, write);
+      if (bad != 0) throw Fault{bad};
+    }
+  }
+}
+
+void MoveRows(const Side& target, const Side& source, const Box& box) {
+  for (std::size_t slice = 0; slice < box.slices; ++slice) {
+    for (std::size_t row = 0; row < box.rows; ++row) {
+      std::memmove(Row(target, slice, row), Row(source, slice, row), box.width_bytes);
+    }
+  }
+}
+
+// Takes the source's bytes now and makes `source` point to them.
+std::shared_ptr<std::vector<char>> Stage(Side& source, const Box& box) {
+  auto staged = std::make_shared<std::vector<char>>(box.width_bytes * box.rows * box.slices);
+  const Side packed{reinterpret_cast<std::uintptr_t>(staged->data()), box.width_bytes, box.width_bytes * box.rows};
+  MoveRows(packed, source, box);
+  source = packed;
+  return staged;
+}
+
+Nanos MemoryTime(const Profile& profile, std::uint64_t bytes) {
+  const auto work = static_cast<unsigned __int128>(bytes) * kNanosPerSecond;
+  return static_cast<Nanos>(work / profile.memory_bytes_per_second + profile.launch_overhead_ns);
+}
+
+// Chooses the engine and counts the bytes in the books.
+void Route(Operation& copy, Place target, Place source, std::uint64_t bytes, const Profile& profile) {
+  Books& books = TheBooks();
+  if (target == Place::kDevice && source == Place::kDevice) {
+    copy.name = "copy within the device";
+    copy.resource = Resource::kCompute;
+    copy.duration_ns = MemoryTime(profile, 2 * bytes);
+    books.d2d_bytes += bytes;
+  } else if (target == Place::kDevice || source == Place::kDevice) {
+    const bool to_device = target == Place::kDevice;
+    copy.name = to_device ? "copy from host to device" : "copy from device to host";
+    copy.resource = to_device ? Resource::kHostToDevice : Resource::kDeviceToHost;
+    copy.link_bytes = bytes;
+    copy.duration_ns = static_cast<Nanos>(profile.copy_overhead_ns);
+    (to_device ? books.h2d_bytes : books.d2h_bytes) += bytes;
+  } else {
+    copy.name = "copy within the host";
+  }
+}
+
+}  // namespace
+
+void Copy(Call& call, CUstream stream_handle, const Side& target, const Side& source, const Box& box,
+          HostWaits waits) {
+  Stream& stream = call.StreamOf(stream_handle);
+  if (box.width_bytes == 0 || box.rows == 0 || box.slices == 0) return;
+  Require(target.base != 0 && source.base != 0);
+  const Place to = PlaceOf(call.sim, target, box, true);
+  const Place from = PlaceOf(call.sim, source, box, false);
+  Operation copy;
+  Route(copy, to, from, static_cast<std::uint64_t>(box.width_bytes) * box.rows * box.slices, call.sim.profile);
+  Side read = source;
+  std::shared_ptr<std::vector<char>> staged;
+  if (from == Place::kPageable && to == Place::kDevice) staged = Stage(read, box);
+  copy.extents = {{target.base, Span(target, box), true}};
+  if (staged == nullptr) copy.extents.push_back({source.base, Span(source, box), false});
+  const AddressSpace& addresses = call.sim.addresses;
+  copy.effect = [&addresses, staged, target, read, box] {
+    CheckAtEnd(addresses, read, box, false);
+    CheckAtEnd(addresses, target, box, true);
+    MoveRows(target, read, box);
+  };
+  const bool within_device = from == Place::kDevice && to == Place::kDevice;
+  const bool must_wait = to == Place::kPageable || (from == Place::kPageable && to != Place::kDevice);
+  const OperationRef submitted = call.Submit(stream, std::move(copy));
+  if (must_wait || (waits == HostWaits::kIfHostIsInvolved && !within_device)) {
+    call.Wait(*stream.context, {submitted});
+  }
+}
+
+void Set(Call& call, CUstream stream_handle, const SetRequest& request) {
+  Stream& stream = call.StreamOf(stream_handle);
+  if (request.row_elements == 0 || request.rows == 0) return;
+  Require(request.base != 0 && request.base % request.element_bytes == 0);
+  Require(request.rows == 1 || request.pitch_bytes % request.element_bytes == 0);
+  const Box box{request.row_elements * request.element_bytes, request.rows, 1};
+  const Side target{request.base, request.pitch_bytes, 0};
+  Require(PlaceOf(call.sim, target, box, true) != Place::kPageable);
+  Operation set;
+  set.name = "set";
+  set.resource = Resource::kCompute;
+  set.duration_ns = MemoryTime(call.sim.profile, box.width_bytes * box.rows);
+  set.extents = {{target.base, Span(target, box), true}};
+  const AddressSpace& addresses = call.sim.addresses;
+  set.effect = [&addresses, target, box, request] {
+    CheckAtEnd(addresses, target, box, true);
+    for (std::size_t row = 0; row < box.rows; ++row) {
+      char* const at = Row(target, 0, row);
+      if (request.element_bytes == 1) std::memset(at, static_cast<int>(request.value), box.width_bytes);
+      else if (request.element_bytes == 2)
+        std::fill_n(reinterpret_cast<std::uint16_t*>(at), request.row_elements,
+                    static_cast<std::uint16_t>(request.value));
+      else
+        std::fill_n(reinterpret_cast<std::uint32_t*>(at), request.row_elements, request.value);
+    }
+  };
+  call.Submit(stream, std::move(set));
+}
+
+}  // namespace spillway::simulator

@@ -1,0 +1,277 @@
+#include "simulator/driver/engine.h"
+
+#include <time.h>
+
+#include <chrono>
+#include <thread>
+#include <tuple>
+
+#include "simulator/driver/books.h"
+#include "simulator/driver/profile.h"
+
+namespace spillway::simulator {
+namespace {
+
+constexpr unsigned __int128 kNanosPerSecond = 1'000'000'000;
+// How long the clock stands still for a host function that does not return (it may wait for the very thread that
+// advances the clock); a real GPU would not stand still at all.
+constexpr auto kHostFunctionPatience = std::chrono::milliseconds(200);
+// A program that makes no call for this long while a host function is due waits for it without the driver.
+constexpr auto kHostIdle = std::chrono::milliseconds(20);
+constexpr auto kPollPause = std::chrono::milliseconds(1);
+
+Nanos MonotonicNow() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<Nanos>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+std::size_t Index(Resource resource) { return static_cast<std::size_t>(resource) - 1; }
+constexpr std::size_t kH2d = 1;
+constexpr std::size_t kD2h = 2;
+
+}  // namespace
+
+bool Engine::ReadyOrder::operator()(const OperationRef& a, const OperationRef& b) const {
+  return std::tie(a->priority, a->ready_ns, a->sequence) < std::tie(b->priority, b->ready_ns, b->sequence);
+}
+
+Engine::Engine(const Profile& profile, bool real_clock)
+    : profile_(profile), real_clock_(real_clock), real_origin_ns_(MonotonicNow()) {}
+
+void Engine::Submit(Lock& lock, const OperationRef& operation, const std::vector<OperationRef>& dependencies) {
+  (void)lock;
+  operation->sequence = next_sequence_++;
+  for (const OperationRef& before : dependencies) {
+    if (IsDone(before)) continue;
+    before->successors.push_back(operation);
+    ++operation->unmet;
+  }
+  pending_.emplace(operation->sequence, operation);
+  if (operation->resource == Resource::kHostThread) {
+    ++host_pending_;
+    EnsureHostThread();
+  }
+  if (operation->unmet == 0) MakeReady(operation);
+  Settle();
+  changed_.notify_all();
+}
+
+void Engine::ChargeApiCall(Lock& lock) {
+  ++api_calls_;
+  if (real_clock_) {
+    AdvanceToRealNow(lock);
+  } else {
+    AdvanceTo(lock, clock_ns_ + static_cast<Nanos>(profile_.api_call_ns));
+  }
+}
+
+void Engine::Wait(Lock& lock, const OperationRef& operation) {
+  while (!IsDone(operation)) {
+    if (real_clock_) AdvanceToRealNow(lock);
+    if (operation->done) break;
+    const OperationRef next = NextToEnd();
+    if (next == nullptr) {
+      changed_.wait_for(lock, kPollPause);
+      PollExternalWaits();
+    } else if (real_clock_) {
+      changed_.wait_for(lock, std::chrono::nanoseconds(next->end_ns - clock_ns_));
+    } else {
+      AdvanceTo(lock, next->end_ns);
+    }
+  }
+}
+
+std::string Engine::DoomUsersOf(std::uintptr_t base, std::size_t size_bytes) {
+  std::string first;
+  for (const auto& [sequence, operation] : pending_) {
+    const std::uintptr_t used = operation->UsedAddressIn(base, size_bytes);
+    if (used == 0) continue;
+    operation->doomed_address = used;
+    if (first.empty()) first = operation->name;
+  }
+  return first;
+}
+
+void Engine::AdvanceToRealNow(Lock& lock) { AdvanceTo(lock, MonotonicNow() - real_origin_ns_); }
+
+void Engine::AdvanceTo(Lock& lock, Nanos time_ns) {
+  PollExternalWaits();
+  while (true) {
+    WaitForHostFunctions(lock);
+    const OperationRef next = NextToEnd();
+    if (next == nullptr || next->end_ns > time_ns) break;
+    clock_ns_ = std::max(clock_ns_, next->end_ns);
+    SettleLinkWork();
+    active_[Index(next->resource)] = nullptr;
+    Finish(next);
+    Settle();
+  }
+  clock_ns_ = std::max(clock_ns_, time_ns);
+  TheBooks().simulated_ns = static_cast<std::uint64_t>(clock_ns_);
+}
+
+void Engine::WaitForHostFunctions(Lock& lock) {
+  if (real_clock_) return;
+  const auto deadline = std::chrono::steady_clock::now() + kHostFunctionPatience;
+  const auto idle = [&] { return !host_running_ && host_queue_.empty(); };
+  if (!idle()) changed_.wait_until(lock, deadline, idle);
+}
+
+OperationRef Engine::NextToEnd() const {
+  OperationRef next;
+  for (const OperationRef& operation : active_) {
+    if (operation == nullptr) continue;
+    if (next == nullptr || std::tie(operation->end_ns, operation->sequence) < std::tie(next->end_ns, next->sequence)) {
+      next = operation;
+    }
+  }
+  return next;
+}
+
+void Engine::MakeReady(const OperationRef& operation) {
+  operation->ready_ns = clock_ns_;
+  switch (operation->resource) {
+    case Resource::kNone:
+      instant_.push_back(operation);
+      break;
+    case Resource::kExternalWait:
+      external_.push_back(operation);
+      instant_.push_back(operation);
+      break;
+    case Resource::kHostThread:
+      host_queue_.push_back(operation);
+      host_work_.notify_one();
+      break;
+    default:
+      ready_[Index(operation->resource)].insert(operation);
+  }
+}
+
+// Runs everything that needs no time, then gives idle resources their next operation.
+void Engine::Settle() {
+  while (!instant_.empty()) {
+    const OperationRef operation = instant_.front();
+    instant_.pop_front();
+    if (operation->done) continue;
+    if (operation->resource != Resource::kExternalWait) {
+      Finish(operation);
+    } else if (operation->condition()) {
+      std::erase(external_, operation);
+      Finish(operation);
+    }
+  }
+  StartIdleResources();
+}
+
+void Engine::StartIdleResources() {
+  SettleLinkWork();
+  for (std::size_t i = 0; i < kResources; ++i) {
+    if (active_[i] != nullptr || ready_[i].empty()) continue;
+    active_[i] = *ready_[i].begin();
+    ready_[i].erase(ready_[i].begin());
+    Operation& operation = *active_[i];
+    operation.start_ns = clock_ns_;
+    operation.end_ns = clock_ns_ + operation.duration_ns;
+  }
+  for (const std::size_t i : {kH2d, kD2h}) {
+    if (active_[i] == nullptr || active_[i]->start_ns != clock_ns_ || active_[i]->remaining != 0) continue;
+    active_[i]->remaining = active_[i]->link_bytes * kNanosPerSecond +
+                            static_cast<unsigned __int128>(active_[i]->duration_ns) * LinkRate(i);
+  }
+  ForecastLinkEnds();
+}
+
+std::uint64_t Engine::LinkRate(std::size_t resource) const {
+  const bool both = active_[kH2d] != nullptr && active_[kD2h] != nullptr;
+  if (resource == kH2d) return both ? profile_.h2d_both_bytes_per_second : profile_.h2d_bytes_per_second;
+  return both ? profile_.d2h_both_bytes_per_second : profile_.d2h_bytes_per_second;
+}
+
+// Takes the work done since the last change off what the links have left. Called before any change of who is active.
+void Engine::SettleLinkWork() {
+  const auto passed_ns = static_cast<unsigned __int128>(clock_ns_ - link_settled_ns_);
+  link_settled_ns_ = clock_ns_;
+  for (const std::size_t i : {kH2d, kD2h}) {
+    if (active_[i] == nullptr) continue;
+    const unsigned __int128 progress = passed_ns * LinkRate(i);
+    active_[i]->remaining -= std::min(active_[i]->remaining, progress);
+  }
+}
+
+void Engine::ForecastLinkEnds() {
+  for (const std::size_t i : {kH2d, kD2h}) {
+    if (active_[i] == nullptr) continue;
+    const std::uint64_t rate = LinkRate(i);
+    active_[i]->end_ns = clock_ns_ + static_cast<Nanos>((active_[i]->remaining + rate - 1) / rate);
+  }
+}
+
+void Engine::Finish(const OperationRef& operation) {
+  operation->end_ns = clock_ns_;
+  if (operation->resource != Resource::kHostThread) ApplyEffect(*operation);
+  operation->done = true;
+  operation->effect = nullptr;
+  operation->condition = nullptr;
+  operation->extents.clear();
+  operation->words.clear();
+  pending_.erase(operation->sequence);
+  for (const OperationRef& successor : operation->successors) {
+    if (--successor->unmet == 0) MakeReady(successor);
+  }
+  operation->successors.clear();
+}
+
+void Engine::ApplyEffect(Operation& operation) {
+  const bool dead = operation.errors != nullptr && operation.errors->sticky != CUDA_SUCCESS;
+  if (dead || operation.effect == nullptr) return;
+  try {
+    if (operation.doomed_address != 0) throw Fault{operation.doomed_address};
+    operation.effect();
+  } catch (const Fault& fault) {
+    char text[64];
+    std::snprintf(text, sizeof text, " touched unmapped device memory at 0x%lx", fault.address);
+    ++TheBooks().illegal_accesses;
+    TheBooks().AddViolation("illegal address: " + operation.name + text);
+    if (operation.errors != nullptr) operation.errors->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+  }
+}
+
+void Engine::PollExternalWaits() {
+  if (external_.empty()) return;
+  instant_.insert(instant_.end(), external_.begin(), external_.end());
+  Settle();
+}
+
+void Engine::EnsureHostThread() {
+  if (host_thread_started_) return;
+  host_thread_started_ = true;
+  std::thread([this] { HostThreadMain(); }).detach();
+}
+
+void Engine::HostThreadMain() {
+  Lock lock(mutex_);
+  while (true) {
+    const std::uint64_t calls_before = api_calls_;
+    host_work_.wait_for(lock, kHostIdle, [&] { return !host_queue_.empty(); });
+    if (!host_queue_.empty()) {
+      const OperationRef operation = host_queue_.front();
+      host_queue_.pop_front();
+      host_running_ = true;
+      lock.unlock();
+      operation->effect();
+      lock.lock();
+      host_running_ = false;
+      --host_pending_;
+      Finish(operation);
+      Settle();
+      changed_.notify_all();
+    } else if (real_clock_) {
+      AdvanceToRealNow(lock);
+    } else if (host_pending_ > 0 && api_calls_ == calls_before) {
+      if (const OperationRef next = NextToEnd(); next != nullptr) AdvanceTo(lock, next->end_ns);
+    }
+  }
+}
+
+}  // namespace spillway::simulator

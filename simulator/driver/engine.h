@@ -1,0 +1,107 @@
+// The simulated GPU's heart: runs operations in the order of their dependencies, on one clock, under one mutex.
+//
+// Virtual clock (default): integer nanoseconds, a discrete-event simulation. The host's time and the device's time are
+// one clock: each API call advances it by a constant, a wait advances it to the awaited end, and every operation
+// whose end it passes takes effect on the way. Real clock: the same machine, but "now" is CLOCK_MONOTONIC and waits sleep.
+//
+// Threads: every member function needs the mutex held (a `Lock` argument is the proof). Host functions run on a
+// thread of the engine's own, outside the mutex; kernels and copies run on whichever thread advances the clock.
+// Ownership: one instance, never destroyed.
+//
+// Invariants
+//  1. The clock never goes back. Operations take effect in the order (end_ns, sequence).
+//  2. Each of the three resources works on one operation at a time; among ready ones the smallest
+//     (priority, ready_ns, sequence) goes first. Nothing in the choice depends on addresses or on real time.
+//  3. Both links busy: each progresses at its both-way rate from that moment on.
+//  4. A wait in one thread never keeps another thread from submitting work.
+//  5. After a fault no operation of that context takes effect, but all still become done.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "simulator/driver/operation.h"
+
+namespace spillway::simulator {
+
+struct Profile;
+
+class Engine {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+
+  Engine(const Profile& profile, bool real_clock);
+
+  Lock Acquire() { return Lock(mutex_); }
+
+  // Adds work that starts after `dependencies` (null and finished ones are ignored).
+  void Submit(Lock& lock, const OperationRef& operation, const std::vector<OperationRef>& dependencies);
+
+  // One API call has been made: its cost passes, and whatever ends meanwhile takes effect.
+  void ChargeApiCall(Lock& lock);
+
+  // Returns when `operation` is done; the mutex is free while it sleeps.
+  void Wait(Lock& lock, const OperationRef& operation);
+
+  // An operation that is not done uses [base, base + size_bytes), which goes away now: it will end in a fault.
+  // Returns the name of the first such operation, or an empty string.
+  std::string DoomUsersOf(std::uintptr_t base, std::size_t size_bytes);
+
+  Nanos now() const { return clock_ns_; }
+  bool real_clock() const { return real_clock_; }
+
+ private:
+  struct ReadyOrder {
+    bool operator()(const OperationRef& a, const OperationRef& b) const;
+  };
+  using ReadyQueue = std::set<OperationRef, ReadyOrder>;
+  static constexpr std::size_t kResources = 3;
+
+  void AdvanceTo(Lock& lock, Nanos time_ns);
+  void AdvanceToRealNow(Lock& lock);
+  void WaitForHostFunctions(Lock& lock);
+  OperationRef NextToEnd() const;
+  void MakeReady(const OperationRef& operation);
+  void Settle();
+  void StartIdleResources();
+  void Finish(const OperationRef& operation);
+  void ApplyEffect(Operation& operation);
+  void PollExternalWaits();
+  void SettleLinkWork();
+  void ForecastLinkEnds();
+  std::uint64_t LinkRate(std::size_t resource) const;
+  void EnsureHostThread();
+  void HostThreadMain();
+
+  // Constant after construction.
+  const Profile& profile_;
+  const bool real_clock_;
+  const Nanos real_origin_ns_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;  // work came, or a host function finished
+  std::condition_variable host_work_;
+
+  // Guarded by mutex_.
+  Nanos clock_ns_ = 0;
+  Nanos link_settled_ns_ = 0;
+  std::uint64_t next_sequence_ = 1;
+  std::uint64_t api_calls_ = 0;
+  std::map<std::uint64_t, OperationRef> pending_;
+  std::array<ReadyQueue, kResources> ready_;
+  std::array<OperationRef, kResources> active_;
+  std::deque<OperationRef> instant_;  // ready, takes no time
+  std::vector<OperationRef> external_;
+  std::deque<OperationRef> host_queue_;
+  std::uint64_t host_pending_ = 0;  // host functions that are not done
+  bool host_running_ = false;
+  bool host_thread_started_ = false;
+};
+
+}  // namespace spillway::simulator

@@ -1,0 +1,88 @@
+#include "simulator/driver/module.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+
+#include "base/environment.h"
+
+namespace spillway::simulator {
+namespace {
+
+std::string ExecutablePath() {
+  char path[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  return length <= 0 ? "" : std::string(path, static_cast<std::size_t>(length));
+}
+
+}  // namespace
+
+bool IsImage(const void* data) {
+  const Image* image = static_cast<const Image*>(data);
+  return std::memcmp(image->magic, kImageMagic, sizeof kImageMagic) == 0 && image->version == kImageVersion;
+}
+
+const std::vector<const Image*>& PluginRegistry::images() {
+  if (!loaded_) LoadAll();
+  loaded_ = true;
+  return images_;
+}
+
+void PluginRegistry::LoadAll() {
+  if (const std::string program = ExecutablePath(); !program.empty()) Load(program + ".kernels.so", false);
+  const char* listed = std::getenv(environment::kSimKernels);
+  std::stringstream paths(listed == nullptr ? "" : listed);
+  for (std::string path; std::getline(paths, path, ':');) {
+    if (!path.empty()) Load(path, true);
+  }
+}
+
+void PluginRegistry::Load(const std::string& path, bool required) {
+  searched_ += (searched_.empty() ? "" : ", ") + path;
+  if (!required && access(path.c_str(), R_OK) != 0) return;
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const getter = library == nullptr ? nullptr : dlsym(library, kImageGetterName);
+  const Image* image = getter == nullptr ? nullptr : reinterpret_cast<ImageGetter>(getter)();
+  if (image == nullptr || !IsImage(image)) {
+    const char* reason = getter == nullptr ? dlerror() : "its image has another version";
+    std::fprintf(stderr, "simulated GPU: cannot use the kernel plug-in %s: %s\n", path.c_str(), reason);
+    return;
+  }
+  images_.push_back(image);
+}
+
+Kernel* Module::GetKernel(const std::string& name) {
+  if (const auto known = kernels.find(name); known != kernels.end()) return known->second.get();
+  for (const Image* image : images) {
+    for (std::uint32_t i = 0; i < image->kernel_count; ++i) {
+      if (name != image->kernels[i].name) continue;
+      auto kernel = std::make_unique<Kernel>(Kernel{this, &image->kernels[i], 49152, {}});
+      return kernels.emplace(name, std::move(kernel)).first->second.get();
+    }
+  }
+  return nullptr;
+}
+
+const GlobalEntry* Module::GetGlobal(const std::string& name) const {
+  for (const Image* image : images) {
+    for (std::uint32_t i = 0; i < image->global_count; ++i) {
+      if (name == image->globals[i].name) return &image->globals[i];
+    }
+  }
+  return nullptr;
+}
+
+std::vector<Kernel*> Module::AllKernels() {
+  std::vector<Kernel*> all;
+  for (const Image* image : images) {
+    for (std::uint32_t i = 0; i < image->kernel_count; ++i) all.push_back(GetKernel(image->kernels[i].name));
+  }
+  return all;
+}
+
+}  // namespace spillway::simulator

@@ -1,0 +1,100 @@
+#include "simulator/driver/simulator.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+
+#include "base/environment.h"
+#include "simulator/driver/books.h"
+#include "simulator/driver/process.h"
+
+namespace spillway::simulator {
+namespace {
+
+std::atomic<Simulator*> the_simulator{nullptr};
+
+std::string ProfilesFolder() {
+  Dl_info here;
+  if (dladdr(reinterpret_cast<void*>(&Initialise), &here) == 0) return "profiles";
+  return std::filesystem::path(here.dli_fname).parent_path() / "profiles";
+}
+
+const char* Setting(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? otherwise : value;
+}
+
+bool ReadCapacity(std::uint64_t& capacity_bytes) {
+  const char* text = Setting(environment::kSimCapacity, nullptr);
+  if (text == nullptr) return true;
+  char* end = nullptr;
+  capacity_bytes = std::strtoull(text, &end, 10);
+  return *end == '\0' && capacity_bytes >= PhysicalMemory::kGranuleBytes;
+}
+
+CUresult Refuse(const std::string& reason) {
+  std::fprintf(stderr, "simulated GPU: %s\n", reason.c_str());
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+Simulator::Simulator(const Profile& device, std::uint64_t capacity_bytes, bool real_clock)
+    : profile(device),
+      engine(profile, real_clock),
+      physical(capacity_bytes),
+      heap(physical, addresses, Location::kDevice),
+      managed_heap(physical, addresses, Location::kHost),
+      vmm(physical, addresses, engine) {}
+
+std::unique_ptr<Context> Simulator::MakeContext(unsigned flags, bool is_primary) {
+  auto context = std::make_unique<Context>();
+  context->id = next_id++;
+  context->primary = is_primary;
+  context->flags = flags;
+  context->limits = {{CU_LIMIT_STACK_SIZE, 1024},
+                     {CU_LIMIT_PRINTF_FIFO_SIZE, std::size_t{1} << 20},
+                     {CU_LIMIT_MALLOC_HEAP_SIZE, std::size_t{8} << 20},
+                     {CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 2},
+                     {CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 2048},
+                     {CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 64},
+                     {CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0}};
+  context->legacy = std::make_shared<Stream>(Stream{next_id++, context.get(), true, true, 0, 0, nullptr});
+  return context;
+}
+
+bool Simulator::IsContext(const Context* context) const {
+  return context != nullptr && (context == primary.get() || contexts.contains(const_cast<Context*>(context)));
+}
+
+Simulator* TheSimulator() { return the_simulator; }
+
+CUresult Initialise() {
+  if (IsForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
+  static std::mutex once;
+  const std::lock_guard lock(once);
+  if (the_simulator != nullptr) return CUDA_SUCCESS;
+  Profile profile;
+  std::string error;
+  const char* name = Setting(environment::kSimProfile, "h200");
+  if (!LoadProfile(name, ProfilesFolder(), profile, error)) return Refuse(error);
+  const std::string clock = Setting(environment::kSimClock, "virtual");
+  if (clock != "virtual" && clock != "real") return Refuse("unknown clock '" + clock + "'; known: virtual real");
+  std::uint64_t capacity_bytes = profile.capacity_bytes;
+  if (!ReadCapacity(capacity_bytes)) {
+    return Refuse(std::string(environment::kSimCapacity) + " is not a number of bytes of at least 2097152");
+  }
+  capacity_bytes -= capacity_bytes % PhysicalMemory::kGranuleBytes;
+  TheBooks().SetIdentity(profile.name, clock);
+  TheBooks().device_bytes_capacity = capacity_bytes;
+  the_simulator = new Simulator(profile, capacity_bytes, clock == "real");
+  MarkInitialised();
+  return CUDA_SUCCESS;
+}
+
+}  // namespace spillway::simulator

@@ -1,0 +1,59 @@
+// The whole simulated driver of one process: every part and every table, wired together.
+//
+// Created by cuInit, never destroyed: calls that come while the process exits still find it.
+// Threads: all members are guarded by the engine's mutex.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+
+#include "simulator/driver/address_space.h"
+#include "simulator/driver/allocation.h"
+#include "simulator/driver/context.h"
+#include "simulator/driver/device_heap.h"
+#include "simulator/driver/engine.h"
+#include "simulator/driver/module.h"
+#include "simulator/driver/physical_memory.h"
+#include "simulator/driver/pool.h"
+#include "simulator/driver/profile.h"
+#include "simulator/driver/vmm.h"
+
+namespace spillway::simulator {
+
+struct Simulator {
+  Simulator(const Profile& device, std::uint64_t capacity_bytes, bool real_clock);
+
+  const Profile profile;
+  Engine engine;
+  PhysicalMemory physical;
+  AddressSpace addresses;
+  DeviceHeap heap;
+  DeviceHeap managed_heap;
+  AllocationTable allocations;
+  Vmm vmm;
+  PluginRegistry plugins;
+
+  std::map<Context*, std::unique_ptr<Context>> contexts;
+  std::unique_ptr<Context> primary;  // while retained
+  int primary_references = 0;
+  unsigned primary_flags = 0;
+  std::map<Stream*, StreamRef> streams;
+  std::map<Event*, std::unique_ptr<Event>> events;
+  std::map<Module*, std::unique_ptr<Module>> modules;
+  std::set<Kernel*> kernels;
+  std::map<Pool*, std::unique_ptr<Pool>> pools;
+  Pool* default_pool = nullptr;
+  Pool* current_pool = nullptr;
+  std::uint64_t next_id = 1;
+
+  std::unique_ptr<Context> MakeContext(unsigned flags, bool is_primary);
+  bool IsContext(const Context* context) const;
+};
+
+// Null before cuInit succeeded.
+Simulator* TheSimulator();
+// Reads the environment and builds the simulator; returns what cuInit answers.
+CUresult Initialise();
+
+}  // namespace spillway::simulator

@@ -1,0 +1,71 @@
+// Virtual memory management: reservations, physical handles and mappings, by the rules of the driver's documentation.
+//
+// Called by the cuMem* VMM functions under the engine's mutex. Owns the handles and the reservations; mappings live in
+// the AddressSpace, physical blocks as long as a handle or a mapping holds them.
+//
+// Invariants (broken rules answer CUDA_ERROR_INVALID_VALUE and change nothing)
+//  1. Sizes, addresses and offsets are whole granules; the offset is zero.
+//  2. A mapping lies inside one reservation, on addresses that nothing is mapped to. It has no access at first.
+//  3. Access is set, and mappings are removed, for whole mappings only; one call may take several adjacent ones.
+//  4. Unmapping waits for nothing. Work that still uses the range is doomed (engine), counted and named in the books.
+//  5. A released handle's memory stays while it is mapped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "simulator/driver/address_space.h"
+#include "simulator/driver/engine.h"
+
+namespace spillway::simulator {
+
+class Vmm {
+ public:
+  Vmm(PhysicalMemory& physical, AddressSpace& addresses, Engine& engine)
+      : physical_(physical), addresses_(addresses), engine_(engine) {}
+
+  CUdeviceptr Reserve(std::size_t size_bytes, std::size_t alignment_bytes, CUdeviceptr hint);
+  void FreeReservation(CUdeviceptr base, std::size_t size_bytes);
+
+  CUmemGenericAllocationHandle Create(std::size_t size_bytes, const CUmemAllocationProp& properties);
+  void Release(CUmemGenericAllocationHandle handle);
+  CUmemGenericAllocationHandle Retain(CUdeviceptr address);
+  const CUmemAllocationProp& Properties(CUmemGenericAllocationHandle handle) const;
+
+  void Map(CUdeviceptr base, std::size_t size_bytes, std::size_t offset_bytes, CUmemGenericAllocationHandle handle);
+  void Unmap(CUdeviceptr base, std::size_t size_bytes);
+  void SetAccess(CUdeviceptr base, std::size_t size_bytes, const CUmemAccessDesc* accesses, std::size_t count);
+  unsigned long long GetAccess(const CUmemLocation& location, CUdeviceptr address) const;
+
+  // The reservation that holds `address`; false if there is none.
+  bool FindReservation(CUdeviceptr address, CUdeviceptr& base, std::size_t& size_bytes) const;
+  // True if `address` is mapped by this group; `properties` and the mapping's bounds are filled in.
+  bool FindMapping(CUdeviceptr address, CUmemAllocationProp& properties, CUdeviceptr& base,
+                   std::size_t& size_bytes) const;
+
+ private:
+  struct Handle {
+    PhysicalRef block;
+    CUmemAllocationProp properties;
+    std::uint64_t references;
+  };
+  struct MappedHandle {
+    CUmemGenericAllocationHandle handle;
+    CUmemAllocationProp properties;
+  };
+
+  // Calls action(mapping base) for the whole mappings that make up the range; throws if they do not.
+  template <class Action>
+  void ForWholeMappings(CUdeviceptr base, std::size_t size_bytes, Action action) const;
+
+  PhysicalMemory& physical_;
+  AddressSpace& addresses_;
+  Engine& engine_;
+  std::map<CUdeviceptr, std::size_t> reservations_;
+  std::map<CUmemGenericAllocationHandle, Handle> handles_;
+  std::map<CUdeviceptr, MappedHandle> mapped_;
+  CUmemGenericAllocationHandle next_handle_ = 0x5350494c00000001;
+};
+
+}  // namespace spillway::simulator

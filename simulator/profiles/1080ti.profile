@@ -1,0 +1,23 @@
+# GeForce GTX 1080 Ti: vendor sheet for memory and FP32; PCIe 3.0 x16, pinned about 12 GB/s.
+device_name = Simulated GeForce GTX 1080 Ti
+compute_major = 6
+compute_minor = 1
+multiprocessors = 28
+core_clock_khz = 1582000
+memory_clock_khz = 5505000
+memory_bus_bits = 352
+l2_cache_bytes = 2883584
+shared_per_block_optin_bytes = 49152
+shared_per_multiprocessor_bytes = 98304
+threads_per_multiprocessor = 2048
+capacity_bytes = 11721506816
+memory_bytes_per_second = 484000000000
+fp32_flops_per_second = 11340000000000
+h2d_bytes_per_second = 12000000000
+d2h_bytes_per_second = 12500000000
+h2d_both_bytes_per_second = 10000000000
+d2h_both_bytes_per_second = 10000000000
+launch_overhead_ns = 2500
+copy_overhead_ns = 3000
+api_call_ns = 200
+host_numa_vmm = 1

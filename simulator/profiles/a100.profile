@@ -1,0 +1,23 @@
+# A100 40 GB: vendor sheet for memory and FP32; link 26 GB/s alone, 18.5 GB/s each way when both are busy (nvbandwidth).
+device_name = Simulated A100-SXM4-40GB
+compute_major = 8
+compute_minor = 0
+multiprocessors = 108
+core_clock_khz = 1410000
+memory_clock_khz = 1215000
+memory_bus_bits = 5120
+l2_cache_bytes = 41943040
+shared_per_block_optin_bytes = 166912
+shared_per_multiprocessor_bytes = 167936
+threads_per_multiprocessor = 2048
+capacity_bytes = 42402250752
+memory_bytes_per_second = 1555000000000
+fp32_flops_per_second = 19500000000000
+h2d_bytes_per_second = 26000000000
+d2h_bytes_per_second = 26000000000
+h2d_both_bytes_per_second = 18500000000
+d2h_both_bytes_per_second = 18500000000
+launch_overhead_ns = 2000
+copy_overhead_ns = 2500
+api_call_ns = 200
+host_numa_vmm = 1

@@ -1,0 +1,23 @@
+# H200: 4.3 TB/s and the link rates were observed on an H200; the both-way rates are an estimate; FP32 from the vendor sheet.
+device_name = Simulated H200
+compute_major = 9
+compute_minor = 0
+multiprocessors = 132
+core_clock_khz = 1980000
+memory_clock_khz = 3201000
+memory_bus_bits = 6144
+l2_cache_bytes = 62914560
+shared_per_block_optin_bytes = 232448
+shared_per_multiprocessor_bytes = 233472
+threads_per_multiprocessor = 2048
+capacity_bytes = 150110011392
+memory_bytes_per_second = 4300000000000
+fp32_flops_per_second = 67000000000000
+h2d_bytes_per_second = 55300000000
+d2h_bytes_per_second = 54000000000
+h2d_both_bytes_per_second = 45000000000
+d2h_both_bytes_per_second = 44000000000
+launch_overhead_ns = 2000
+copy_overhead_ns = 2000
+api_call_ns = 200
+host_numa_vmm = 1

@@ -1,0 +1,23 @@
+# Tesla K40c: vendor sheet for memory and FP32; PCIe 3.0 x16, pinned about 10 GB/s.
+device_name = Simulated Tesla K40c
+compute_major = 3
+compute_minor = 5
+multiprocessors = 15
+core_clock_khz = 745000
+memory_clock_khz = 3004000
+memory_bus_bits = 384
+l2_cache_bytes = 1572864
+shared_per_block_optin_bytes = 49152
+shared_per_multiprocessor_bytes = 49152
+threads_per_multiprocessor = 2048
+capacity_bytes = 12079136768
+memory_bytes_per_second = 288000000000
+fp32_flops_per_second = 4291000000000
+h2d_bytes_per_second = 10000000000
+d2h_bytes_per_second = 10000000000
+h2d_both_bytes_per_second = 8500000000
+d2h_both_bytes_per_second = 8500000000
+launch_overhead_ns = 3000
+copy_overhead_ns = 4000
+api_call_ns = 200
+host_numa_vmm = 1
