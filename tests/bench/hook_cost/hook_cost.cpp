@@ -1,0 +1,221 @@
+// Measures one kernel launch through the preload library, next to the same launch made straight at the driver.
+//
+// Started plainly it starts itself again under the preload library and over the null driver. Both kinds of launch then
+// alternate in batches, so that whatever else the machine does falls on both alike. A figure is the mean of one batch of
+// 32 launches; printed are the median and the 99th percentile over all batches.
+#include <dlfcn.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "interposer/driver/cuda_abi.h"
+
+namespace {
+
+constexpr int kAllocations = 10000;
+constexpr int kWorkingSet = 320;
+constexpr int kParameters = 20;
+constexpr int kPointers = 5;
+constexpr int kKernels = 256;
+constexpr int kLaunchesPerBatch = 32;
+constexpr int kArgumentSets = 1024;
+
+using Launch = decltype(&::cuLaunchKernel);
+
+struct Driver {
+  Launch hooked_launch = nullptr;
+  Launch bare_launch = nullptr;
+  decltype(&::cuMemAlloc_v2) allocate = nullptr;
+  decltype(&::cuCtxSynchronize) synchronize = nullptr;
+  int (*count_plain_allocations)() = nullptr;
+};
+
+struct ArgumentSet {
+  std::array<uint64_t, kParameters> values;
+  std::array<void*, kParameters> addresses;
+};
+
+struct Figures {
+  const char* what;
+  double bare_median_ns, bare_p99_ns, hooked_median_ns, hooked_p99_ns;
+  double CostMedianNs() const { return hooked_median_ns - bare_median_ns; }
+};
+
+[[noreturn]] void Die(const std::string& why) {
+  std::fprintf(stderr, "hook_cost: %s\n", why.c_str());
+  std::exit(1);
+}
+
+void StartUnderThePreload(char** arguments) {
+  setenv("LD_PRELOAD", HOOK_COST_PRELOAD, 1);
+  setenv("SPILLWAY_DRIVER", HOOK_COST_DRIVER, 1);
+  execv("/proc/self/exe", arguments);
+  Die("cannot start again under the preload library");
+}
+
+bool IsFrom(const char* library, const void* function) {
+  Dl_info info;
+  return dladdr(const_cast<void*>(function), &info) != 0 && std::strcmp(info.dli_fname, library) == 0;
+}
+
+Driver OpenDriver() {
+  void* const handle = dlopen("libcuda.so.1", RTLD_NOW);
+  if (handle == nullptr) Die(dlerror());
+  const auto find = [&](const char* name) { return dlsym(handle, name); };
+  const auto init = reinterpret_cast<decltype(&::cuInit)>(find("cuInit"));
+  const auto bare_launch = reinterpret_cast<void* (*)()>(find("null_driver_launch"));
+  if (init == nullptr || bare_launch == nullptr || init(0) != CUDA_SUCCESS)
+    Die("the null driver does not answer");
+  const auto set_current = reinterpret_cast<decltype(&::cuCtxSetCurrent)>(find("cuCtxSetCurrent"));
+  const auto retain =
+      reinterpret_cast<decltype(&::cuDevicePrimaryCtxRetain)>(find("cuDevicePrimaryCtxRetain"));
+  CUcontext context;
+  if (retain(&context, 0) != CUDA_SUCCESS || set_current(context) != CUDA_SUCCESS) Die("no context");
+
+  Driver driver;
+  driver.hooked_launch = reinterpret_cast<Launch>(find("cuLaunchKernel"));
+  driver.bare_launch = reinterpret_cast<Launch>(bare_launch());
+  driver.allocate = reinterpret_cast<decltype(driver.allocate)>(find("cuMemAlloc_v2"));
+  driver.synchronize = reinterpret_cast<decltype(driver.synchronize)>(find("cuCtxSynchronize"));
+  driver.count_plain_allocations = reinterpret_cast<int (*)()>(find("null_driver_plain_allocations"));
+  if (!IsFrom(HOOK_COST_PRELOAD, reinterpret_cast<void*>(driver.hooked_launch)))
+    Die("the launch is not hooked");
+  if (!IsFrom(HOOK_COST_DRIVER, reinterpret_cast<void*>(driver.bare_launch)))
+    Die("the bare launch is not the driver's");
+  return driver;
+}
+
+// 1 to 16 MiB each, 85 GiB in all, in no order.
+std::vector<CUdeviceptr> Allocate(const Driver& driver, std::mt19937_64* random) {
+  std::uniform_int_distribution<size_t> size_kib(1024, 16384);
+  std::vector<CUdeviceptr> addresses(kAllocations);
+  for (CUdeviceptr& address : addresses) {
+    if (driver.allocate(&address, size_kib(*random) << 10) != CUDA_SUCCESS) Die("an allocation failed");
+  }
+  if (driver.count_plain_allocations() != 0)
+    Die("the allocations are not managed: there is nothing to measure");
+  std::shuffle(addresses.begin(), addresses.end(), *random);
+  return addresses;
+}
+
+using ArgumentSets = std::unique_ptr<std::array<ArgumentSet, kArgumentSets>>;
+
+// Five pointers among the first `working_set` allocations, some bytes inside; scalars as sizes, strides and floats are.
+ArgumentSets MakeArguments(const std::vector<CUdeviceptr>& addresses, int working_set,
+                           std::mt19937_64* random) {
+  auto sets = std::make_unique<std::array<ArgumentSet, kArgumentSets>>();
+  for (ArgumentSet& set : *sets) {
+    for (int i = 0; i < kParameters; ++i) {
+      const bool is_pointer = i < kPointers;
+      set.values[i] =
+          is_pointer ? addresses[(*random)() % working_set] + ((*random)() % 4096) * 256 : (*random)() >> 34;
+      set.addresses[i] = &set.values[i];
+    }
+  }
+  return sets;
+}
+
+double NowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+double BatchNs(Launch launch, ArgumentSets::element_type& sets, unsigned first) {
+  const double begin_ns = NowNs();
+  for (int i = 0; i < kLaunchesPerBatch; ++i) {
+    ArgumentSet& set = sets[(first + i) % kArgumentSets];
+    const auto kernel = reinterpret_cast<CUfunction>(uintptr_t{0x100000} + (first * 7 + i) % kKernels * 64);
+    if (launch(kernel, 64, 1, 1, 256, 1, 1, 0, nullptr, set.addresses.data(), nullptr) != CUDA_SUCCESS) {
+      Die("a launch failed");
+    }
+  }
+  return (NowNs() - begin_ns) / kLaunchesPerBatch;
+}
+
+double Quantile(std::vector<double>* values, double share) {
+  const auto position =
+      values->begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values->size() - 1));
+  std::nth_element(values->begin(), position, values->end());
+  return *position;
+}
+
+Figures Measure(const char* what, const Driver& driver, ArgumentSets::element_type& sets, int batches) {
+  std::vector<double> bare_ns, hooked_ns;
+  for (int batch = -batches / 10; batch < batches; ++batch) {
+    const unsigned first = static_cast<unsigned>(batch + batches) * kLaunchesPerBatch;
+    const double bare = BatchNs(driver.bare_launch, sets, first);
+    const double hooked = BatchNs(driver.hooked_launch, sets, first);
+    if (batch >= 0) {  // the first tenth warms caches and pools
+      bare_ns.push_back(bare);
+      hooked_ns.push_back(hooked);
+    }
+    if (batch % 64 == 0) driver.synchronize();
+  }
+  return {what, Quantile(&bare_ns, 0.5), Quantile(&bare_ns, 0.99), Quantile(&hooked_ns, 0.5),
+          Quantile(&hooked_ns, 0.99)};
+}
+
+void PrintTable(const std::vector<Figures>& rows) {
+  std::printf("ns per launch, %d parameters of which %d pointers, %d live allocations >= 1 MiB\n",
+              kParameters, kPointers, kAllocations);
+  std::printf("%-34s %12s %12s %12s %12s %12s\n", "pointers into", "bare median", "bare p99", "hook median",
+              "hook p99", "cost median");
+  for (const Figures& row : rows) {
+    std::printf("%-34s %12.1f %12.1f %12.1f %12.1f %12.1f\n", row.what, row.bare_median_ns, row.bare_p99_ns,
+                row.hooked_median_ns, row.hooked_p99_ns, row.CostMedianNs());
+  }
+}
+
+void WriteJson(const char* path, const std::vector<Figures>& rows) {
+  FILE* const file = std::fopen(path, "w");
+  if (file == nullptr) Die(std::string("cannot write ") + path);
+  std::fprintf(file, "{\"schema\": 1, \"parameters\": %d, \"pointers\": %d, \"allocations\": %d, \"rows\": [",
+               kParameters, kPointers, kAllocations);
+  const char* comma = "";
+  for (const Figures& row : rows) {
+    std::fprintf(file,
+                 "%s\n  {\"pointers_into\": \"%s\", \"bare_median_ns\": %.2f, \"bare_p99_ns\": %.2f, "
+                 "\"hook_median_ns\": %.2f, \"hook_p99_ns\": %.2f, \"cost_median_ns\": %.2f}",
+                 comma, row.what, row.bare_median_ns, row.bare_p99_ns, row.hooked_median_ns,
+                 row.hooked_p99_ns, row.CostMedianNs());
+    comma = ",";
+  }
+  std::fprintf(file, "\n]}\n");
+  std::fclose(file);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (std::getenv("LD_PRELOAD") == nullptr) StartUnderThePreload(arguments);
+  int batches = 20000;
+  const char* json = nullptr;
+  for (int i = 1; i < count; ++i) {
+    if (std::strcmp(arguments[i], "--quick") == 0) batches = 200;
+    if (std::strcmp(arguments[i], "--json") == 0 && i + 1 < count) json = arguments[++i];
+  }
+
+  const Driver driver = OpenDriver();
+  std::mt19937_64 random(1);
+  const std::vector<CUdeviceptr> addresses = Allocate(driver, &random);
+  const ArgumentSets in_working_set = MakeArguments(addresses, kWorkingSet, &random);
+  const ArgumentSets anywhere = MakeArguments(addresses, kAllocations, &random);
+  const std::vector<Figures> rows = {
+      Measure("a working set of 320 allocations", driver, *in_working_set, batches),
+      Measure("any of the 10,000 allocations", driver, *anywhere, batches),
+  };
+  PrintTable(rows);
+  if (json != nullptr) WriteJson(json, rows);
+  return 0;
+}
