@@ -252,7 +252,8 @@ bool JobMemory::MakeRoom(size_t bytes, TakeNow take_now) {
       GiveBackEmptySlabs();
       if (take_now()) return true;
       residency_.StartMakingRoom(bytes);
-      const Use next = residency_.NextToAwait();
+      Use next = residency_.NextToAwait();
+      if (!next.stream) next = slabs_.NextToAwait();
       const bool others_may_end = calls_in_progress_ > 0 && NowNs() < deadline_ns;
       if (!next.stream && !others_may_end) {
         residency_.Collect();

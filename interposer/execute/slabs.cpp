@@ -58,6 +58,16 @@ bool Slabs::Idle(Slab* slab) {
                      [this](const auto& block) { return timeline_->AllDone(&block->ready_after); });
 }
 
+Use Slabs::NextToAwait() {
+  for (const auto& slab : slabs_) {
+    if (slab->live_blocks) continue;
+    for (const auto& block : slab->blocks) {
+      if (!timeline_->AllDone(&block->ready_after)) return block->ready_after.items().front();
+    }
+  }
+  return {};
+}
+
 std::unique_ptr<Slab> Slabs::TakeEmpty() {
   for (auto& slab : slabs_) {
     if (slab->live_blocks || !Idle(slab.get())) continue;

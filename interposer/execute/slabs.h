@@ -39,6 +39,8 @@ class Slabs {
   SlabBlock* Take(size_t bytes);
   void Give(SlabBlock* block, const UseList& busy);
 
+  // The first completion that an empty slab waits for; null stream when there is none.
+  Use NextToAwait();
   // Takes out one empty, idle slab; null when there is none.
   std::unique_ptr<Slab> TakeEmpty();
   size_t slab_bytes() const { return slabs_.size() * kGranuleBytes; }
