@@ -1,0 +1,282 @@
+#include "simulator/kernels/block_executor.h"
+
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <vector>
+
+#include "simulator/kernels/fiber.h"
+
+namespace spillway::simulator::executor {
+
+alignas(1024) unsigned char dynamic_shared[kMaxDynamicSharedBytes];
+
+namespace {
+
+constexpr unsigned kMaxWarps = kMaxBlockThreads / kWarpThreads;
+
+// What a blocked thread left behind.
+struct Waiter {
+  Fiber* fiber;
+  std::uint32_t mask;
+  std::uint64_t value;
+  std::uint32_t argument;
+  WarpOperation operation;
+  std::uint64_t result;
+};
+
+struct Warp {
+  std::uint32_t ended = 0;
+  std::uint32_t waiting = 0;     // in a warp operation
+  std::uint32_t converging = 0;  // in Converge()
+};
+
+struct Executor {
+  unsigned threads = 0;
+  RunThreads run = nullptr;
+  const void* closure = nullptr;
+  bool in_grid = false;  // still true at BeginGrid(): the grid before was abandoned
+
+  Fiber caller;
+  Fiber* current = &caller;
+  std::deque<Fiber> fibers;
+  std::vector<Fiber*> idle;
+  std::deque<Fiber*> ready;
+
+  bool blocked = false;  // some thread of this block has blocked: the books below count
+  unsigned started = 0;
+  unsigned ended = 0;
+  Warp warps[kMaxWarps];
+  Waiter waiters[kMaxBlockThreads];
+  std::vector<Fiber*> at_barrier;
+  unsigned with_predicate = 0;
+  BarrierResult barrier_result{};
+};
+
+Executor& Self() {
+  static auto* const executor = new Executor;
+  return *executor;
+}
+
+std::uint32_t Bit(unsigned lane) { return std::uint32_t{1} << lane; }
+
+void StartBooks(Executor& self) {
+  self.blocked = false;
+  self.started = 0;
+  self.ended = 0;
+  self.with_predicate = 0;
+  self.at_barrier.clear();
+  self.ready.clear();
+  for (unsigned first = 0; first < self.threads; first += kWarpThreads)
+    self.warps[first / kWarpThreads] = Warp{};
+  // Lanes beyond the block's last thread never run: they count as ended in every warp operation.
+  const unsigned rest = self.threads % kWarpThreads;
+  if (rest) self.warps[self.threads / kWarpThreads].ended = ~(Bit(rest) - 1);
+}
+
+// Releases the lanes that wait together with `lane`, if none of them is still missing.
+bool ReleaseGroup(Executor& self, unsigned warp_index, unsigned lane) {
+  Warp& warp = self.warps[warp_index];
+  Waiter* const waiters = &self.waiters[warp_index * kWarpThreads];
+  const std::uint32_t group = waiters[lane].mask & ~warp.ended;
+  if (group & ~warp.waiting) return false;
+  WarpView view{group, {}, {}};
+  for (std::uint32_t rest = group; rest; rest &= rest - 1) {
+    const int member = std::countr_zero(rest);
+    if ((waiters[member].mask & ~warp.ended) != group) return false;
+    view.values[member] = waiters[member].value;
+    view.arguments[member] = waiters[member].argument;
+  }
+  for (std::uint32_t rest = group; rest; rest &= rest - 1) {
+    const auto member = static_cast<unsigned>(std::countr_zero(rest));
+    waiters[member].result = waiters[member].operation(view, member);
+    self.ready.push_back(waiters[member].fiber);
+  }
+  warp.waiting &= ~group;
+  return true;
+}
+
+void ReleaseWarp(Executor& self, unsigned warp_index) {
+  for (std::uint32_t rest = self.warps[warp_index].waiting; rest; rest &= rest - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(rest));
+    if (ReleaseGroup(self, warp_index, lane)) rest &= self.warps[warp_index].waiting | Bit(lane);
+  }
+}
+
+void ReleaseConverged(Executor& self, unsigned warp_index) {
+  Warp& warp = self.warps[warp_index];
+  for (std::uint32_t rest = warp.converging; rest; rest &= rest - 1) {
+    Waiter& waiter = self.waiters[warp_index * kWarpThreads + static_cast<unsigned>(std::countr_zero(rest))];
+    waiter.result = warp.converging;
+    self.ready.push_back(waiter.fiber);
+  }
+  warp.converging = 0;
+}
+
+void ReleaseBarrier(Executor& self) {
+  if (self.at_barrier.empty() || self.at_barrier.size() + self.ended < self.threads) return;
+  self.barrier_result = {static_cast<unsigned>(self.at_barrier.size()), self.with_predicate};
+  self.ready.insert(self.ready.end(), self.at_barrier.begin(), self.at_barrier.end());
+  self.at_barrier.clear();
+  self.with_predicate = 0;
+}
+
+void MarkEnded(Executor& self, unsigned first, unsigned end) {
+  for (unsigned linear = first; linear < end; ++linear) {
+    Warp& warp = self.warps[linear / kWarpThreads];
+    const std::uint32_t bit = Bit(linear % kWarpThreads);
+    if (warp.ended & bit) continue;
+    warp.ended |= bit;
+    ++self.ended;
+    if (warp.waiting) ReleaseWarp(self, linear / kWarpThreads);
+  }
+  ReleaseBarrier(self);
+}
+
+void Retire(Executor& self);
+
+void FiberMain() {
+  Executor& self = Self();
+  for (;;) {
+    self.run(self.closure);
+    Retire(self);
+  }
+}
+
+Fiber* FreshFiber(Executor& self) {
+  if (self.idle.empty()) {
+    self.fibers.emplace_back();
+    PrepareFiber(self.fibers.back(), FiberMain);
+    return &self.fibers.back();
+  }
+  Fiber* const fiber = self.idle.back();
+  self.idle.pop_back();
+  return fiber;
+}
+
+[[noreturn]] void CannotGoOn(const Executor& self) {
+  unsigned in_warp = 0;
+  for (const Warp& warp : self.warps) in_warp += static_cast<unsigned>(std::popcount(warp.waiting));
+  std::fprintf(
+      stderr,
+      "spillway simulator: a block of %u threads cannot go on: %u ended, %zu wait at __syncthreads, %u in a "
+      "warp operation whose other lanes never arrive\n",
+      self.threads, self.ended, self.at_barrier.size(), in_warp);
+  std::abort();
+}
+
+Fiber* Next(Executor& self) {
+  if (self.ready.empty() && self.started < self.threads) return FreshFiber(self);
+  if (self.ready.empty() && self.ended < self.threads) {
+    for (unsigned warp = 0; warp < kMaxWarps; ++warp) ReleaseConverged(self, warp);
+    if (self.ready.empty()) CannotGoOn(self);
+  }
+  if (self.ready.empty()) return &self.caller;
+  Fiber* const fiber = self.ready.front();
+  self.ready.pop_front();
+  return fiber;
+}
+
+void GoTo(Executor& self, Fiber* next) {
+  Fiber* const from = self.current;
+  if (next == from) return;
+  self.current = next;
+  SwitchFiber(*from, *next);
+}
+
+void Retire(Executor& self) {
+  self.idle.push_back(self.current);
+  GoTo(self, Next(self));
+}
+
+// Takes over what the thread's loop knows, before the thread is put to wait.
+void Arrive(Executor& self, const ThreadPlace& place) {
+  if (!self.blocked) {
+    StartBooks(self);
+    self.blocked = true;
+  }
+  self.started = place.started;
+  MarkEnded(self, place.unblocked_from, place.linear);
+}
+
+}  // namespace
+
+void BeginGrid(unsigned block_threads, RunThreads run, const void* closure) {
+  Executor& self = Self();
+  if (block_threads > kMaxBlockThreads) std::abort();
+  if (self.in_grid) {
+    self.idle.clear();
+    for (Fiber& fiber : self.fibers) {
+      PrepareFiber(fiber, FiberMain);
+      self.idle.push_back(&fiber);
+    }
+  }
+  self.in_grid = true;
+  self.current = &self.caller;
+  self.threads = block_threads;
+  self.run = run;
+  self.closure = closure;
+  self.blocked = false;
+}
+
+void RunBlock() {
+  Executor& self = Self();
+  self.blocked = false;
+  self.run(self.closure);
+  while (self.blocked && self.ended < self.threads) GoTo(self, Next(self));
+}
+
+void EndGrid() { Self().in_grid = false; }
+
+void ThreadEnded(unsigned linear, unsigned started) {
+  Executor& self = Self();
+  self.started = started;
+  MarkEnded(self, linear, linear + 1);
+}
+
+void RunEnded(unsigned first, unsigned end) {
+  Executor& self = Self();
+  if (!self.blocked) return;
+  self.started = self.threads;
+  MarkEnded(self, first, end);
+}
+
+BarrierResult WaitAtBarrier(const ThreadPlace& place, bool predicate) {
+  Executor& self = Self();
+  Arrive(self, place);
+  self.at_barrier.push_back(self.current);
+  self.with_predicate += predicate;
+  ReleaseBarrier(self);
+  GoTo(self, Next(self));
+  return self.barrier_result;
+}
+
+std::uint64_t WaitInWarp(const ThreadPlace& place, std::uint32_t mask, std::uint64_t value,
+                         std::uint32_t argument, WarpOperation operation) {
+  Executor& self = Self();
+  Arrive(self, place);
+  const unsigned warp = place.linear / kWarpThreads;
+  const unsigned lane = place.linear % kWarpThreads;
+  Waiter& waiter = self.waiters[place.linear];
+  waiter = {self.current, mask | Bit(lane), value, argument, operation, 0};
+  self.warps[warp].waiting |= Bit(lane);
+  ReleaseGroup(self, warp, lane);
+  GoTo(self, Next(self));
+  return waiter.result;
+}
+
+std::uint32_t Converge(const ThreadPlace& place) {
+  Executor& self = Self();
+  Arrive(self, place);
+  const unsigned warp = place.linear / kWarpThreads;
+  Waiter& waiter = self.waiters[place.linear];
+  waiter.fiber = self.current;
+  self.warps[warp].converging |= Bit(place.linear % kWarpThreads);
+  if ((self.warps[warp].converging | self.warps[warp].ended) == ~std::uint32_t{0})
+    ReleaseConverged(self, warp);
+  GoTo(self, Next(self));
+  return static_cast<std::uint32_t>(waiter.result);
+}
+
+}  // namespace spillway::simulator::executor

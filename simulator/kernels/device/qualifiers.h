@@ -1,0 +1,29 @@
+// CUDA's declaration qualifiers for a C++ compiler. Blocks run one after another on one thread, so a block's shared memory
+// is a function's static memory.
+#pragma once
+
+#undef __host__
+#undef __device__
+#undef __global__
+#undef __shared__
+#undef __constant__
+#undef __managed__
+#undef __launch_bounds__
+#undef __grid_constant__
+#undef __maxnreg__
+#undef __cluster_dims__
+#undef __forceinline__
+
+#define __host__
+#define __device__
+#define __global__
+#define __shared__ static
+#define __constant__
+#define __managed__
+#define __launch_bounds__(...)
+#define __maxnreg__(...)
+#define __cluster_dims__(...)
+#define __grid_constant__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __builtin_assume(condition)
+#define SPILLWAY_SIMULATED_KERNELS 1

@@ -1,0 +1,62 @@
+// Where a GPU thread is (threadIdx and its kin) and its block's barriers.
+//
+// Used by: kernels compiled for the simulator. The indices are plain variables of the translation unit, never handed out
+// by address, so that the compiler keeps them in registers while a block's threads run in a loop (kernel.h).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "simulator/kernels/block_executor.h"
+
+[[maybe_unused]] static uint3 threadIdx;
+[[maybe_unused]] static uint3 blockIdx;
+[[maybe_unused]] static dim3 blockDim;
+[[maybe_unused]] static dim3 gridDim;
+[[maybe_unused]] static constexpr int warpSize = 32;
+
+namespace spillway::simulator::device {
+
+[[maybe_unused]] static unsigned started_threads;  // of the current block, in order of their linear index
+[[maybe_unused]] static unsigned
+    unblocked_from;  // threads from here to the running one ended without blocking
+[[maybe_unused]] static unsigned times_blocked;  // changes whenever a thread may have been suspended
+
+inline unsigned Linear(uint3 thread, dim3 block) {
+  return thread.x + block.x * (thread.y + block.y * thread.z);
+}
+
+// Runs `wait` with the calling thread's place, and gives the thread its index back afterwards.
+template <typename Wait>
+static auto Suspended(Wait wait) {
+  const uint3 self = threadIdx;
+  ++times_blocked;
+  const auto result = wait(executor::ThreadPlace{Linear(self, blockDim), started_threads, unblocked_from});
+  threadIdx = self;
+  return result;
+}
+
+[[maybe_unused]] [[gnu::noinline]] static executor::BarrierResult Barrier(bool predicate) {
+  return Suspended(
+      [&](const executor::ThreadPlace& place) { return executor::WaitAtBarrier(place, predicate); });
+}
+
+}  // namespace spillway::simulator::device
+
+[[maybe_unused]] static inline void __syncthreads() { spillway::simulator::device::Barrier(false); }
+[[maybe_unused]] static inline int __syncthreads_count(int predicate) {
+  return static_cast<int>(spillway::simulator::device::Barrier(predicate != 0).with_predicate);
+}
+[[maybe_unused]] static inline int __syncthreads_or(int predicate) {
+  return spillway::simulator::device::Barrier(predicate != 0).with_predicate > 0;
+}
+[[maybe_unused]] static inline int __syncthreads_and(int predicate) {
+  const auto result = spillway::simulator::device::Barrier(predicate != 0);
+  return result.with_predicate == result.arrived;
+}
+
+// One thread runs at a time and sees all that the others wrote.
+[[maybe_unused]] static inline void __threadfence() {}
+[[maybe_unused]] static inline void __threadfence_block() {}
+[[maybe_unused]] static inline void __threadfence_system() {}

@@ -1,0 +1,70 @@
+#include "simulator/kernels/fiber.h"
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+
+extern "C" __attribute__((visibility("hidden"))) void spillway_switch_stacks(void** saved, void* next);
+
+// The callee-saved registers of the System V ABI are all that must survive a call.
+asm(R"(
+  .text
+  .hidden spillway_switch_stacks
+  .globl spillway_switch_stacks
+  .type spillway_switch_stacks, @function
+spillway_switch_stacks:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+  .size spillway_switch_stacks, .-spillway_switch_stacks
+)");
+
+namespace spillway::simulator::executor {
+namespace {
+
+constexpr std::size_t kStackBytes = 128 * 1024;
+constexpr std::size_t kGuardBytes = 4096;
+constexpr int kSavedRegisters = 6;
+
+char* NewStack() {
+  void* const memory = mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    std::fprintf(stderr, "spillway simulator: no memory for the stacks of a block's threads\n");
+    std::abort();
+  }
+  mprotect(memory, kGuardBytes, PROT_NONE);
+  return static_cast<char*>(memory) + kGuardBytes;
+}
+
+}  // namespace
+
+void PrepareFiber(Fiber& fiber, FiberEntry entry) {
+  if (!fiber.stack) fiber.stack = NewStack();
+  // The entry's return address slot stays empty: the ABI wants rsp = 16 n + 8 at a function's first instruction.
+  auto** top = reinterpret_cast<void**>(fiber.stack + kStackBytes - 64);
+  *--top = nullptr;
+  *--top = reinterpret_cast<void*>(entry);
+  for (int i = 0; i < kSavedRegisters; ++i) *--top = nullptr;
+  fiber.stack_pointer = top;
+}
+
+void SwitchFiber(Fiber& from, const Fiber& to) {
+  spillway_switch_stacks(&from.stack_pointer, to.stack_pointer);
+}
+
+}  // namespace spillway::simulator::executor

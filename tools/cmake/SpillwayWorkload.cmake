@@ -1,0 +1,98 @@
+# Builds a CUDA program that runs on the simulated GPU, and on a real one when nvcc built it.
+#
+#   spillway_workload(NAME SOURCES FILE.cu... [LIBRARIES cudnn cublas] [INCLUDES FOLDER...] [DEFINES NAME...]
+#                     [OUTPUT_DIRECTORY FOLDER])
+#
+# makes <folder>/NAME (default build/workloads) and its kernels' plug-in <folder>/NAME.kernels.so; the target is NAME.
+# CUDA's libraries are found by SONAME at run time: LD_LIBRARY_PATH=build/simulator names the simulator's, the toolkit's
+# folder the real ones. Nothing is linked with an rpath.
+include_guard()
+
+set(SPILLWAY_SIMKERNELS ${CMAKE_SOURCE_DIR}/tools/simkernels)
+file(GLOB SPILLWAY_SIMKERNELS_PARTS CONFIGURE_DEPENDS
+  ${CMAKE_SOURCE_DIR}/tools/simkernels_parts/*.py ${CMAKE_SOURCE_DIR}/simulator/kernels/*.cpp
+  ${CMAKE_SOURCE_DIR}/simulator/kernels/*.h ${CMAKE_SOURCE_DIR}/simulator/kernels/device/*.h)
+
+# The machine code is for A100 (sm_80) and H100/H200 (sm_90); the PTX serves what comes later.
+set(SPILLWAY_GPU_CODE
+  -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=[sm_90,compute_90])
+
+set(SPILLWAY_SONAME_cudart libcudart.so.13)
+set(SPILLWAY_SONAME_cudnn libcudnn.so.9)
+set(SPILLWAY_SONAME_cublas libcublas.so.13)
+
+function(spillway_workload name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OUTPUT_DIRECTORY" "SOURCES;LIBRARIES;INCLUDES;DEFINES")
+  if(NOT arg_OUTPUT_DIRECTORY)
+    set(arg_OUTPUT_DIRECTORY ${SPILLWAY_WORKLOADS_DIR})
+  endif()
+  file(MAKE_DIRECTORY ${arg_OUTPUT_DIRECTORY})
+  set(program ${arg_OUTPUT_DIRECTORY}/${name})
+  set(plugin ${program}.kernels.so)
+  set(flags)
+  foreach(folder IN LISTS arg_INCLUDES ITEMS ${CMAKE_SOURCE_DIR})
+    list(APPEND flags -I${folder})
+  endforeach()
+  foreach(define IN LISTS arg_DEFINES)
+    list(APPEND flags -D${define})
+  endforeach()
+  set(sources)
+  foreach(source IN LISTS arg_SOURCES)
+    cmake_path(ABSOLUTE_PATH source)
+    list(APPEND sources ${source})
+  endforeach()
+  set(cuda_sources ${sources})
+  list(FILTER cuda_sources INCLUDE REGEX "\\.cu$")
+
+  set(simkernels ${CMAKE_COMMAND} -E env CXX=${CMAKE_CXX_COMPILER} ${SPILLWAY_SIMKERNELS} ${flags}
+    --cuda ${CUDA_INCLUDE_DIR}/..)
+  add_custom_command(OUTPUT ${plugin}
+    COMMAND ${simkernels} ${cuda_sources} -o ${plugin} --depfile ${CMAKE_CURRENT_BINARY_DIR}/${name}.kernels.d
+    DEPENDS ${cuda_sources} ${SPILLWAY_SIMKERNELS} ${SPILLWAY_SIMKERNELS_PARTS}
+    DEPFILE ${CMAKE_CURRENT_BINARY_DIR}/${name}.kernels.d
+    COMMENT "Kernels of ${name} for the simulator" VERBATIM)
+  if(CUDA_NVCC)
+    spillway_workload_nvcc()
+  else()
+    spillway_workload_host()
+  endif()
+  add_custom_target(${name} ALL DEPENDS ${program} ${plugin})
+endfunction()
+
+# The program by nvcc, linked with the toolkit's libraries where it has them and with the simulator's where not.
+macro(spillway_workload_nvcc)
+  set(libraries)
+  set(library_targets)
+  foreach(library IN LISTS arg_LIBRARIES)
+    find_library(SPILLWAY_TOOLKIT_${library} ${library}
+      HINTS ${CUDA_INCLUDE_DIR}/../lib64 ${CUDA_INCLUDE_DIR}/../lib NO_DEFAULT_PATH)
+    if(SPILLWAY_TOOLKIT_${library})
+      list(APPEND libraries ${SPILLWAY_TOOLKIT_${library}})
+    else()
+      list(APPEND libraries ${SPILLWAY_SIMULATOR_DIR}/${SPILLWAY_SONAME_${library}})
+      list(APPEND library_targets spillway_sim_${library})
+    endif()
+  endforeach()
+  add_custom_command(OUTPUT ${program}
+    COMMAND ${CUDA_NVCC} -std=c++20 -O2 ${SPILLWAY_GPU_CODE} -cudart shared ${flags} ${sources} -o ${program}
+      ${libraries} -MD -MF ${CMAKE_CURRENT_BINARY_DIR}/${name}.d -Xlinker --allow-shlib-undefined
+    DEPENDS ${sources} ${library_targets}
+    DEPFILE ${CMAKE_CURRENT_BINARY_DIR}/${name}.d
+    COMMENT "${name} by nvcc" VERBATIM)
+endmacro()
+
+# The program by g++, for the simulator only.
+macro(spillway_workload_host)
+  set(libraries)
+  set(library_targets spillway_sim_cudart)
+  foreach(library IN LISTS arg_LIBRARIES)
+    list(APPEND libraries --library ${SPILLWAY_SONAME_${library}})
+    list(APPEND library_targets spillway_sim_${library})
+  endforeach()
+  add_custom_command(OUTPUT ${program}
+    COMMAND ${simkernels} --host ${sources} -o ${program} --runtime ${SPILLWAY_SIMULATOR_DIR} ${libraries}
+      --depfile ${CMAKE_CURRENT_BINARY_DIR}/${name}.d
+    DEPENDS ${sources} ${library_targets} ${SPILLWAY_SIMKERNELS} ${SPILLWAY_SIMKERNELS_PARTS}
+    DEPFILE ${CMAKE_CURRENT_BINARY_DIR}/${name}.d
+    COMMENT "${name} by ${CMAKE_CXX_COMPILER}, for the simulator" VERBATIM)
+endmacro()

@@ -1,0 +1,100 @@
+"""Reads the kernels and globals out of the assembler's input and adds their tables to it.
+
+device/kernel.h leaves one constant named spillway_kernel_entry per kernel (function, body, parameters, count), the
+rewriting one named spillway_global_<n> per device variable (address, size). Their symbols carry the mangled names that
+nvcc registers, which no C++ expression could tell.
+"""
+import re
+
+LABEL = re.compile(r"^([^\s:#]+):")
+QUAD = re.compile(r"^\s*\.quad\s+(\S+)")
+
+
+class NoImage(Exception):
+    """The compiler did not lay out a description as expected."""
+
+
+def words_after(lines, at, count):
+    words = []
+    for line in lines[at + 1 :]:
+        match = QUAD.match(line)
+        zero = re.match(r"^\s*\.zero\s+(\d+)", line)
+        if match:
+            words.append(match.group(1))
+        elif zero:
+            words += ["0"] * (int(zero.group(1)) // 8)
+        else:
+            break
+        if len(words) == count:
+            return words
+    raise NoImage(f"unexpected layout behind {lines[at].strip()}")
+
+
+def common_name(symbol):
+    """The name nvcc registers: it knows no internal linkage, so the mark L of g++ goes."""
+    if symbol.startswith("_ZL"):
+        return "_Z" + symbol[3:]
+    if not symbol.startswith("_ZN"):
+        return symbol
+    at = 3
+    while at < len(symbol) and symbol[at].isdigit():
+        digits = re.match(r"\d+", symbol[at:]).group(0)
+        at += len(digits) + int(digits)
+    if symbol[at : at + 1] == "L":
+        return symbol[:at] + symbol[at + 1 :]
+    return symbol
+
+
+def variable_name(symbol):
+    """Variables outside namespaces are registered by their plain name."""
+    match = re.match(r"^_ZL(\d+)", symbol)
+    if match:
+        return symbol[match.end() : match.end() + int(match.group(1))]
+    return common_name(symbol)
+
+
+def find(lines):
+    """([(function, body, parameters, count)], [(address, size)]) described in the file."""
+    kernels, variables = {}, {}
+    for i, line in enumerate(lines):
+        match = LABEL.match(line)
+        if not match:
+            continue
+        if match.group(1).endswith("21spillway_kernel_entryE"):
+            words = words_after(lines, i, 4)
+            kernels[words[0]] = words
+        elif re.search(r"\d+spillway_global_\d+_\d+E?$", match.group(1)):
+            words = words_after(lines, i, 2)
+            variables[words[0]] = words
+    return list(kernels.values()), list(variables.values())
+
+
+def tables(kernels, variables):
+    """The entries of plugin_image.cpp's sections, as assembly."""
+    out, names = [], []
+
+    def name_label(text):
+        label = f".Lspillway_name_{len(names)}"
+        names.append(f"{label}:\n\t.string\t\"{text}\"\n")
+        return label
+
+    for function, body, parameters, count in kernels:
+        out.append('\t.section\tspillway_kernels,"aw"\n\t.align 8\n'
+                   f"\t.quad\t{name_label(common_name(function))}, {body}, 0, {count}, {parameters}\n"
+                   f'\t.section\tspillway_functions,"aw"\n\t.align 8\n\t.quad\t{function}\n')
+    for address, size in variables:
+        out.append('\t.section\tspillway_globals,"aw"\n\t.align 8\n'
+                   f"\t.quad\t{name_label(variable_name(address))}, {address}, {size}\n")
+    if names:
+        out.append('\t.section\t.rodata.spillway_names,"a"\n' + "".join(names))
+    return "".join(out)
+
+
+def complete(text, keep_initialisers):
+    """(the assembler's input with its tables, names of the kernels, names of the variables)."""
+    kernels, variables = find(text.splitlines())
+    if not keep_initialisers:
+        # A plug-in runs kernels only: the host code's static initialisers must not run when it is loaded.
+        text = re.sub(r'\.section\t\.init_array[^\n]*', '.section\t.spillway_not_run,"a"', text)
+    names = [common_name(kernel[0]) for kernel in kernels]
+    return text + tables(kernels, variables), names, [variable_name(variable[0]) for variable in variables]
