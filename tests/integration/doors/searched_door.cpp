@@ -4,6 +4,7 @@
 //     proc-address LIBRARY                              dlopen(LIBRARY), cuGetProcAddress in both binary interfaces
 //     default | next                                    dlsym(RTLD_DEFAULT), dlsym(RTLD_NEXT)
 //     plugin LIBRARY [deepbind]                         dlopen a plug-in that is linked with -lcuda, and let it report
+//     late-plugin LIBRARY                               the same, after CUDA has been used
 //     names LIBRARY FILE                                dlsym every name in FILE
 #include <dlfcn.h>
 
@@ -20,7 +21,7 @@ namespace {
 using spillway::test::Whereabouts;
 
 constexpr const char* kProbes[] = {"cuMemAlloc_v2", "cuLaunchKernel_ptsz", "cuDeviceGetCount",
-                                   "cuNoSuchFunction"};
+                                   "cuNoSuchFunction", "cuFromTheFuture"};
 
 void* OpenOrDie(const char* library, const char* how) {
   const bool deep = how != nullptr && std::strcmp(how, "deepbind") == 0;
@@ -43,6 +44,11 @@ int ReportNames(void* handle) {
   const int counted = get_count(&count);
   std::printf("cuInit=%d cuDeviceGetCount=%d devices=%d\n", initialised, counted, count);
   return 0;
+}
+
+void UseCuda() {
+  const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuInit"));
+  if (init == nullptr || init(0) != 0) std::printf("cuInit failed\n");
 }
 
 int ReportProcAddresses(void* handle) {
@@ -86,11 +92,12 @@ int main(int count, char** arguments) {
   if (mode == "default") return ReportNames(RTLD_DEFAULT);
   if (mode == "next") return ReportNames(RTLD_NEXT);
   if (count < 3) return 2;
+  if (mode == "late-plugin") UseCuda();
   void* const handle = OpenOrDie(arguments[2], count > 3 ? arguments[3] : nullptr);
   if (handle == nullptr) return 4;
   if (mode == "dlsym") return ReportNames(handle);
   if (mode == "proc-address") return ReportProcAddresses(handle);
-  if (mode == "plugin") return ReportPlugin(handle);
+  if (mode == "plugin" || mode == "late-plugin") return ReportPlugin(handle);
   if (mode == "names" && count > 3) return ReportNamesOf(handle, arguments[3]);
   return 2;
 }

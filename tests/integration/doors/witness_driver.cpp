@@ -13,13 +13,13 @@
 
 namespace {
 
-void WriteDown(const char* function, const void* caller) {
+void WriteDown(const char* what, const void* address) {
   Dl_info info;
   const char* const path = std::getenv("DOOR_WITNESS");
-  if (path == nullptr || dladdr(const_cast<void*>(caller), &info) == 0) return;
+  if (path == nullptr || dladdr(const_cast<void*>(address), &info) == 0) return;
   const char* const slash = std::strrchr(info.dli_fname, '/');
   FILE* const file = std::fopen(path, "a");
-  std::fprintf(file, "%s from %s\n", function, slash == nullptr ? info.dli_fname : slash + 1);
+  std::fprintf(file, "%s %s\n", what, slash == nullptr ? info.dli_fname : slash + 1);
   std::fclose(file);
 }
 
@@ -32,7 +32,8 @@ void* Own(const char* symbol) {
 }  // namespace
 
 WITNESS int cuInit(unsigned) {
-  WriteDown("cuInit", __builtin_return_address(0));
+  WriteDown("cuInit from", __builtin_return_address(0));
+  WriteDown("itself finds cuMemAlloc_v2 in", Own("cuMemAlloc_v2"));
   return 0;
 }
 
@@ -41,6 +42,8 @@ WITNESS int cuDriverGetVersion(int* version) {
   return 0;
 }
 
+WITNESS int cuFromTheFuture() { return 0; }
+
 WITNESS int cuGetExportTable(const void** table, const void*) {
   *table = nullptr;
   return 500;
@@ -48,7 +51,7 @@ WITNESS int cuGetExportTable(const void** table, const void*) {
 
 // Versions are looked past, but for this function's own: the runtime goes on with the one it gets here.
 WITNESS int cuGetProcAddress_v2(const char* symbol, void** function, int version, uint64_t, int* status) {
-  WriteDown("cuGetProcAddress_v2", __builtin_return_address(0));
+  WriteDown("cuGetProcAddress_v2 from", __builtin_return_address(0));
   const bool is_this = std::strcmp(symbol, "cuGetProcAddress") == 0 && version >= 12000;
   *function = Own(is_this ? "cuGetProcAddress_v2" : symbol);
   if (status != nullptr) *status = *function == nullptr ? 1 : 0;

@@ -1,0 +1,12 @@
+// A plug-in linked against a driver that has a function which the preload library has never heard of.
+#include <cstdio>
+
+#include "tests/integration/doors/whereabouts.h"
+
+extern "C" int cuFromTheFuture();
+
+extern "C" __attribute__((visibility("default"))) int report_linked_door() {
+  std::printf("cuFromTheFuture %s\n",
+              spillway::test::Whereabouts(reinterpret_cast<void*>(&cuFromTheFuture)).c_str());
+  return cuFromTheFuture();
+}
