@@ -40,7 +40,8 @@ AddressSpace::AddressSpace() {
   free_.emplace(first, arena_ + arena_bytes_ - first);
 }
 
-std::uintptr_t AddressSpace::Reserve(std::size_t size_bytes, std::size_t alignment_bytes, std::uintptr_t hint) {
+std::uintptr_t AddressSpace::Reserve(std::size_t size_bytes, std::size_t alignment_bytes,
+                                     std::uintptr_t hint) {
   const auto take = [&](std::map<std::uintptr_t, std::size_t>::iterator range, std::uintptr_t base) {
     const std::uintptr_t start = range->first;
     const std::uintptr_t end = start + range->second;

@@ -131,8 +131,12 @@ SIM_API(cuDevicePrimaryCtxRelease)(CUdevice device) { return ReleasePrimary(devi
 SIM_API(cuDevicePrimaryCtxRelease_v2)(CUdevice device) { return ReleasePrimary(device); }
 SIM_API(cuDevicePrimaryCtxReset)(CUdevice device) { return ResetPrimary(device); }
 SIM_API(cuDevicePrimaryCtxReset_v2)(CUdevice device) { return ResetPrimary(device); }
-SIM_API(cuDevicePrimaryCtxSetFlags)(CUdevice device, unsigned int flags) { return SetPrimaryFlags(device, flags); }
-SIM_API(cuDevicePrimaryCtxSetFlags_v2)(CUdevice device, unsigned int flags) { return SetPrimaryFlags(device, flags); }
+SIM_API(cuDevicePrimaryCtxSetFlags)(CUdevice device, unsigned int flags) {
+  return SetPrimaryFlags(device, flags);
+}
+SIM_API(cuDevicePrimaryCtxSetFlags_v2)(CUdevice device, unsigned int flags) {
+  return SetPrimaryFlags(device, flags);
+}
 
 SIM_API(cuDevicePrimaryCtxGetState)(CUdevice device, unsigned int* flags, int* active) {
   return WithDriver([&](Call& call) {
@@ -143,17 +147,21 @@ SIM_API(cuDevicePrimaryCtxGetState)(CUdevice device, unsigned int* flags, int* a
   });
 }
 
-SIM_API(cuCtxCreate)(CUcontext* handle, unsigned int flags, CUdevice device) { return Create(handle, flags, device); }
+SIM_API(cuCtxCreate)(CUcontext* handle, unsigned int flags, CUdevice device) {
+  return Create(handle, flags, device);
+}
 SIM_API(cuCtxCreate_v2)(CUcontext* handle, unsigned int flags, CUdevice device) {
   return Create(handle, flags, device);
 }
-SIM_API(cuCtxCreate_v3)(CUcontext* handle, CUexecAffinityParam* affinity, int count, unsigned int flags,
-                        CUdevice device) {
+SIM_API(cuCtxCreate_v3)
+(CUcontext* handle, CUexecAffinityParam* affinity, int count, unsigned int flags, CUdevice device) {
   if (affinity != nullptr || count != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
   return Create(handle, flags, device);
 }
-SIM_API(cuCtxCreate_v4)(CUcontext* handle, CUctxCreateParams* parameters, unsigned int flags, CUdevice device) {
-  if (parameters != nullptr && parameters->execAffinityParams != nullptr) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+SIM_API(cuCtxCreate_v4)
+(CUcontext* handle, CUctxCreateParams* parameters, unsigned int flags, CUdevice device) {
+  if (parameters != nullptr && parameters->execAffinityParams != nullptr)
+    return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
   return Create(handle, flags, device);
 }
 SIM_API(cuCtxDestroy)(CUcontext handle) { return Destroy(handle); }

@@ -9,7 +9,8 @@ constexpr HostWaits kAsync = HostWaits::kNever;
 
 std::uintptr_t Address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
-CUresult Linear(std::uintptr_t target, std::uintptr_t source, std::size_t bytes, CUstream stream, HostWaits waits) {
+CUresult Linear(std::uintptr_t target, std::uintptr_t source, std::size_t bytes, CUstream stream,
+                HostWaits waits) {
   return WithContext([&](Call& call) {
     Copy(call, stream, Side{target, bytes, bytes}, Side{source, bytes, bytes}, Box{bytes, 1, 1}, waits);
   });
@@ -24,8 +25,10 @@ std::uintptr_t BaseOf(CUmemorytype type, const void* host, CUdeviceptr device) {
 CUresult Copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, HostWaits waits) {
   return WithContext([&](Call& call) {
     Require(copy != nullptr);
-    const std::size_t source_pitch = copy->srcPitch != 0 ? copy->srcPitch : copy->WidthInBytes + copy->srcXInBytes;
-    const std::size_t target_pitch = copy->dstPitch != 0 ? copy->dstPitch : copy->WidthInBytes + copy->dstXInBytes;
+    const std::size_t source_pitch =
+        copy->srcPitch != 0 ? copy->srcPitch : copy->WidthInBytes + copy->srcXInBytes;
+    const std::size_t target_pitch =
+        copy->dstPitch != 0 ? copy->dstPitch : copy->WidthInBytes + copy->dstXInBytes;
     Require(copy->srcXInBytes + copy->WidthInBytes <= source_pitch);
     Require(copy->dstXInBytes + copy->WidthInBytes <= target_pitch);
     const std::uintptr_t source = BaseOf(copy->srcMemoryType, copy->srcHost, copy->srcDevice);
@@ -41,8 +44,10 @@ template <class Copy3DType>
 void Submit3D(Call& call, const Copy3DType* copy, CUstream stream, HostWaits waits) {
   Require(copy != nullptr);
   Require(copy->srcLOD == 0 && copy->dstLOD == 0);
-  const std::size_t source_pitch = copy->srcPitch != 0 ? copy->srcPitch : copy->WidthInBytes + copy->srcXInBytes;
-  const std::size_t target_pitch = copy->dstPitch != 0 ? copy->dstPitch : copy->WidthInBytes + copy->dstXInBytes;
+  const std::size_t source_pitch =
+      copy->srcPitch != 0 ? copy->srcPitch : copy->WidthInBytes + copy->srcXInBytes;
+  const std::size_t target_pitch =
+      copy->dstPitch != 0 ? copy->dstPitch : copy->WidthInBytes + copy->dstXInBytes;
   const std::size_t source_rows = copy->srcHeight != 0 ? copy->srcHeight : copy->Height + copy->srcY;
   const std::size_t target_rows = copy->dstHeight != 0 ? copy->dstHeight : copy->Height + copy->dstY;
   Require(copy->srcXInBytes + copy->WidthInBytes <= source_pitch);
@@ -60,6 +65,84 @@ void Submit3D(Call& call, const Copy3DType* copy, CUstream stream, HostWaits wai
        Box{copy->WidthInBytes, copy->Height, copy->Depth}, waits);
 }
 
+SourceRead ReadOf(CUmemcpySrcAccessOrder order) {
+  switch (order) {
+    case CU_MEMCPY_SRC_ACCESS_ORDER_STREAM:
+      return SourceRead::kInStreamOrder;
+    case CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL:
+      return SourceRead::kDuringCall;
+    case CU_MEMCPY_SRC_ACCESS_ORDER_ANY:
+      return SourceRead::kByItsKind;
+    default:
+      throw Failure{CUDA_ERROR_INVALID_VALUE};
+  }
+}
+
+void RequireBatchStream(Call& call, CUstream stream) { Require(!call.StreamOf(stream).legacy); }
+
+struct Batch {
+  const CUdeviceptr* targets;
+  const CUdeviceptr* sources;
+  const std::size_t* sizes;
+  std::size_t count;
+  const CUmemcpyAttributes* attributes;
+  const std::size_t* first_of_attributes;
+  std::size_t attribute_count;
+};
+
+// Copy i has the attributes of the last entry that starts at or before it.
+const CUmemcpyAttributes& AttributesOf(const Batch& batch, std::size_t copy) {
+  std::size_t entry = 0;
+  while (entry + 1 < batch.attribute_count && batch.first_of_attributes[entry + 1] <= copy) ++entry;
+  return batch.attributes[entry];
+}
+
+void CheckBatch(const Batch& batch) {
+  Require(batch.targets != nullptr && batch.sources != nullptr && batch.sizes != nullptr && batch.count != 0);
+  Require(batch.attributes != nullptr && batch.first_of_attributes != nullptr);
+  Require(batch.attribute_count != 0 && batch.attribute_count <= batch.count &&
+          batch.first_of_attributes[0] == 0);
+  for (std::size_t i = 1; i < batch.attribute_count; ++i) {
+    Require(batch.first_of_attributes[i] > batch.first_of_attributes[i - 1]);
+    Require(batch.first_of_attributes[i] < batch.count);
+  }
+}
+
+CUresult CopyBatch(const Batch& batch, CUstream stream) {
+  return WithContext([&](Call& call) {
+    CheckBatch(batch);
+    RequireBatchStream(call, stream);
+    for (std::size_t i = 0; i < batch.count; ++i) {
+      const std::size_t bytes = batch.sizes[i];
+      Copy(call, stream, Side{batch.targets[i], bytes, bytes}, Side{batch.sources[i], bytes, bytes},
+           Box{bytes, 1, 1}, kAsync, ReadOf(AttributesOf(batch, i).srcAccessOrder));
+    }
+  });
+}
+
+Side SideOf(const CUmemcpy3DOperand& operand, const CUextent3D& extent) {
+  Require(operand.type == CU_MEMCPY_OPERAND_TYPE_POINTER, CUDA_ERROR_NOT_SUPPORTED);
+  const auto& pointer = operand.op.ptr;
+  const std::size_t pitch = pointer.rowLength != 0 ? pointer.rowLength : extent.width;
+  const std::size_t rows = pointer.layerHeight != 0 ? pointer.layerHeight : extent.height;
+  Require(pitch >= extent.width && rows >= extent.height);
+  return Side{pointer.ptr, pitch, pitch * rows};
+}
+
+CUresult Copy3DBatch(std::size_t count, const CUDA_MEMCPY3D_BATCH_OP* operations, unsigned long long flags,
+                     CUstream stream) {
+  return WithContext([&](Call& call) {
+    Require(count != 0 && operations != nullptr && flags == 0);
+    RequireBatchStream(call, stream);
+    for (std::size_t i = 0; i < count; ++i) {
+      const CUextent3D& extent = operations[i].extent;
+      Require(extent.width != 0 && extent.height != 0 && extent.depth != 0);
+      Copy(call, stream, SideOf(operations[i].dst, extent), SideOf(operations[i].src, extent),
+           Box{extent.width, extent.height, extent.depth}, kAsync, ReadOf(operations[i].srcAccessOrder));
+    }
+  });
+}
+
 template <class Copy3DType>
 CUresult Copy3D(const Copy3DType* copy, CUstream stream, HostWaits waits) {
   return WithContext([&](Call& call) { Submit3D(call, copy, stream, waits); });
@@ -70,7 +153,9 @@ CUresult Copy3D(const Copy3DType* copy, CUstream stream, HostWaits waits) {
 
 using namespace spillway::simulator;
 
-SIM_API(cuMemcpy)(CUdeviceptr dst, CUdeviceptr src, size_t bytes) { return Linear(dst, src, bytes, nullptr, kSync); }
+SIM_API(cuMemcpy)(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
+  return Linear(dst, src, bytes, nullptr, kSync);
+}
 SIM_API(cuMemcpyAsync)(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
   return Linear(dst, src, bytes, stream, kAsync);
 }
@@ -92,23 +177,52 @@ SIM_API(cuMemcpyDtoD_v2)(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
 SIM_API(cuMemcpyDtoDAsync_v2)(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
   return Linear(dst, src, bytes, stream, kAsync);
 }
-SIM_API(cuMemcpyPeer)(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes) {
+SIM_API(cuMemcpyPeer)
+(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes) {
   (void)dst_context;
   (void)src_context;
   return Linear(dst, src, bytes, nullptr, kSync);
 }
-SIM_API(cuMemcpyPeerAsync)(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
-                           size_t bytes, CUstream stream) {
+SIM_API(cuMemcpyPeerAsync)
+(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes,
+ CUstream stream) {
   (void)dst_context;
   (void)src_context;
   return Linear(dst, src, bytes, stream, kAsync);
 }
 SIM_API(cuMemcpy2D_v2)(const CUDA_MEMCPY2D* copy) { return Copy2D(copy, nullptr, kSync); }
 SIM_API(cuMemcpy2DUnaligned_v2)(const CUDA_MEMCPY2D* copy) { return Copy2D(copy, nullptr, kSync); }
-SIM_API(cuMemcpy2DAsync_v2)(const CUDA_MEMCPY2D* copy, CUstream stream) { return Copy2D(copy, stream, kAsync); }
+SIM_API(cuMemcpy2DAsync_v2)(const CUDA_MEMCPY2D* copy, CUstream stream) {
+  return Copy2D(copy, stream, kAsync);
+}
 SIM_API(cuMemcpy3D_v2)(const CUDA_MEMCPY3D* copy) { return Copy3D(copy, nullptr, kSync); }
-SIM_API(cuMemcpy3DAsync_v2)(const CUDA_MEMCPY3D* copy, CUstream stream) { return Copy3D(copy, stream, kAsync); }
+SIM_API(cuMemcpy3DAsync_v2)(const CUDA_MEMCPY3D* copy, CUstream stream) {
+  return Copy3D(copy, stream, kAsync);
+}
 SIM_API(cuMemcpy3DPeer)(const CUDA_MEMCPY3D_PEER* copy) { return Copy3D(copy, nullptr, kSync); }
 SIM_API(cuMemcpy3DPeerAsync)(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
   return Copy3D(copy, stream, kAsync);
+}
+
+// The first forms of the batch calls can also say which copy was wrong; it is never known here.
+SIM_API(cuMemcpyBatchAsync)
+(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attributes,
+ size_t* firsts, size_t attribute_count, size_t* failed, CUstream stream) {
+  if (failed != nullptr) *failed = SIZE_MAX;
+  return CopyBatch(Batch{dsts, srcs, sizes, count, attributes, firsts, attribute_count}, stream);
+}
+SIM_API(cuMemcpyBatchAsync_v2)
+(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attributes,
+ size_t* firsts, size_t attribute_count, CUstream stream) {
+  return CopyBatch(Batch{dsts, srcs, sizes, count, attributes, firsts, attribute_count}, stream);
+}
+SIM_API(cuMemcpy3DBatchAsync)
+(size_t count, CUDA_MEMCPY3D_BATCH_OP* operations, size_t* failed, unsigned long long flags,
+ CUstream stream) {
+  if (failed != nullptr) *failed = SIZE_MAX;
+  return Copy3DBatch(count, operations, flags, stream);
+}
+SIM_API(cuMemcpy3DBatchAsync_v2)
+(size_t count, CUDA_MEMCPY3D_BATCH_OP* operations, unsigned long long flags, CUstream stream) {
+  return Copy3DBatch(count, operations, flags, stream);
 }

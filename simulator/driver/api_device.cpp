@@ -56,6 +56,8 @@ const std::map<int, int>& CommonAttributes() {
       {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1, 1},
       {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 1},
       {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR, 1},
+      {CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
+      {CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
       {CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0},
       {CU_DEVICE_ATTRIBUTE_NUMA_ID, -1},
       {CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 1},
@@ -87,9 +89,6 @@ int ProfileAttribute(const Profile& profile, CUdevice_attribute attribute) {
       return profile.shared_per_multiprocessor_bytes;
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
       return profile.threads_per_multiprocessor;
-    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
-      return static_cast<int>(profile.host_numa_vmm);
     default:
       return 0;
   }
@@ -166,7 +165,8 @@ SIM_API(cuDeviceGetAttribute)(int* value, CUdevice_attribute attribute, CUdevice
     Require(value != nullptr && attribute > 0 && attribute < CU_DEVICE_ATTRIBUTE_MAX);
     RequireDevice(device);
     const auto common = CommonAttributes().find(attribute);
-    *value = common != CommonAttributes().end() ? common->second : ProfileAttribute(call.sim.profile, attribute);
+    *value =
+        common != CommonAttributes().end() ? common->second : ProfileAttribute(call.sim.profile, attribute);
   });
 }
 
@@ -183,8 +183,16 @@ SIM_API(cuDeviceGetProperties)(CUdevprop* properties, CUdevice device) {
   return WithDriver([&](Call& call) {
     Require(properties != nullptr);
     RequireDevice(device);
-    *properties = CUdevprop{1024,  {1024, 1024, 64}, {2147483647, 65535, 65535}, 49152, 65536, 32,
-                            2147483647, 65536, call.sim.profile.core_clock_khz, 512};
+    *properties = CUdevprop{1024,
+                            {1024, 1024, 64},
+                            {2147483647, 65535, 65535},
+                            49152,
+                            65536,
+                            32,
+                            2147483647,
+                            65536,
+                            call.sim.profile.core_clock_khz,
+                            512};
   });
 }
 
@@ -213,7 +221,8 @@ SIM_API(cuDeviceCanAccessPeer)(int* can, CUdevice device, CUdevice peer) {
   });
 }
 
-SIM_API(cuDeviceGetP2PAttribute)(int* value, CUdevice_P2PAttribute attribute, CUdevice source, CUdevice target) {
+SIM_API(cuDeviceGetP2PAttribute)
+(int* value, CUdevice_P2PAttribute attribute, CUdevice source, CUdevice target) {
   return WithDriver([&](Call&) {
     (void)attribute;
     Require(value != nullptr);

@@ -63,29 +63,31 @@ void FillFromExtra(Arguments& arguments, void* const* extra) {
   const void* buffer = nullptr;
   std::size_t size_bytes = 0;
   for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
-    if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[1];
-    else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) size_bytes = *static_cast<const std::size_t*>(extra[1]);
-    else throw Failure{CUDA_ERROR_INVALID_VALUE};
+    if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      buffer = extra[1];
+    else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      size_bytes = *static_cast<const std::size_t*>(extra[1]);
+    else
+      throw Failure{CUDA_ERROR_INVALID_VALUE};
   }
   Require(buffer != nullptr || size_bytes == 0);
   if (size_bytes != 0) arguments.CopyPacked(buffer, size_bytes);
 }
 
+std::uint64_t Product(const std::uint32_t (&sizes)[3]) {
+  return std::uint64_t{sizes[0]} * sizes[1] * sizes[2];
+}
+
 void CheckShape(const LaunchShape& shape, const Kernel& kernel) {
-  std::uint64_t threads = 1;
-  for (int i = 0; i < 3; ++i) {
-    Require(shape.grid[i] != 0 && shape.block[i] != 0);
-    threads *= shape.block[i];
-  }
-  Require(threads <= 1024 && shape.block[2] <= 64);
+  for (int i = 0; i < 3; ++i) Require(shape.grid[i] != 0 && shape.block[i] != 0 && shape.block[i] <= 1024);
+  Require(Product(shape.block) <= 1024 && shape.block[2] <= 64);
   Require(shape.grid[0] <= 2147483647u && shape.grid[1] <= 65535 && shape.grid[2] <= 65535);
   Require(shape.dynamic_shared_bytes <= kernel.max_dynamic_shared_bytes);
 }
 
 KernelCost CostOf(const KernelEntry& entry, const LaunchShape& shape, void* const* arguments) {
   if (entry.cost != nullptr) return entry.cost(shape, arguments);
-  std::uint64_t threads = 1;
-  for (int i = 0; i < 3; ++i) threads *= std::uint64_t{shape.grid[i]} * shape.block[i];
+  const std::uint64_t threads = Product(shape.grid) * Product(shape.block);
   return KernelCost{16 * threads, 16 * threads};
 }
 
@@ -94,6 +96,14 @@ Nanos TimeOf(const Profile& profile, const KernelCost& cost) {
   const auto arithmetic = cost.flops * kNanosPerSecond / profile.fp32_flops_per_second;
   const auto memory = cost.device_bytes * kNanosPerSecond / profile.memory_bytes_per_second;
   return static_cast<Nanos>(std::max(arithmetic, memory) + profile.launch_overhead_ns);
+}
+
+// The multiprocessors that a launch fills, and those it would need to have all its blocks resident at once.
+std::uint64_t MultiprocessorsNeeded(const Profile& profile, const LaunchShape& shape) {
+  const int resident =
+      ResidentBlocks(profile, static_cast<int>(Product(shape.block)), shape.dynamic_shared_bytes);
+  const auto per_multiprocessor = static_cast<std::uint64_t>(std::max(resident, 1));
+  return (Product(shape.grid) + per_multiprocessor - 1) / per_multiprocessor;
 }
 
 struct BodyCall {
@@ -107,14 +117,19 @@ void Run(void* context) {
   call->body(*call->shape, call->arguments);
 }
 
+enum class Blocks { kAnyNumber, kAllResident };
+
 CUresult Launch(const void* handle, const LaunchShape& shape, CUstream stream, void* const* parameters,
-                void* const* extra) {
+                void* const* extra, Blocks blocks = Blocks::kAnyNumber) {
   return WithContext([&](Call& call) {
     const auto found = call.sim.kernels.find(static_cast<Kernel*>(const_cast<void*>(handle)));
     Require(found != call.sim.kernels.end(), CUDA_ERROR_INVALID_HANDLE);
     const Kernel& kernel = **found;
     const KernelEntry& entry = *kernel.entry;
     CheckShape(shape, kernel);
+    const auto available = static_cast<std::uint64_t>(call.sim.profile.multiprocessors);
+    const std::uint64_t needed = MultiprocessorsNeeded(call.sim.profile, shape);
+    Require(blocks == Blocks::kAnyNumber || needed <= available, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     Require(parameters == nullptr || extra == nullptr);
     const auto arguments = std::make_shared<Arguments>(entry);
     if (extra != nullptr) {
@@ -127,6 +142,7 @@ CUresult Launch(const void* handle, const LaunchShape& shape, CUstream stream, v
     launch.name = std::string("kernel ") + entry.name;
     launch.resource = Resource::kCompute;
     launch.duration_ns = TimeOf(call.sim.profile, CostOf(entry, shape, arguments->pointers()));
+    launch.multiprocessors = static_cast<int>(std::min(needed, available));
     launch.words = arguments->Words();
     launch.effect = [arguments, shape, body = entry.body] {
       BodyCall body_call{body, &shape, arguments->pointers()};
@@ -137,31 +153,40 @@ CUresult Launch(const void* handle, const LaunchShape& shape, CUstream stream, v
   });
 }
 
+bool IsCooperative(const CUlaunchConfig& config) {
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    if (config.attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) return config.attrs[i].value.cooperative != 0;
+  }
+  return false;
+}
+
 }  // namespace
 }  // namespace spillway::simulator
 
 using namespace spillway::simulator;
 
-SIM_API(cuLaunchKernel)(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
-                        CUstream stream, void** parameters, void** extra) {
+SIM_API(cuLaunchKernel)
+(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
+ unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream, void** parameters,
+ void** extra) {
   const LaunchShape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
   return Launch(function, shape, stream, parameters, extra);
 }
 
-// Launch attributes only refine scheduling, which the simulated device does not model.
-SIM_API(cuLaunchKernelEx)(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
+// Beside cooperation, launch attributes only refine scheduling, which the simulated device does not model.
+SIM_API(cuLaunchKernelEx)
+(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
   if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const LaunchShape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
                           {config->blockDimX, config->blockDimY, config->blockDimZ},
                           config->sharedMemBytes};
-  return Launch(function, shape, config->hStream, parameters, extra);
+  return Launch(function, shape, config->hStream, parameters, extra,
+                IsCooperative(*config) ? Blocks::kAllResident : Blocks::kAnyNumber);
 }
 
-SIM_API(cuLaunchCooperativeKernel)(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-                                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                                   unsigned int block_z, unsigned int shared_bytes, CUstream stream,
-                                   void** parameters) {
+SIM_API(cuLaunchCooperativeKernel)
+(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
+ unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream, void** parameters) {
   const LaunchShape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
-  return Launch(function, shape, stream, parameters, nullptr);
+  return Launch(function, shape, stream, parameters, nullptr, Blocks::kAllResident);
 }

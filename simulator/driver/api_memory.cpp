@@ -15,8 +15,8 @@ std::size_t Pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPag
 CUdeviceptr Allocate(Call& call, std::size_t bytes) {
   Require(bytes != 0);
   const std::uintptr_t base = call.sim.heap.Allocate(bytes);
-  call.sim.allocations.Add({.base = base, .size_bytes = bytes, .kind = AllocationKind::kDevice,
-                            .context = call.context});
+  call.sim.allocations.Add(
+      {.base = base, .size_bytes = bytes, .kind = AllocationKind::kDevice, .context = call.context});
   return base;
 }
 
@@ -46,13 +46,17 @@ void Free(Call& call, CUdeviceptr address) {
 
 CUresult HostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
   return WithContext([&](Call& call) {
-    const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    const unsigned known =
+        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     Require(pointer != nullptr && bytes != 0 && (flags & ~known) == 0);
     void* memory = mmap(nullptr, Pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     Require(memory != MAP_FAILED, CUDA_ERROR_OUT_OF_MEMORY);
     TheBooks().host_bytes.Add(Pages(bytes));
-    call.sim.allocations.Add({.base = reinterpret_cast<std::uintptr_t>(memory), .size_bytes = bytes,
-                              .kind = AllocationKind::kPinnedHost, .flags = flags, .context = call.context});
+    call.sim.allocations.Add({.base = reinterpret_cast<std::uintptr_t>(memory),
+                              .size_bytes = bytes,
+                              .kind = AllocationKind::kPinnedHost,
+                              .flags = flags,
+                              .context = call.context});
     *pointer = memory;
   });
 }
@@ -65,8 +69,11 @@ CUresult Register(void* pointer, std::size_t bytes, unsigned flags) {
     if (before == nullptr) before = call.sim.allocations.Find(base + bytes - 1);
     Require(before == nullptr, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     TheBooks().host_bytes.Add(Pages(bytes));
-    call.sim.allocations.Add({.base = base, .size_bytes = bytes, .kind = AllocationKind::kRegisteredHost,
-                              .flags = flags, .context = call.context});
+    call.sim.allocations.Add({.base = base,
+                              .size_bytes = bytes,
+                              .kind = AllocationKind::kRegisteredHost,
+                              .flags = flags,
+                              .context = call.context});
   });
 }
 
@@ -83,6 +90,13 @@ Allocation& SettledHost(Call& call, void* pointer, AllocationKind kind, CUresult
   return *find();
 }
 
+CUresult CheckManaged(CUdeviceptr address) {
+  return WithContext([&](Call& call) {
+    const Allocation* managed = call.sim.allocations.Find(address);
+    Require(managed != nullptr && managed->kind == AllocationKind::kManaged);
+  });
+}
+
 CUresult MemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
   return WithContext([&](Call& call) {
     if (free_bytes != nullptr) *free_bytes = call.sim.physical.free_bytes();
@@ -95,7 +109,9 @@ CUresult MemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
 
 using namespace spillway::simulator;
 
-SIM_API(cuMemGetInfo_v2)(size_t* free_bytes, size_t* total_bytes) { return MemGetInfo(free_bytes, total_bytes); }
+SIM_API(cuMemGetInfo_v2)(size_t* free_bytes, size_t* total_bytes) {
+  return MemGetInfo(free_bytes, total_bytes);
+}
 
 SIM_API(cuMemAlloc_v2)(CUdeviceptr* address, size_t bytes) {
   return WithContext([&](Call& call) {
@@ -104,7 +120,8 @@ SIM_API(cuMemAlloc_v2)(CUdeviceptr* address, size_t bytes) {
   });
 }
 
-SIM_API(cuMemAllocPitch_v2)(CUdeviceptr* address, size_t* pitch, size_t width, size_t height, unsigned int element) {
+SIM_API(cuMemAllocPitch_v2)
+(CUdeviceptr* address, size_t* pitch, size_t width, size_t height, unsigned int element) {
   return WithContext([&](Call& call) {
     Require(address != nullptr && pitch != nullptr && width != 0 && height != 0);
     Require(element == 4 || element == 8 || element == 16);
@@ -124,15 +141,22 @@ SIM_API(cuMemAllocManaged)(CUdeviceptr* address, size_t bytes, unsigned int flag
     Require(address != nullptr && bytes != 0);
     Require(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST);
     *address = call.sim.managed_heap.Allocate(bytes);
-    call.sim.allocations.Add({.base = *address, .size_bytes = bytes, .kind = AllocationKind::kManaged,
-                              .flags = flags, .context = call.context});
+    call.sim.allocations.Add({.base = *address,
+                              .size_bytes = bytes,
+                              .kind = AllocationKind::kManaged,
+                              .flags = flags,
+                              .context = call.context});
   });
 }
 
-SIM_API(cuMemHostAlloc)(void** pointer, size_t bytes, unsigned int flags) { return HostAlloc(pointer, bytes, flags); }
+SIM_API(cuMemHostAlloc)(void** pointer, size_t bytes, unsigned int flags) {
+  return HostAlloc(pointer, bytes, flags);
+}
 SIM_API(cuMemAllocHost)(void** pointer, unsigned int bytes) { return HostAlloc(pointer, bytes, 0); }
 SIM_API(cuMemAllocHost_v2)(void** pointer, size_t bytes) { return HostAlloc(pointer, bytes, 0); }
-SIM_API(cuMemHostRegister)(void* pointer, size_t bytes, unsigned int flags) { return Register(pointer, bytes, flags); }
+SIM_API(cuMemHostRegister)(void* pointer, size_t bytes, unsigned int flags) {
+  return Register(pointer, bytes, flags);
+}
 SIM_API(cuMemHostRegister_v2)(void* pointer, size_t bytes, unsigned int flags) {
   return Register(pointer, bytes, flags);
 }
@@ -140,7 +164,8 @@ SIM_API(cuMemHostRegister_v2)(void* pointer, size_t bytes, unsigned int flags) {
 SIM_API(cuMemFreeHost)(void* pointer) {
   return WithContext([&](Call& call) {
     if (pointer == nullptr) return;
-    const Allocation& host = SettledHost(call, pointer, AllocationKind::kPinnedHost, CUDA_ERROR_INVALID_VALUE);
+    const Allocation& host =
+        SettledHost(call, pointer, AllocationKind::kPinnedHost, CUDA_ERROR_INVALID_VALUE);
     munmap(pointer, Pages(host.size_bytes));
     TheBooks().host_bytes.Subtract(Pages(host.size_bytes));
     call.sim.allocations.Remove(host.base);
@@ -191,24 +216,29 @@ SIM_API(cuMemGetAddressRange_v2)(CUdeviceptr* base, size_t* size, CUdeviceptr ad
 }
 
 // Managed memory is in one place here, so advice and prefetching have nothing to do.
+SIM_API(cuMemAdvise)(CUdeviceptr address, size_t count, CUmem_advise advice, CUdevice device) {
+  (void)count;
+  (void)advice;
+  (void)device;
+  return CheckManaged(address);
+}
 SIM_API(cuMemAdvise_v2)(CUdeviceptr address, size_t count, CUmem_advise advice, CUmemLocation location) {
-  return WithContext([&](Call& call) {
-    (void)count;
-    (void)advice;
-    (void)location;
-    const Allocation* managed = call.sim.allocations.Find(address);
-    Require(managed != nullptr && managed->kind == AllocationKind::kManaged);
-  });
+  (void)count;
+  (void)advice;
+  (void)location;
+  return CheckManaged(address);
+}
+SIM_API(cuMemPrefetchAsync)(CUdeviceptr address, size_t count, CUdevice device, CUstream stream) {
+  (void)count;
+  (void)device;
+  (void)stream;
+  return CheckManaged(address);
 }
 
-SIM_API(cuMemPrefetchAsync_v2)(CUdeviceptr address, size_t count, CUmemLocation location, unsigned int flags,
-                               CUstream stream) {
-  return WithContext([&](Call& call) {
-    (void)count;
-    (void)location;
-    Require(flags == 0);
-    call.StreamOf(stream);
-    const Allocation* managed = call.sim.allocations.Find(address);
-    Require(managed != nullptr && managed->kind == AllocationKind::kManaged);
-  });
+SIM_API(cuMemPrefetchAsync_v2)
+(CUdeviceptr address, size_t count, CUmemLocation location, unsigned int flags, CUstream stream) {
+  (void)count;
+  (void)location;
+  (void)stream;
+  return flags != 0 ? CUDA_ERROR_INVALID_VALUE : CheckManaged(address);
 }

@@ -24,7 +24,9 @@ void RegisterGlobals(Simulator& sim, const Image& image) {
   for (std::uint32_t i = 0; i < image.global_count; ++i) {
     const auto base = reinterpret_cast<std::uintptr_t>(image.globals[i].address);
     if (sim.allocations.FindBase(base) != nullptr) continue;
-    sim.allocations.Add({.base = base, .size_bytes = image.globals[i].size_bytes, .kind = AllocationKind::kGlobal,
+    sim.allocations.Add({.base = base,
+                         .size_bytes = image.globals[i].size_bytes,
+                         .kind = AllocationKind::kGlobal,
                          .context = nullptr});
   }
 }
@@ -33,8 +35,10 @@ template <class Handle>
 void Load(Call& call, Handle* handle, const void* data) {
   Require(handle != nullptr);
   auto module = std::make_unique<Module>();
-  if (data != nullptr && IsImage(data)) module->images = {static_cast<const Image*>(data)};
-  else module->images = call.sim.plugins.images();
+  if (data != nullptr && IsImage(data))
+    module->images = {static_cast<const Image*>(data)};
+  else
+    module->images = call.sim.plugins.images();
   for (const Image* image : module->images) RegisterGlobals(call.sim, *image);
   *handle = reinterpret_cast<Handle>(module.get());
   call.sim.modules.emplace(module.get(), std::move(module));
@@ -170,7 +174,8 @@ CUresult SetAttribute(CUfunction_attribute attribute, int value, const void* han
       kernel.max_dynamic_shared_bytes = static_cast<std::size_t>(value);
       return;
     }
-    Require(attribute >= CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT && attribute < CU_FUNC_ATTRIBUTE_MAX);
+    Require(attribute >= CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT &&
+            attribute < CU_FUNC_ATTRIBUTE_MAX);
     kernel.set_attributes[attribute] = value;
   });
 }
@@ -179,17 +184,11 @@ CUresult CheckOnly(const void* kernel) {
   return WithContext([&](Call& call) { CheckedKernel(call, kernel); });
 }
 
-int ActiveBlocks(const Profile& profile, int block_size, std::size_t shared_bytes) {
-  const int by_threads = profile.threads_per_multiprocessor / block_size;
-  const auto per_block = static_cast<int>(shared_bytes) + 1024;
-  return std::clamp(std::min(by_threads, profile.shared_per_multiprocessor_bytes / per_block), 0, 32);
-}
-
 CUresult Occupancy(int* blocks, const void* kernel, int block_size, std::size_t shared_bytes) {
   return WithContext([&](Call& call) {
     CheckedKernel(call, kernel);
     Require(blocks != nullptr && block_size > 0);
-    *blocks = block_size > 1024 ? 0 : ActiveBlocks(call.sim.profile, block_size, shared_bytes);
+    *blocks = block_size > 1024 ? 0 : ResidentBlocks(call.sim.profile, block_size, shared_bytes);
   });
 }
 
@@ -203,7 +202,8 @@ CUresult BestBlockSize(int* min_grid, int* best, const void* kernel, CUoccupancy
     int best_threads = 0;
     *best = *min_grid = 0;
     for (int size = top; size >= 1; size -= size % 32 == 0 ? 32 : size % 32) {
-      const int blocks = ActiveBlocks(call.sim.profile, size, shared_of != nullptr ? shared_of(size) : shared_bytes);
+      const int blocks =
+          ResidentBlocks(call.sim.profile, size, shared_of != nullptr ? shared_of(size) : shared_bytes);
       if (blocks * size <= best_threads) continue;
       best_threads = blocks * size;
       *best = size;
@@ -219,8 +219,8 @@ using namespace spillway::simulator;
 
 SIM_API(cuModuleLoad)(CUmodule* module, const char* path) { return LoadFile(module, path); }
 SIM_API(cuModuleLoadData)(CUmodule* module, const void* image) { return LoadData(module, image); }
-SIM_API(cuModuleLoadDataEx)(CUmodule* module, const void* image, unsigned int count, CUjit_option* options,
-                            void** values) {
+SIM_API(cuModuleLoadDataEx)
+(CUmodule* module, const void* image, unsigned int count, CUjit_option* options, void** values) {
   (void)count;
   (void)options;
   (void)values;
@@ -231,7 +231,9 @@ SIM_API(cuModuleUnload)(CUmodule module) { return Unload(module); }
 SIM_API(cuModuleGetFunction)(CUfunction* function, CUmodule module, const char* name) {
   return GetKernel(function, module, name);
 }
-SIM_API(cuModuleGetFunctionCount)(unsigned int* count, CUmodule module) { return CountKernels(count, module); }
+SIM_API(cuModuleGetFunctionCount)(unsigned int* count, CUmodule module) {
+  return CountKernels(count, module);
+}
 SIM_API(cuModuleEnumerateFunctions)(CUfunction* functions, unsigned int room, CUmodule module) {
   return Enumerate(functions, room, module);
 }
@@ -245,8 +247,9 @@ SIM_API(cuModuleGetLoadingMode)(CUmoduleLoadingMode* mode) {
   });
 }
 
-SIM_API(cuLibraryLoadData)(CUlibrary* library, const void* code, CUjit_option* jit_options, void** jit_values,
-                           unsigned int jit_count, CUlibraryOption* options, void** values, unsigned int count) {
+SIM_API(cuLibraryLoadData)
+(CUlibrary* library, const void* code, CUjit_option* jit_options, void** jit_values, unsigned int jit_count,
+ CUlibraryOption* options, void** values, unsigned int count) {
   (void)jit_options;
   (void)jit_values;
   (void)jit_count;
@@ -258,8 +261,9 @@ SIM_API(cuLibraryLoadData)(CUlibrary* library, const void* code, CUjit_option* j
     Load(call, library, code);
   });
 }
-SIM_API(cuLibraryLoadFromFile)(CUlibrary* library, const char* path, CUjit_option* jit_options, void** jit_values,
-                               unsigned int jit_count, CUlibraryOption* options, void** values, unsigned int count) {
+SIM_API(cuLibraryLoadFromFile)
+(CUlibrary* library, const char* path, CUjit_option* jit_options, void** jit_values, unsigned int jit_count,
+ CUlibraryOption* options, void** values, unsigned int count) {
   (void)jit_options;
   (void)jit_values;
   (void)jit_count;
@@ -272,7 +276,9 @@ SIM_API(cuLibraryUnload)(CUlibrary library) { return Unload(library); }
 SIM_API(cuLibraryGetKernel)(CUkernel* kernel, CUlibrary library, const char* name) {
   return GetKernel(kernel, library, name);
 }
-SIM_API(cuLibraryGetKernelCount)(unsigned int* count, CUlibrary library) { return CountKernels(count, library); }
+SIM_API(cuLibraryGetKernelCount)(unsigned int* count, CUlibrary library) {
+  return CountKernels(count, library);
+}
 SIM_API(cuLibraryEnumerateKernels)(CUkernel* kernels, unsigned int room, CUlibrary library) {
   return Enumerate(kernels, room, library);
 }
@@ -348,26 +354,28 @@ SIM_API(cuFuncIsLoaded)(CUfunctionLoadingState* state, CUfunction function) {
   });
 }
 
-SIM_API(cuOccupancyMaxActiveBlocksPerMultiprocessor)(int* blocks, CUfunction function, int block_size,
-                                                     size_t shared_bytes) {
+SIM_API(cuOccupancyMaxActiveBlocksPerMultiprocessor)
+(int* blocks, CUfunction function, int block_size, size_t shared_bytes) {
   return Occupancy(blocks, function, block_size, shared_bytes);
 }
-SIM_API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(int* blocks, CUfunction function, int block_size,
-                                                              size_t shared_bytes, unsigned int flags) {
+SIM_API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)
+(int* blocks, CUfunction function, int block_size, size_t shared_bytes, unsigned int flags) {
   (void)flags;
   return Occupancy(blocks, function, block_size, shared_bytes);
 }
-SIM_API(cuOccupancyMaxPotentialBlockSize)(int* min_grid, int* block_size, CUfunction function,
-                                          CUoccupancyB2DSize shared_of, size_t shared_bytes, int limit) {
+SIM_API(cuOccupancyMaxPotentialBlockSize)
+(int* min_grid, int* block_size, CUfunction function, CUoccupancyB2DSize shared_of, size_t shared_bytes,
+ int limit) {
   return BestBlockSize(min_grid, block_size, function, shared_of, shared_bytes, limit);
 }
-SIM_API(cuOccupancyMaxPotentialBlockSizeWithFlags)(int* min_grid, int* block_size, CUfunction function,
-                                                   CUoccupancyB2DSize shared_of, size_t shared_bytes, int limit,
-                                                   unsigned int flags) {
+SIM_API(cuOccupancyMaxPotentialBlockSizeWithFlags)
+(int* min_grid, int* block_size, CUfunction function, CUoccupancyB2DSize shared_of, size_t shared_bytes,
+ int limit, unsigned int flags) {
   (void)flags;
   return BestBlockSize(min_grid, block_size, function, shared_of, shared_bytes, limit);
 }
-SIM_API(cuOccupancyAvailableDynamicSMemPerBlock)(size_t* bytes, CUfunction function, int blocks, int block_size) {
+SIM_API(cuOccupancyAvailableDynamicSMemPerBlock)
+(size_t* bytes, CUfunction function, int blocks, int block_size) {
   return WithContext([&](Call& call) {
     CheckedKernel(call, function);
     Require(bytes != nullptr && blocks > 0 && block_size > 0);

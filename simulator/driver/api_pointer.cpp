@@ -70,13 +70,15 @@ void Answer(const Known& known, CUpointer_attribute attribute, CUdeviceptr addre
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
       return Put(data, static_cast<int>(allocation != nullptr && allocation->synchronous_operations));
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-      return Put(data, static_cast<unsigned long long>(allocation == nullptr ? known.base >> 12 : allocation->id));
+      return Put(data,
+                 static_cast<unsigned long long>(allocation == nullptr ? known.base >> 12 : allocation->id));
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
       return Put(data, static_cast<int>(IsManaged(known)));
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return Put(data, int{0});
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      return Put(data, static_cast<int>(allocation != nullptr && allocation->kind == AllocationKind::kDevice));
+      return Put(data,
+                 static_cast<int>(allocation != nullptr && allocation->kind == AllocationKind::kDevice));
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return Put(data, static_cast<unsigned long long>(known.properties.requestedHandleTypes));
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
@@ -128,8 +130,8 @@ SIM_API(cuPointerGetAttribute)(void* data, CUpointer_attribute attribute, CUdevi
 }
 
 // Unlike the single form, this one answers zero for what an address does not have.
-SIM_API(cuPointerGetAttributes)(unsigned int count, CUpointer_attribute* attributes, void** data,
-                                CUdeviceptr address) {
+SIM_API(cuPointerGetAttributes)
+(unsigned int count, CUpointer_attribute* attributes, void** data, CUdeviceptr address) {
   return WithContext([&](Call& call) {
     Require(count != 0 && attributes != nullptr && data != nullptr);
     const Known known = Look(call.sim, address);

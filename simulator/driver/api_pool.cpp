@@ -40,8 +40,11 @@ CUresult AllocateFrom(CUdeviceptr* address, std::size_t bytes, CUmemoryPool hand
     Stream& stream = call.StreamOf(stream_handle);
     Pool& pool = handle == nullptr ? CurrentPool(call) : Checked(call, handle);
     *address = pool.Allocate(call.sim.engine, call.lock, bytes, stream);
-    call.sim.allocations.Add({.base = *address, .size_bytes = bytes, .kind = AllocationKind::kPool,
-                              .context = call.context, .pool = &pool});
+    call.sim.allocations.Add({.base = *address,
+                              .size_bytes = bytes,
+                              .kind = AllocationKind::kPool,
+                              .context = call.context,
+                              .pool = &pool});
   });
 }
 
@@ -176,7 +179,8 @@ SIM_API(cuMemPoolSetAttribute)(CUmemoryPool handle, CUmemPool_attribute attribut
     std::uint64_t* const counter = CounterOf(pool, attribute);
     Require(counter != nullptr);
     const std::uint64_t wanted = *static_cast<cuuint64_t*>(value);
-    Require(attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD || wanted == 0);  // high-water marks are only reset
+    Require(attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD ||
+            wanted == 0);  // high-water marks are only reset
     *counter = wanted;
     if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) *counter = pool.heap.physical_bytes();
     if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) *counter = pool.used_bytes;
@@ -193,10 +197,14 @@ SIM_API(cuMemPoolGetAttribute)(CUmemoryPool handle, CUmemPool_attribute attribut
     }
     const std::uint64_t* counter = CounterOf(pool, attribute);
     cuuint64_t& answer = *static_cast<cuuint64_t*>(value);
-    if (counter != nullptr) answer = *counter;
-    else if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) answer = pool.heap.physical_bytes();
-    else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT) answer = pool.used_bytes;
-    else throw Failure{CUDA_ERROR_INVALID_VALUE};
+    if (counter != nullptr)
+      answer = *counter;
+    else if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
+      answer = pool.heap.physical_bytes();
+    else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+      answer = pool.used_bytes;
+    else
+      throw Failure{CUDA_ERROR_INVALID_VALUE};
   });
 }
 
@@ -221,8 +229,12 @@ SIM_API(cuMemPoolGetAccess)(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLo
   });
 }
 
-SIM_API(cuDeviceGetDefaultMemPool)(CUmemoryPool* pool, CUdevice device) { return GivePool(pool, device, DefaultPool); }
-SIM_API(cuDeviceGetMemPool)(CUmemoryPool* pool, CUdevice device) { return GivePool(pool, device, CurrentPool); }
+SIM_API(cuDeviceGetDefaultMemPool)(CUmemoryPool* pool, CUdevice device) {
+  return GivePool(pool, device, DefaultPool);
+}
+SIM_API(cuDeviceGetMemPool)(CUmemoryPool* pool, CUdevice device) {
+  return GivePool(pool, device, CurrentPool);
+}
 SIM_API(cuDeviceSetMemPool)(CUdevice device, CUmemoryPool pool) { return SetCurrentPool(device, pool); }
 
 SIM_API(cuMemGetDefaultMemPool)(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {

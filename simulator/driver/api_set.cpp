@@ -24,11 +24,15 @@ CUresult Fill2D(CUdeviceptr base, std::size_t pitch_bytes, std::uint32_t value, 
 
 using namespace spillway::simulator;
 
-SIM_API(cuMemsetD8_v2)(CUdeviceptr dst, unsigned char value, size_t count) { return Fill(dst, value, 1, count, nullptr); }
+SIM_API(cuMemsetD8_v2)(CUdeviceptr dst, unsigned char value, size_t count) {
+  return Fill(dst, value, 1, count, nullptr);
+}
 SIM_API(cuMemsetD16_v2)(CUdeviceptr dst, unsigned short value, size_t count) {
   return Fill(dst, value, 2, count, nullptr);
 }
-SIM_API(cuMemsetD32_v2)(CUdeviceptr dst, unsigned int value, size_t count) { return Fill(dst, value, 4, count, nullptr); }
+SIM_API(cuMemsetD32_v2)(CUdeviceptr dst, unsigned int value, size_t count) {
+  return Fill(dst, value, 4, count, nullptr);
+}
 SIM_API(cuMemsetD8Async)(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream) {
   return Fill(dst, value, 1, count, stream);
 }
@@ -47,15 +51,15 @@ SIM_API(cuMemsetD2D16_v2)(CUdeviceptr dst, size_t pitch, unsigned short value, s
 SIM_API(cuMemsetD2D32_v2)(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width, size_t height) {
   return Fill2D(dst, pitch, value, 4, width, height, nullptr);
 }
-SIM_API(cuMemsetD2D8Async)(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width, size_t height,
-                           CUstream stream) {
+SIM_API(cuMemsetD2D8Async)
+(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width, size_t height, CUstream stream) {
   return Fill2D(dst, pitch, value, 1, width, height, stream);
 }
-SIM_API(cuMemsetD2D16Async)(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width, size_t height,
-                            CUstream stream) {
+SIM_API(cuMemsetD2D16Async)
+(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width, size_t height, CUstream stream) {
   return Fill2D(dst, pitch, value, 2, width, height, stream);
 }
-SIM_API(cuMemsetD2D32Async)(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width, size_t height,
-                            CUstream stream) {
+SIM_API(cuMemsetD2D32Async)
+(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width, size_t height, CUstream stream) {
   return Fill2D(dst, pitch, value, 4, width, height, stream);
 }

@@ -37,8 +37,7 @@ CUresult Destroy(CUstream handle) {
 }
 
 bool AllDone(const std::vector<OperationRef>& operations) {
-  return std::all_of(operations.begin(), operations.end(),
-                     IsDone);
+  return std::all_of(operations.begin(), operations.end(), IsDone);
 }
 
 CUresult Record(CUevent event_handle, CUstream stream_handle) {
@@ -66,7 +65,18 @@ CUresult ElapsedTime(float* milliseconds, CUevent from_handle, CUevent to_handle
     Require(((from.flags | to.flags) & CU_EVENT_DISABLE_TIMING) == 0, CUDA_ERROR_INVALID_HANDLE);
     Require(from.recorded != nullptr && to.recorded != nullptr, CUDA_ERROR_INVALID_HANDLE);
     Require(from.recorded->done && to.recorded->done, CUDA_ERROR_NOT_READY);
-    *milliseconds = static_cast<float>(static_cast<double>(to.recorded->end_ns - from.recorded->end_ns) * 1e-6);
+    *milliseconds =
+        static_cast<float>(static_cast<double>(to.recorded->end_ns - from.recorded->end_ns) * 1e-6);
+  });
+}
+
+// Capture does not exist here yet, so no stream captures.
+CUresult NotCapturing(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
+  return WithContext([&](Call& call) {
+    Require(status != nullptr);
+    call.StreamOf(stream);
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (id != nullptr) *id = 0;
   });
 }
 
@@ -98,7 +108,8 @@ SIM_API(cuStreamSynchronize)(CUstream stream) {
 }
 
 SIM_API(cuStreamQuery)(CUstream stream) {
-  return WithContext([&](Call& call) { Require(AllDone(EndOf(call.StreamOf(stream))), CUDA_ERROR_NOT_READY); });
+  return WithContext(
+      [&](Call& call) { Require(AllDone(EndOf(call.StreamOf(stream))), CUDA_ERROR_NOT_READY); });
 }
 
 SIM_API(cuStreamWaitEvent)(CUstream stream, CUevent event, unsigned int flags) {
@@ -155,11 +166,27 @@ SIM_API(cuStreamGetDevice)(CUstream stream, CUdevice* device) {
 }
 
 SIM_API(cuStreamIsCapturing)(CUstream stream, CUstreamCaptureStatus* status) {
-  return WithContext([&](Call& call) {
-    Require(status != nullptr);
-    call.StreamOf(stream);
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
-  });
+  return NotCapturing(stream, status, nullptr);
+}
+SIM_API(cuStreamGetCaptureInfo)(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
+  return NotCapturing(stream, status, id);
+}
+SIM_API(cuStreamGetCaptureInfo_v2)
+(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
+ size_t* node_count) {
+  (void)graph;
+  (void)nodes;
+  (void)node_count;
+  return NotCapturing(stream, status, id);
+}
+SIM_API(cuStreamGetCaptureInfo_v3)
+(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
+ const CUgraphEdgeData** edges, size_t* node_count) {
+  (void)graph;
+  (void)nodes;
+  (void)edges;
+  (void)node_count;
+  return NotCapturing(stream, status, id);
 }
 
 SIM_API(cuThreadExchangeStreamCaptureMode)(CUstreamCaptureMode* mode) {
@@ -207,7 +234,8 @@ SIM_API(cuEventRecordWithFlags)(CUevent event, CUstream stream, unsigned int fla
 }
 
 SIM_API(cuEventQuery)(CUevent event) {
-  return WithContext([&](Call& call) { Require(AllDone({call.EventOf(event).recorded}), CUDA_ERROR_NOT_READY); });
+  return WithContext(
+      [&](Call& call) { Require(AllDone({call.EventOf(event).recorded}), CUDA_ERROR_NOT_READY); });
 }
 
 SIM_API(cuEventSynchronize)(CUevent event) {

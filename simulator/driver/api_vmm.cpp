@@ -1,10 +1,11 @@
 // The virtual memory management functions; the rules are in vmm.h.
+#include "simulator/driver/books.h"
 #include "simulator/driver/call.h"
 
 using namespace spillway::simulator;
 
-SIM_API(cuMemAddressReserve)(CUdeviceptr* base, size_t size, size_t alignment, CUdeviceptr hint,
-                             unsigned long long flags) {
+SIM_API(cuMemAddressReserve)
+(CUdeviceptr* base, size_t size, size_t alignment, CUdeviceptr hint, unsigned long long flags) {
   return WithContext([&](Call& call) {
     Require(base != nullptr && flags == 0);
     *base = call.sim.vmm.Reserve(size, alignment, hint);
@@ -15,8 +16,9 @@ SIM_API(cuMemAddressFree)(CUdeviceptr base, size_t size) {
   return WithContext([&](Call& call) { call.sim.vmm.FreeReservation(base, size); });
 }
 
-SIM_API(cuMemCreate)(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* properties,
-                     unsigned long long flags) {
+SIM_API(cuMemCreate)
+(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* properties,
+ unsigned long long flags) {
   return WithContext([&](Call& call) {
     Require(handle != nullptr && properties != nullptr && flags == 0);
     *handle = call.sim.vmm.Create(size, *properties);
@@ -34,8 +36,9 @@ SIM_API(cuMemRetainAllocationHandle)(CUmemGenericAllocationHandle* handle, void*
   });
 }
 
-SIM_API(cuMemMap)(CUdeviceptr base, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-                  unsigned long long flags) {
+SIM_API(cuMemMap)
+(CUdeviceptr base, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+ unsigned long long flags) {
   return WithContext([&](Call& call) {
     Require(flags == 0);
     call.sim.vmm.Map(base, size, offset, handle);
@@ -57,8 +60,8 @@ SIM_API(cuMemGetAccess)(unsigned long long* flags, const CUmemLocation* location
   });
 }
 
-SIM_API(cuMemGetAllocationGranularity)(size_t* granularity, const CUmemAllocationProp* properties,
-                                       CUmemAllocationGranularity_flags option) {
+SIM_API(cuMemGetAllocationGranularity)
+(size_t* granularity, const CUmemAllocationProp* properties, CUmemAllocationGranularity_flags option) {
   return WithContext([&](Call&) {
     Require(granularity != nullptr && properties != nullptr);
     Require(option == CU_MEM_ALLOC_GRANULARITY_MINIMUM || option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
@@ -66,9 +69,22 @@ SIM_API(cuMemGetAllocationGranularity)(size_t* granularity, const CUmemAllocatio
   });
 }
 
-SIM_API(cuMemGetAllocationPropertiesFromHandle)(CUmemAllocationProp* properties, CUmemGenericAllocationHandle handle) {
+SIM_API(cuMemGetAllocationPropertiesFromHandle)
+(CUmemAllocationProp* properties, CUmemGenericAllocationHandle handle) {
   return WithContext([&](Call& call) {
     Require(properties != nullptr);
     *properties = call.sim.vmm.Properties(handle);
+  });
+}
+
+// Handles are not shared with other processes yet; asking for what a handle was not made for is wrong anyway.
+SIM_API(cuMemExportToShareableHandle)
+(void* shareable, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+ unsigned long long flags) {
+  return WithContext([&](Call& call) {
+    Require(shareable != nullptr && flags == 0);
+    Require((call.sim.vmm.Properties(handle).requestedHandleTypes & type) != 0);
+    TheBooks().CountNotSupported("cuMemExportToShareableHandle");
+    throw Failure{CUDA_ERROR_NOT_SUPPORTED};
   });
 }

@@ -81,8 +81,8 @@ std::string Books::Json() const {
   const std::lock_guard lock(mutex_);
   std::string json = "{\"schema\":1,\"profile\":" + Quoted(profile_) + ",\"clock\":" + Quoted(clock_);
   for (const char* key : {"simulated_ns", "device_bytes_capacity", "device_bytes_peak", "device_bytes_now",
-                          "host_bytes_peak", "host_bytes_now", "kernels", "h2d_bytes", "d2h_bytes", "d2d_bytes",
-                          "unmapped_while_in_use", "illegal_accesses"}) {
+                          "host_bytes_peak", "host_bytes_now", "kernels", "h2d_bytes", "d2h_bytes",
+                          "d2d_bytes", "unmapped_while_in_use", "illegal_accesses"}) {
     json += ",\"" + std::string(key) + "\":" + std::to_string(Read(key));
   }
   json += ",\"not_supported\":{";

@@ -57,10 +57,18 @@ void MoveRows(const Side& target, const Side& source, const Box& box) {
 // Takes the source's bytes now and makes `source` point to them.
 std::shared_ptr<std::vector<char>> Stage(Side& source, const Box& box) {
   auto staged = std::make_shared<std::vector<char>>(box.width_bytes * box.rows * box.slices);
-  const Side packed{reinterpret_cast<std::uintptr_t>(staged->data()), box.width_bytes, box.width_bytes * box.rows};
+  const Side packed{reinterpret_cast<std::uintptr_t>(staged->data()), box.width_bytes,
+                    box.width_bytes * box.rows};
   MoveRows(packed, source, box);
   source = packed;
   return staged;
+}
+
+// A copy or set of a few bytes leaves room for kernels beside it; a large one takes the whole memory bandwidth.
+int Multiprocessors(const Profile& profile, std::uint64_t bytes) {
+  constexpr std::uint64_t kBytesPerMultiprocessor = 64 << 10;
+  return static_cast<int>(std::clamp<std::uint64_t>(bytes / kBytesPerMultiprocessor, 1,
+                                                    static_cast<std::uint64_t>(profile.multiprocessors)));
 }
 
 Nanos MemoryTime(const Profile& profile, std::uint64_t bytes) {
@@ -75,6 +83,7 @@ void Route(Operation& copy, Place target, Place source, std::uint64_t bytes, con
     copy.name = "copy within the device";
     copy.resource = Resource::kCompute;
     copy.duration_ns = MemoryTime(profile, 2 * bytes);
+    copy.multiprocessors = Multiprocessors(profile, bytes);
     books.d2d_bytes += bytes;
   } else if (target == Place::kDevice || source == Place::kDevice) {
     const bool to_device = target == Place::kDevice;
@@ -91,17 +100,21 @@ void Route(Operation& copy, Place target, Place source, std::uint64_t bytes, con
 }  // namespace
 
 void Copy(Call& call, CUstream stream_handle, const Side& target, const Side& source, const Box& box,
-          HostWaits waits) {
+          HostWaits waits, SourceRead when) {
   Stream& stream = call.StreamOf(stream_handle);
   if (box.width_bytes == 0 || box.rows == 0 || box.slices == 0) return;
   Require(target.base != 0 && source.base != 0);
   const Place to = PlaceOf(call.sim, target, box, true);
   const Place from = PlaceOf(call.sim, source, box, false);
   Operation copy;
-  Route(copy, to, from, static_cast<std::uint64_t>(box.width_bytes) * box.rows * box.slices, call.sim.profile);
+  Route(copy, to, from, static_cast<std::uint64_t>(box.width_bytes) * box.rows * box.slices,
+        call.sim.profile);
   Side read = source;
   std::shared_ptr<std::vector<char>> staged;
-  if (from == Place::kPageable && to == Place::kDevice) staged = Stage(read, box);
+  const bool capture = when == SourceRead::kDuringCall
+                           ? from != Place::kDevice
+                           : when == SourceRead::kByItsKind && from == Place::kPageable;
+  if (capture) staged = Stage(read, box);
   copy.extents = {{target.base, Span(target, box), true}};
   if (staged == nullptr) copy.extents.push_back({source.base, Span(source, box), false});
   const AddressSpace& addresses = call.sim.addresses;
@@ -111,11 +124,16 @@ void Copy(Call& call, CUstream stream_handle, const Side& target, const Side& so
     MoveRows(target, read, box);
   };
   const bool within_device = from == Place::kDevice && to == Place::kDevice;
-  const bool must_wait = to == Place::kPageable || (from == Place::kPageable && to != Place::kDevice);
+  const bool must_wait = to == Place::kPageable || (when == SourceRead::kDuringCall && staged == nullptr);
   const OperationRef submitted = call.Submit(stream, std::move(copy));
   if (must_wait || (waits == HostWaits::kIfHostIsInvolved && !within_device)) {
     call.Wait(*stream.context, {submitted});
   }
+}
+
+bool IsDeviceAccessible(Simulator& sim, std::uintptr_t base, std::size_t size_bytes, bool write) {
+  if (sim.addresses.Contains(base)) return sim.addresses.FirstForbidden(base, size_bytes, write) == 0;
+  return sim.allocations.Find(base) != nullptr;
 }
 
 void Set(Call& call, CUstream stream_handle, const SetRequest& request) {
@@ -130,13 +148,15 @@ void Set(Call& call, CUstream stream_handle, const SetRequest& request) {
   set.name = "set";
   set.resource = Resource::kCompute;
   set.duration_ns = MemoryTime(call.sim.profile, box.width_bytes * box.rows);
+  set.multiprocessors = Multiprocessors(call.sim.profile, box.width_bytes * box.rows);
   set.extents = {{target.base, Span(target, box), true}};
   const AddressSpace& addresses = call.sim.addresses;
   set.effect = [&addresses, target, box, request] {
     CheckAtEnd(addresses, target, box, true);
     for (std::size_t row = 0; row < box.rows; ++row) {
       char* const at = Row(target, 0, row);
-      if (request.element_bytes == 1) std::memset(at, static_cast<int>(request.value), box.width_bytes);
+      if (request.element_bytes == 1)
+        std::memset(at, static_cast<int>(request.value), box.width_bytes);
       else if (request.element_bytes == 2)
         std::fill_n(reinterpret_cast<std::uint16_t*>(at), request.row_elements,
                     static_cast<std::uint16_t>(request.value));

@@ -29,7 +29,14 @@ struct Box {
 
 enum class HostWaits { kNever, kIfHostIsInvolved };
 
-void Copy(Call& call, CUstream stream, const Side& target, const Side& source, const Box& box, HostWaits waits);
+// When the source is read: by rule 2, at the end whatever it is, or before the call returns whatever it is.
+enum class SourceRead { kByItsKind, kInStreamOrder, kDuringCall };
+
+void Copy(Call& call, CUstream stream, const Side& target, const Side& source, const Box& box,
+          HostWaits waits, SourceRead read = SourceRead::kByItsKind);
+
+// True if the bytes are memory that the device may use now; pageable memory is not.
+bool IsDeviceAccessible(Simulator& sim, std::uintptr_t base, std::size_t size_bytes, bool write);
 
 struct SetRequest {
   CUdeviceptr base;

@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include <chrono>
-#include <thread>
+#include <cstdio>
 #include <tuple>
 
 #include "simulator/driver/books.h"
@@ -18,6 +18,7 @@ constexpr unsigned __int128 kNanosPerSecond = 1'000'000'000;
 constexpr auto kHostFunctionPatience = std::chrono::milliseconds(200);
 // A program that makes no call for this long while a host function is due waits for it without the driver.
 constexpr auto kHostIdle = std::chrono::milliseconds(20);
+constexpr int kTurnAttempts = 100;
 constexpr auto kPollPause = std::chrono::milliseconds(1);
 
 Nanos MonotonicNow() {
@@ -26,20 +27,43 @@ Nanos MonotonicNow() {
   return static_cast<Nanos>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
-std::size_t Index(Resource resource) { return static_cast<std::size_t>(resource) - 1; }
-constexpr std::size_t kH2d = 1;
-constexpr std::size_t kD2h = 2;
-
 }  // namespace
 
 bool Engine::ReadyOrder::operator()(const OperationRef& a, const OperationRef& b) const {
   return std::tie(a->priority, a->ready_ns, a->sequence) < std::tie(b->priority, b->ready_ns, b->sequence);
 }
 
-Engine::Engine(const Profile& profile, bool real_clock)
-    : profile_(profile), real_clock_(real_clock), real_origin_ns_(MonotonicNow()) {}
+bool Engine::EndOrder::operator()(const OperationRef& a, const OperationRef& b) const {
+  return std::tie(a->end_ns, a->sequence) < std::tie(b->end_ns, b->sequence);
+}
 
-void Engine::Submit(Lock& lock, const OperationRef& operation, const std::vector<OperationRef>& dependencies) {
+Engine::Engine(const Profile& profile, bool real_clock)
+    : profile_(profile),
+      real_clock_(real_clock),
+      real_origin_ns_(MonotonicNow()),
+      free_multiprocessors_(profile.multiprocessors) {}
+
+Engine::Lock Engine::Acquire() {
+  ++waiting_threads_;
+  Lock lock(mutex_);
+  --waiting_threads_;
+  ++acquisitions_;
+  return lock;
+}
+
+// A wait on the virtual clock runs kernels one after the other; other threads get their turns in between.
+void Engine::LetOthersIn(Lock& lock) {
+  const std::uint64_t before = acquisitions_;
+  for (int attempt = 0; attempt < kTurnAttempts && waiting_threads_ > 0 && acquisitions_ == before;
+       ++attempt) {
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
+}
+
+void Engine::Submit(Lock& lock, const OperationRef& operation,
+                    const std::vector<OperationRef>& dependencies) {
   (void)lock;
   operation->sequence = next_sequence_++;
   for (const OperationRef& before : dependencies) {
@@ -78,6 +102,7 @@ void Engine::Wait(Lock& lock, const OperationRef& operation) {
       changed_.wait_for(lock, std::chrono::nanoseconds(next->end_ns - clock_ns_));
     } else {
       AdvanceTo(lock, next->end_ns);
+      LetOthersIn(lock);
     }
   }
 }
@@ -102,29 +127,36 @@ void Engine::AdvanceTo(Lock& lock, Nanos time_ns) {
     const OperationRef next = NextToEnd();
     if (next == nullptr || next->end_ns > time_ns) break;
     clock_ns_ = std::max(clock_ns_, next->end_ns);
-    SettleLinkWork();
-    active_[Index(next->resource)] = nullptr;
-    Finish(next);
+    Retire(next);
     Settle();
   }
   clock_ns_ = std::max(clock_ns_, time_ns);
   TheBooks().simulated_ns = static_cast<std::uint64_t>(clock_ns_);
 }
 
+// Takes an operation off its resource.
+void Engine::Retire(const OperationRef& operation) {
+  SettleLinkWork();
+  if (operation->resource == Resource::kCompute) {
+    computing_.erase(operation);
+    free_multiprocessors_ += operation->multiprocessors;
+  } else {
+    copying_[operation->resource == Resource::kHostToDevice ? kH2d : kD2h] = nullptr;
+  }
+  Finish(operation);
+}
+
 void Engine::WaitForHostFunctions(Lock& lock) {
-  if (real_clock_) return;
+  if (real_clock_ || std::this_thread::get_id() == host_thread_) return;
   const auto deadline = std::chrono::steady_clock::now() + kHostFunctionPatience;
   const auto idle = [&] { return !host_running_ && host_queue_.empty(); };
   if (!idle()) changed_.wait_until(lock, deadline, idle);
 }
 
 OperationRef Engine::NextToEnd() const {
-  OperationRef next;
-  for (const OperationRef& operation : active_) {
-    if (operation == nullptr) continue;
-    if (next == nullptr || std::tie(operation->end_ns, operation->sequence) < std::tie(next->end_ns, next->sequence)) {
-      next = operation;
-    }
+  OperationRef next = computing_.empty() ? nullptr : *computing_.begin();
+  for (const OperationRef& copy : copying_) {
+    if (copy != nullptr && (next == nullptr || EndOrder()(copy, next))) next = copy;
   }
   return next;
 }
@@ -143,8 +175,15 @@ void Engine::MakeReady(const OperationRef& operation) {
       host_queue_.push_back(operation);
       host_work_.notify_one();
       break;
-    default:
-      ready_[Index(operation->resource)].insert(operation);
+    case Resource::kCompute:
+      ready_compute_.insert(operation);
+      break;
+    case Resource::kHostToDevice:
+      ready_copies_[kH2d].insert(operation);
+      break;
+    case Resource::kDeviceToHost:
+      ready_copies_[kD2h].insert(operation);
+      break;
   }
 }
 
@@ -161,49 +200,56 @@ void Engine::Settle() {
       Finish(operation);
     }
   }
-  StartIdleResources();
+  StartCompute();
+  StartLinks();
 }
 
-void Engine::StartIdleResources() {
-  SettleLinkWork();
-  for (std::size_t i = 0; i < kResources; ++i) {
-    if (active_[i] != nullptr || ready_[i].empty()) continue;
-    active_[i] = *ready_[i].begin();
-    ready_[i].erase(ready_[i].begin());
-    Operation& operation = *active_[i];
-    operation.start_ns = clock_ns_;
-    operation.end_ns = clock_ns_ + operation.duration_ns;
+void Engine::StartCompute() {
+  while (!ready_compute_.empty() && (*ready_compute_.begin())->multiprocessors <= free_multiprocessors_) {
+    const OperationRef operation = *ready_compute_.begin();
+    ready_compute_.erase(ready_compute_.begin());
+    free_multiprocessors_ -= operation->multiprocessors;
+    operation->end_ns = clock_ns_ + operation->duration_ns;
+    computing_.insert(operation);
   }
-  for (const std::size_t i : {kH2d, kD2h}) {
-    if (active_[i] == nullptr || active_[i]->start_ns != clock_ns_ || active_[i]->remaining != 0) continue;
-    active_[i]->remaining = active_[i]->link_bytes * kNanosPerSecond +
-                            static_cast<unsigned __int128>(active_[i]->duration_ns) * LinkRate(i);
+}
+
+void Engine::StartLinks() {
+  SettleLinkWork();
+  for (const int link : {kH2d, kD2h}) {
+    if (copying_[link] != nullptr || ready_copies_[link].empty()) continue;
+    const OperationRef operation = *ready_copies_[link].begin();
+    ready_copies_[link].erase(ready_copies_[link].begin());
+    copying_[link] = operation;
+    // The set-up time counts as work too, so that one number says what is left.
+    operation->remaining = operation->link_bytes * kNanosPerSecond +
+                           static_cast<unsigned __int128>(operation->duration_ns) * LinkRate(link);
   }
   ForecastLinkEnds();
 }
 
-std::uint64_t Engine::LinkRate(std::size_t resource) const {
-  const bool both = active_[kH2d] != nullptr && active_[kD2h] != nullptr;
-  if (resource == kH2d) return both ? profile_.h2d_both_bytes_per_second : profile_.h2d_bytes_per_second;
+std::uint64_t Engine::LinkRate(int link) const {
+  const bool both = copying_[kH2d] != nullptr && copying_[kD2h] != nullptr;
+  if (link == kH2d) return both ? profile_.h2d_both_bytes_per_second : profile_.h2d_bytes_per_second;
   return both ? profile_.d2h_both_bytes_per_second : profile_.d2h_bytes_per_second;
 }
 
-// Takes the work done since the last change off what the links have left. Called before any change of who is active.
+// Takes the work done since the last change off what the links have left. Called before any change of who copies.
 void Engine::SettleLinkWork() {
   const auto passed_ns = static_cast<unsigned __int128>(clock_ns_ - link_settled_ns_);
   link_settled_ns_ = clock_ns_;
-  for (const std::size_t i : {kH2d, kD2h}) {
-    if (active_[i] == nullptr) continue;
-    const unsigned __int128 progress = passed_ns * LinkRate(i);
-    active_[i]->remaining -= std::min(active_[i]->remaining, progress);
+  for (const int link : {kH2d, kD2h}) {
+    if (copying_[link] == nullptr) continue;
+    const unsigned __int128 progress = passed_ns * LinkRate(link);
+    copying_[link]->remaining -= std::min(copying_[link]->remaining, progress);
   }
 }
 
 void Engine::ForecastLinkEnds() {
-  for (const std::size_t i : {kH2d, kD2h}) {
-    if (active_[i] == nullptr) continue;
-    const std::uint64_t rate = LinkRate(i);
-    active_[i]->end_ns = clock_ns_ + static_cast<Nanos>((active_[i]->remaining + rate - 1) / rate);
+  for (const int link : {kH2d, kD2h}) {
+    if (copying_[link] == nullptr) continue;
+    const std::uint64_t rate = LinkRate(link);
+    copying_[link]->end_ns = clock_ns_ + static_cast<Nanos>((copying_[link]->remaining + rate - 1) / rate);
   }
 }
 
@@ -244,33 +290,46 @@ void Engine::PollExternalWaits() {
 }
 
 void Engine::EnsureHostThread() {
-  if (host_thread_started_) return;
-  host_thread_started_ = true;
-  std::thread([this] { HostThreadMain(); }).detach();
+  if (host_thread_ != std::thread::id()) return;
+  std::thread thread([this] { HostThreadMain(); });
+  host_thread_ = thread.get_id();
+  thread.detach();
 }
 
 void Engine::HostThreadMain() {
   Lock lock(mutex_);
   while (true) {
     const std::uint64_t calls_before = api_calls_;
-    host_work_.wait_for(lock, kHostIdle, [&] { return !host_queue_.empty(); });
-    if (!host_queue_.empty()) {
-      const OperationRef operation = host_queue_.front();
-      host_queue_.pop_front();
-      host_running_ = true;
-      lock.unlock();
-      operation->effect();
-      lock.lock();
-      host_running_ = false;
-      --host_pending_;
-      Finish(operation);
-      Settle();
-      changed_.notify_all();
-    } else if (real_clock_) {
-      AdvanceToRealNow(lock);
+    const bool work = host_work_.wait_for(lock, kHostIdle, [&] { return !host_queue_.empty(); });
+    if (work) {
+      RunHostFunction(lock);
     } else if (host_pending_ > 0 && api_calls_ == calls_before) {
-      if (const OperationRef next = NextToEnd(); next != nullptr) AdvanceTo(lock, next->end_ns);
+      AdvanceForIdleProgram(lock);
     }
+  }
+}
+
+void Engine::RunHostFunction(Lock& lock) {
+  const OperationRef operation = host_queue_.front();
+  host_queue_.pop_front();
+  host_running_ = true;
+  lock.unlock();
+  operation->effect();
+  lock.lock();
+  host_running_ = false;
+  --host_pending_;
+  Finish(operation);
+  Settle();
+  changed_.notify_all();
+}
+
+// A program that waits for its host function without calling the driver would wait for ever: nobody moves the clock.
+void Engine::AdvanceForIdleProgram(Lock& lock) {
+  if (real_clock_) return AdvanceToRealNow(lock);
+  while (host_queue_.empty()) {
+    const OperationRef next = NextToEnd();
+    if (next == nullptr) return;
+    AdvanceTo(lock, next->end_ns);
   }
 }
 

@@ -10,20 +10,23 @@
 //
 // Invariants
 //  1. The clock never goes back. Operations take effect in the order (end_ns, sequence).
-//  2. Each of the three resources works on one operation at a time; among ready ones the smallest
-//     (priority, ready_ns, sequence) goes first. Nothing in the choice depends on addresses or on real time.
+//  2. Each copy engine works on one operation at a time, compute on as many as have multiprocessors; among ready ones
+//     the smallest (priority, ready_ns, sequence) goes first and none overtakes it. Nothing in the choice depends
+//     on addresses or on real time.
 //  3. Both links busy: each progresses at its both-way rate from that moment on.
 //  4. A wait in one thread never keeps another thread from submitting work.
 //  5. After a fault no operation of that context takes effect, but all still become done.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "simulator/driver/operation.h"
@@ -38,7 +41,7 @@ class Engine {
 
   Engine(const Profile& profile, bool real_clock);
 
-  Lock Acquire() { return Lock(mutex_); }
+  Lock Acquire();
 
   // Adds work that starts after `dependencies` (null and finished ones are ignored).
   void Submit(Lock& lock, const OperationRef& operation, const std::vector<OperationRef>& dependencies);
@@ -60,22 +63,30 @@ class Engine {
   struct ReadyOrder {
     bool operator()(const OperationRef& a, const OperationRef& b) const;
   };
+  struct EndOrder {
+    bool operator()(const OperationRef& a, const OperationRef& b) const;
+  };
   using ReadyQueue = std::set<OperationRef, ReadyOrder>;
-  static constexpr std::size_t kResources = 3;
+  enum Link { kH2d, kD2h, kLinks };
 
+  void LetOthersIn(Lock& lock);
   void AdvanceTo(Lock& lock, Nanos time_ns);
   void AdvanceToRealNow(Lock& lock);
   void WaitForHostFunctions(Lock& lock);
   OperationRef NextToEnd() const;
   void MakeReady(const OperationRef& operation);
   void Settle();
-  void StartIdleResources();
+  void Retire(const OperationRef& operation);
+  void StartCompute();
+  void StartLinks();
   void Finish(const OperationRef& operation);
   void ApplyEffect(Operation& operation);
   void PollExternalWaits();
   void SettleLinkWork();
   void ForecastLinkEnds();
-  std::uint64_t LinkRate(std::size_t resource) const;
+  std::uint64_t LinkRate(int link) const;
+  void RunHostFunction(Lock& lock);
+  void AdvanceForIdleProgram(Lock& lock);
   void EnsureHostThread();
   void HostThreadMain();
 
@@ -87,6 +98,7 @@ class Engine {
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // work came, or a host function finished
   std::condition_variable host_work_;
+  std::atomic<int> waiting_threads_{0};  // in Acquire
 
   // Guarded by mutex_.
   Nanos clock_ns_ = 0;
@@ -94,14 +106,18 @@ class Engine {
   std::uint64_t next_sequence_ = 1;
   std::uint64_t api_calls_ = 0;
   std::map<std::uint64_t, OperationRef> pending_;
-  std::array<ReadyQueue, kResources> ready_;
-  std::array<OperationRef, kResources> active_;
+  std::uint64_t acquisitions_ = 0;
+  int free_multiprocessors_;
+  ReadyQueue ready_compute_;
+  std::set<OperationRef, EndOrder> computing_;
+  std::array<ReadyQueue, kLinks> ready_copies_;
+  std::array<OperationRef, kLinks> copying_;
   std::deque<OperationRef> instant_;  // ready, takes no time
   std::vector<OperationRef> external_;
   std::deque<OperationRef> host_queue_;
   std::uint64_t host_pending_ = 0;  // host functions that are not done
   bool host_running_ = false;
-  bool host_thread_started_ = false;
+  std::thread::id host_thread_;  // none before the first host function
 };
 
 }  // namespace spillway::simulator

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <sstream>
 
 #include "base/environment.h"
+#include "simulator/driver/profile.h"
 
 namespace spillway::simulator {
 namespace {
@@ -54,6 +56,15 @@ void PluginRegistry::Load(const std::string& path, bool required) {
     return;
   }
   images_.push_back(image);
+}
+
+int ResidentBlocks(const Profile& profile, int block_threads, std::size_t shared_bytes) {
+  constexpr int kReservedSharedBytes = 1024;
+  constexpr int kMostBlocks = 32;
+  const int by_threads = profile.threads_per_multiprocessor / block_threads;
+  const int per_block_bytes = static_cast<int>(shared_bytes) + kReservedSharedBytes;
+  return std::clamp(std::min(by_threads, profile.shared_per_multiprocessor_bytes / per_block_bytes), 0,
+                    kMostBlocks);
 }
 
 Kernel* Module::GetKernel(const std::string& name) {

@@ -15,6 +15,7 @@
 namespace spillway::simulator {
 
 struct Module;
+struct Profile;
 
 struct Kernel {
   Module* module;
@@ -47,6 +48,9 @@ struct Module {
   const GlobalEntry* GetGlobal(const std::string& name) const;
   std::vector<Kernel*> AllKernels();
 };
+
+// How many blocks of this shape one multiprocessor holds at a time.
+int ResidentBlocks(const Profile& profile, int block_threads, std::size_t shared_bytes);
 
 bool IsImage(const void* data);
 

@@ -24,7 +24,7 @@ using Nanos = std::int64_t;
 
 enum class Resource {
   kNone,          // takes no time: event records, waits, frees, written values
-  kCompute,       // kernels, sets and copies within the device, one at a time
+  kCompute,       // kernels, sets and copies within the device, side by side while multiprocessors are free
   kHostToDevice,  // the link's copy engines
   kDeviceToHost,
   kHostThread,    // host functions, on a thread of their own
@@ -55,23 +55,23 @@ struct Operation {
   // Set by the maker.
   std::string name;
   Resource resource = Resource::kNone;
-  int priority = 0;            // lower runs first
-  Nanos duration_ns = 0;       // compute: all of it; link: the overhead before the first byte
+  int priority = 0;         // lower runs first
+  int multiprocessors = 1;  // compute: how many it occupies
+  Nanos duration_ns = 0;    // compute: all of it; link: the overhead before the first byte
   std::uint64_t link_bytes = 0;
   std::function<void()> effect;
-  std::function<bool()> condition;      // kExternalWait only
-  std::vector<Extent> extents;          // what it certainly uses
-  std::vector<std::uint64_t> words;     // kernel parameters: any word may be an address it uses
-  std::shared_ptr<ErrorState> errors;   // its context's
+  std::function<bool()> condition;     // kExternalWait only
+  std::vector<Extent> extents;         // what it certainly uses
+  std::vector<std::uint64_t> words;    // kernel parameters: any word may be an address it uses
+  std::shared_ptr<ErrorState> errors;  // its context's
 
   // Set by the engine.
   std::uint64_t sequence = 0;
   int unmet = 0;
   std::vector<OperationRef> successors;
   Nanos ready_ns = 0;
-  Nanos start_ns = 0;
   Nanos end_ns = 0;
-  unsigned __int128 remaining = 0;  // link work left, in byte-nanoseconds per second
+  unsigned __int128 remaining = 0;    // link work left, in byte-nanoseconds per second
   std::uintptr_t doomed_address = 0;  // memory that was unmapped under it
   bool done = false;
 

@@ -15,14 +15,16 @@ std::size_t Rounded(std::size_t size_bytes) {
 
 }  // namespace
 
-std::uintptr_t Pool::Allocate(Engine& engine, Engine::Lock& lock, std::size_t size_bytes, const Stream& stream) {
+std::uintptr_t Pool::Allocate(Engine& engine, Engine::Lock& lock, std::size_t size_bytes,
+                              const Stream& stream) {
   const std::size_t rounded = Rounded(size_bytes);
   Require(rounded >= size_bytes, CUDA_ERROR_OUT_OF_MEMORY);
   std::uintptr_t base = 0;
   if (!TakeFree(rounded, stream, base) && !TryFresh(rounded, base)) {
     TrimTo(0);
     while (!TryFresh(rounded, base)) {
-      const auto pending = std::find_if(free.begin(), free.end(), [](auto& block) { return !IsDone(block.freed); });
+      const auto pending =
+          std::find_if(free.begin(), free.end(), [](auto& block) { return !IsDone(block.freed); });
       Require(pending != free.end(), CUDA_ERROR_OUT_OF_MEMORY);
       const OperationRef freed = pending->freed;  // other threads may change the list while this one waits
       engine.Wait(lock, freed);

@@ -19,7 +19,8 @@
 namespace spillway::simulator {
 
 struct Pool {
-  Pool(PhysicalMemory& physical, AddressSpace& addresses, Location where) : heap(physical, addresses, where) {}
+  Pool(PhysicalMemory& physical, AddressSpace& addresses, Location where)
+      : heap(physical, addresses, where) {}
 
   struct FreeBlock {
     std::uintptr_t base;

@@ -20,7 +20,8 @@ void* Find(const char* name, int version, bool per_thread, bool& newer_exists) {
   for (std::size_t i = 0; i < count; ++i) {
     const Entry& entry = Entries()[i];
     if (entry.per_thread != per_thread || std::strcmp(entry.name, name) != 0) continue;
-    if (entry.version > version) newer_exists = true;
+    if (entry.version > version)
+      newer_exists = true;
     else if (entry.version > found_version) {
       found = entry.function;
       found_version = entry.version;
@@ -42,6 +43,8 @@ CUdriverProcAddressQueryResult Look(const char* name, void** function, int versi
                                             : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 }
 
+constexpr int kNewestVersion = 13000;
+
 bool ValidFlags(cuuint64_t flags) {
   return flags == CU_GET_PROC_ADDRESS_DEFAULT || flags == CU_GET_PROC_ADDRESS_LEGACY_STREAM ||
          flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
@@ -52,9 +55,11 @@ bool ValidFlags(cuuint64_t flags) {
 
 using namespace spillway::simulator;
 
-SIM_API(cuGetProcAddress_v2)(const char* name, void** function, int version, cuuint64_t flags,
-                             CUdriverProcAddressQueryResult* status) {
-  if (name == nullptr || function == nullptr || !ValidFlags(flags)) return CUDA_ERROR_INVALID_VALUE;
+SIM_API(cuGetProcAddress_v2)
+(const char* name, void** function, int version, cuuint64_t flags, CUdriverProcAddressQueryResult* status) {
+  if (name == nullptr || function == nullptr || !ValidFlags(flags) || version > kNewestVersion) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   const CUdriverProcAddressQueryResult result = Look(name, function, version, flags);
   if (status != nullptr) *status = result;
   // A caller that gave a place for the status learns from there that the name is unknown.
@@ -62,7 +67,9 @@ SIM_API(cuGetProcAddress_v2)(const char* name, void** function, int version, cuu
 }
 
 SIM_API(cuGetProcAddress)(const char* name, void** function, int version, cuuint64_t flags) {
-  if (name == nullptr || function == nullptr || !ValidFlags(flags)) return CUDA_ERROR_INVALID_VALUE;
+  if (name == nullptr || function == nullptr || !ValidFlags(flags) || version > kNewestVersion) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   Look(name, function, version, flags);
   return *function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

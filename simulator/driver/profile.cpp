@@ -59,7 +59,6 @@ std::map<std::string, Setter> Setters(Profile& profile) {
       {"launch_overhead_ns", Number(profile.launch_overhead_ns)},
       {"copy_overhead_ns", Number(profile.copy_overhead_ns)},
       {"api_call_ns", Number(profile.api_call_ns)},
-      {"host_numa_vmm", Number(profile.host_numa_vmm)},
   };
 }
 
@@ -87,12 +86,14 @@ std::string Parse(std::istream& input, Profile& profile) {
 
 }  // namespace
 
-bool LoadProfile(const std::string& name_or_path, const std::string& folder, Profile& profile, std::string& error) {
+bool LoadProfile(const std::string& name_or_path, const std::string& folder, Profile& profile,
+                 std::string& error) {
   const bool is_path = name_or_path.find('/') != std::string::npos;
   const fs::path path = is_path ? fs::path(name_or_path) : fs::path(folder) / (name_or_path + ".profile");
   std::ifstream input(path);
   if (!input) {
-    error = "no device profile '" + name_or_path + "' (" + path.string() + "); known:" + KnownProfiles(folder);
+    error =
+        "no device profile '" + name_or_path + "' (" + path.string() + "); known:" + KnownProfiles(folder);
     return false;
   }
   profile.name = path.stem();

@@ -25,17 +25,17 @@ struct Profile {
   std::uint64_t capacity_bytes = 0;
   std::uint64_t memory_bytes_per_second = 0;
   std::uint64_t fp32_flops_per_second = 0;
-  std::uint64_t h2d_bytes_per_second = 0;       // link alone
+  std::uint64_t h2d_bytes_per_second = 0;  // link alone
   std::uint64_t d2h_bytes_per_second = 0;
   std::uint64_t h2d_both_bytes_per_second = 0;  // while the other direction is busy too
   std::uint64_t d2h_both_bytes_per_second = 0;
-  std::uint64_t launch_overhead_ns = 0;         // device time that each kernel or set costs on top of its work
-  std::uint64_t copy_overhead_ns = 0;           // the same for a copy over the link
-  std::uint64_t api_call_ns = 0;                // host time of one driver call
-  std::uint64_t host_numa_vmm = 0;              // 1: the driver of this device can create memory on HOST_NUMA
+  std::uint64_t launch_overhead_ns = 0;  // device time that each kernel or set costs on top of its work
+  std::uint64_t copy_overhead_ns = 0;    // the same for a copy over the link
+  std::uint64_t api_call_ns = 0;         // host time of one driver call
 };
 
 // Loads `name_or_path`; on failure returns false and puts a message that lists the known profiles into `error`.
-bool LoadProfile(const std::string& name_or_path, const std::string& folder, Profile& profile, std::string& error);
+bool LoadProfile(const std::string& name_or_path, const std::string& folder, Profile& profile,
+                 std::string& error);
 
 }  // namespace spillway::simulator

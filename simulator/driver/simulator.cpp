@@ -84,7 +84,8 @@ CUresult Initialise() {
   const char* name = Setting(environment::kSimProfile, "h200");
   if (!LoadProfile(name, ProfilesFolder(), profile, error)) return Refuse(error);
   const std::string clock = Setting(environment::kSimClock, "virtual");
-  if (clock != "virtual" && clock != "real") return Refuse("unknown clock '" + clock + "'; known: virtual real");
+  if (clock != "virtual" && clock != "real")
+    return Refuse("unknown clock '" + clock + "'; known: virtual real");
   std::uint64_t capacity_bytes = profile.capacity_bytes;
   if (!ReadCapacity(capacity_bytes)) {
     return Refuse(std::string(environment::kSimCapacity) + " is not a number of bytes of at least 2097152");

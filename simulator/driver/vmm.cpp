@@ -139,13 +139,16 @@ void Vmm::Unmap(CUdeviceptr base, std::size_t size_bytes) {
   });
 }
 
-void Vmm::SetAccess(CUdeviceptr base, std::size_t size_bytes, const CUmemAccessDesc* accesses, std::size_t count) {
+void Vmm::SetAccess(CUdeviceptr base, std::size_t size_bytes, const CUmemAccessDesc* accesses,
+                    std::size_t count) {
   Require(accesses != nullptr && count != 0);
   for (std::size_t i = 0; i < count; ++i) {
     const CUmemLocation& location = accesses[i].location;
     CheckedAccess(accesses[i].flags);
-    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) Require(location.id == 0, CUDA_ERROR_INVALID_DEVICE);
-    else Require(IsHost(location));
+    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+      Require(location.id == 0, CUDA_ERROR_INVALID_DEVICE);
+    else
+      Require(IsHost(location));
     ForWholeMappings(base, size_bytes, [&](CUdeviceptr at) {
       Require(!IsHost(location) || addresses_.Find(at)->block->location() == Location::kHost);
     });
@@ -153,8 +156,10 @@ void Vmm::SetAccess(CUdeviceptr base, std::size_t size_bytes, const CUmemAccessD
   for (std::size_t i = 0; i < count; ++i) {
     const Access access = CheckedAccess(accesses[i].flags);
     ForWholeMappings(base, size_bytes, [&](CUdeviceptr at) {
-      if (IsHost(accesses[i].location)) addresses_.SetHostAccess(at, access);
-      else addresses_.SetDeviceAccess(at, access);
+      if (IsHost(accesses[i].location))
+        addresses_.SetHostAccess(at, access);
+      else
+        addresses_.SetDeviceAccess(at, access);
     });
   }
 }

@@ -33,9 +33,11 @@ class Vmm {
   CUmemGenericAllocationHandle Retain(CUdeviceptr address);
   const CUmemAllocationProp& Properties(CUmemGenericAllocationHandle handle) const;
 
-  void Map(CUdeviceptr base, std::size_t size_bytes, std::size_t offset_bytes, CUmemGenericAllocationHandle handle);
+  void Map(CUdeviceptr base, std::size_t size_bytes, std::size_t offset_bytes,
+           CUmemGenericAllocationHandle handle);
   void Unmap(CUdeviceptr base, std::size_t size_bytes);
-  void SetAccess(CUdeviceptr base, std::size_t size_bytes, const CUmemAccessDesc* accesses, std::size_t count);
+  void SetAccess(CUdeviceptr base, std::size_t size_bytes, const CUmemAccessDesc* accesses,
+                 std::size_t count);
   unsigned long long GetAccess(const CUmemLocation& location, CUdeviceptr address) const;
 
   // The reservation that holds `address`; false if there is none.

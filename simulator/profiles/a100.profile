@@ -20,4 +20,3 @@ d2h_both_bytes_per_second = 18500000000
 launch_overhead_ns = 2000
 copy_overhead_ns = 2500
 api_call_ns = 200
-host_numa_vmm = 1

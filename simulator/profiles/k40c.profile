@@ -20,4 +20,3 @@ d2h_both_bytes_per_second = 8500000000
 launch_overhead_ns = 3000
 copy_overhead_ns = 4000
 api_call_ns = 200
-host_numa_vmm = 1
