@@ -1,0 +1,105 @@
+"""One run of the GPU suite: where things are, how commands are started, what came of each step."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", ".."))
+
+
+class Output:
+    """What a command left behind; `code` is None when it outlived its limit."""
+
+    def __init__(self, code, stdout, stderr, seconds):
+        self.code, self.stdout, self.stderr, self.seconds = code, stdout, stderr, seconds
+
+    def why(self):
+        if self.code is None:
+            return f"did not end within its limit ({self.seconds:.0f} s)"
+        lines = (self.stderr.strip() or self.stdout.strip()).splitlines()
+        return f"exit code {self.code}" + (f": {lines[-1][:160]}" if lines else "")
+
+
+class Session:
+    def __init__(self, options):
+        self.simulated = bool(options.simulate)
+        self.dry = options.dry_run
+        self.build = os.path.abspath(options.simulate or options.build or os.path.join(ROOT, "build-gpu"))
+        default = os.path.join(self.build, "results-simulated" if self.simulated else "results")
+        self.results = os.environ.get("OUT") or default
+        os.makedirs(self.results, exist_ok=True)
+        self.deadline = time.monotonic() + options.limit_seconds
+        self.log = open(os.path.join(self.results, "log.txt"), "w", encoding="utf-8")
+        self.steps = []
+        self.facts = {}
+        self.environment = dict(os.environ)
+        if self.simulated:
+            self.environment.update(SPILLWAY_SIM_PROFILE="h200",
+                                    LD_LIBRARY_PATH=os.path.join(self.build, "simulator"))
+
+    def say(self, text):
+        print(text, flush=True)
+        self.log.write(text + "\n")
+        self.log.flush()
+
+    def path(self, *parts):
+        return os.path.join(self.build, *parts)
+
+    def result_file(self, name):
+        return os.path.join(self.results, name)
+
+    def spillway(self, *arguments):
+        simulate = ["--simulate=h200"] if self.simulated else []
+        return [self.path("bin", "spillway"), "run", *simulate, *arguments, "--"]
+
+    def start(self, command, **settings):
+        settings.setdefault("env", self.environment)
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True, errors="replace", start_new_session=True, cwd=ROOT, **settings)
+
+    def call(self, command, limit_seconds, extra_environment=None):
+        """Runs a command to its end or its limit; everything it said goes to the log."""
+        limit = max(1.0, min(limit_seconds, self.deadline - time.monotonic()))
+        begin = time.monotonic()
+        try:
+            process = self.start(command, env={**self.environment, **(extra_environment or {})})
+        except OSError as error:
+            return Output(127, "", str(error), 0.0)
+        try:
+            stdout, stderr = process.communicate(input="", timeout=limit)
+            code = process.returncode
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            stdout, stderr = process.communicate()
+            code = None
+        output = Output(code, stdout, stderr, time.monotonic() - begin)
+        self.log.write(f"\n$ {' '.join(command)}\n{stdout}{stderr}[{code}, {output.seconds:.1f} s]\n")
+        self.log.flush()
+        return output
+
+    def run_step(self, name, step):
+        """A step returns a dictionary with at least `verdict` (passed, failed, skipped) and `summary`."""
+        begin = time.monotonic()
+        if time.monotonic() > self.deadline:
+            outcome = {"verdict": "skipped", "summary": "no time left"}
+        else:
+            try:
+                outcome = step(self)
+            except Exception as error:  # a broken step must not take the later ones along
+                self.log.write(traceback.format_exc())
+                outcome = {"verdict": "failed", "summary": f"{type(error).__name__}: {error}"}
+        outcome = {"name": name, "seconds": round(time.monotonic() - begin, 1), **outcome}
+        self.steps.append(outcome)
+        self.say(f"{outcome['verdict']:8} {name} ({outcome['seconds']} s): {outcome['summary']}")
+
+    def all_passed(self):
+        return all(step["verdict"] != "failed" for step in self.steps)
+
+    def write(self):
+        record = {"schema": 1, "simulated": self.simulated, "dry_run": self.dry, "machine": self.facts,
+                  "command": " ".join(sys.argv), "steps": self.steps}
+        with open(self.result_file("results.json"), "w", encoding="utf-8") as file:
+            json.dump(record, file, indent=1)

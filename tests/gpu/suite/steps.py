@@ -1,0 +1,107 @@
+"""The steps, in the order in which they run. Each takes the session and returns verdict, summary and its data."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+from . import hooks
+from .session import ROOT
+
+
+def _load(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return None
+
+
+def _suite(session, prefix, arguments, json_name, limit):
+    """Runs one of the harness' programs and reads back its own JSON file."""
+    path = session.result_file(json_name)
+    output = session.call(prefix + arguments + [f"--json={path}"], limit)
+    data = _load(path)
+    if data is None:
+        return {"verdict": "failed", "summary": output.why()}
+    counts = {verdict: sum(case["verdict"] == verdict for case in data["cases"])
+              for verdict in ("passed", "failed", "skipped")}
+    summary = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    failures = {case["name"]: case["failures"] for case in data["cases"] if case["verdict"] == "failed"}
+    return {"verdict": "passed" if output.code == 0 else "failed", "summary": summary, "failures": failures,
+            "file": json_name}
+
+
+def contract_bare(session):
+    """The contract suite on the driver itself."""
+    program = session.path("tests-bin", "contract_suite")
+    return _suite(session, [program], ["--jobs=4", "--limit-seconds=30"], "contract_bare.json", 120)
+
+
+def contract_spillway(session):
+    """The contract suite under libspillway.so: the same rules must hold."""
+    program = session.path("tests-bin", "contract_suite")
+    return _suite(session, session.spillway("--quiet"), [program, "--jobs=4", "--limit-seconds=30"],
+                  "contract_spillway.json", 120)
+
+
+def probe(session):
+    """DESIGN section 11, items 1 to 4, 7 and 8: figures; the item that may hurt the device last."""
+    program = session.path("tests-bin", "probe")
+    return _suite(session, [program], ["--last=Item1", "--limit-seconds=25"], "probe.json", 150)
+
+
+def _compare(session, name, command, budgets, limit, environment):
+    """Bare, then under each budget: the same lines on standard output; reports and times beside each other."""
+    bare = session.call(command, limit, environment)
+    runs = [{"budget": "bare", "seconds": round(bare.seconds, 2)}]
+    if bare.code != 0:
+        return {"verdict": "failed", "summary": f"bare run: {bare.why()}", "runs": runs}
+    verdict, words = "passed", []
+    for budget in budgets:
+        report = session.path(f"{name}-report.json")
+        if os.path.exists(report):
+            os.unlink(report)
+        share = ["--budget", budget] if budget != "100%" else []
+        output = session.call(session.spillway("--quiet", "--report", report, *share) + command, limit, environment)
+        run = {"budget": budget, "seconds": round(output.seconds, 2), "report": _load(report),
+               "same_output": output.code == 0 and output.stdout == bare.stdout,
+               "notes": output.stderr.strip().splitlines()[-1:]}
+        if output.code != 0:
+            run["why"] = output.why()
+        runs.append(run)
+        if not run["same_output"] or not run["report"]:
+            verdict = "failed"
+        words.append(f"{budget} {'same' if run['same_output'] else 'DIFFERS'}")
+    lines = len(bare.stdout.splitlines())
+    return {"verdict": verdict, "summary": f"{lines} lines; " + ", ".join(words), "runs": runs,
+            "bare_notes": bare.stderr.strip().splitlines()[-1:], "last_line": bare.stdout.strip().splitlines()[-1:]}
+
+
+def digits(session):
+    """digits_cnn bare and at 100, 50 and 25 % of its peak: line for line the same."""
+    return _compare(session, "digits", [session.path("workloads", "digits_cnn")], ["100%", "50%peak", "25%peak"], 90, {})
+
+
+def torch(session):
+    """PyTorch bare and at 100, 50 and 25 % of its peak, with the cudaMallocAsync backend: the same bits."""
+    if session.simulated:
+        return {"verdict": "skipped", "summary": "PyTorch's own runtime needs a real driver"}
+    if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode != 0:
+        return {"verdict": "skipped", "summary": "PyTorch is not installed"}
+    environment = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync",
+                   "PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync",
+                   "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""), "PYTHONDONTWRITEBYTECODE": "1"}
+    script = os.path.join(ROOT, "tests", "gpu", "programs", "torch_smoke.py")
+    return _compare(session, "torch", [shutil.which("python3") or sys.executable, script],
+                    ["100%", "50%peak", "25%peak"], 60, environment)
+
+
+ALL = [
+    ("contract_bare", contract_bare),
+    ("contract_spillway", contract_spillway),
+    ("hooks", hooks.step),
+    ("digits", digits),
+    ("torch", torch),
+    ("probe", probe),
+]

@@ -1,0 +1,56 @@
+"""The last thing that is printed: a table short enough for a terminal that shows only the end."""
+import json
+import os
+import re
+
+
+def _figures(session):
+    """Probe figures, one line per subject: what comes before the last colon, then each measurement."""
+    try:
+        with open(session.result_file("probe.json"), encoding="utf-8") as file:
+            cases = json.load(file)["cases"]
+    except (OSError, ValueError):
+        return []
+    lines = []
+    for case in cases:
+        item = re.sub(r"([a-z])([A-Z0-9])", r"\1 \2", case["name"].split(".")[0])
+        rows = {}
+        for figure in case["figures"]:
+            subject, _, what = figure["name"].rpartition(": ")
+            rows.setdefault(subject, []).append(f"{what} {figure['value']:.3g} {figure['unit']}")
+        for subject, values in rows.items():
+            lines.append(f"  {item}{', ' + subject if subject else ''}: " + ", ".join(values))
+        if case["observations"]:
+            lines.append(f"  {case['name']}: " + "; ".join(case["observations"]))
+    return lines
+
+
+def _runs(step):
+    lines = []
+    bare = next((run["seconds"] for run in step.get("runs", []) if run["budget"] == "bare"), None)
+    for run in step.get("runs", []):
+        report = run.get("report") or {}
+        ratio = f"{run['seconds'] / bare:.2f}x" if bare else ""
+        moved = (report.get("offloaded_bytes", 0) + report.get("restored_bytes", 0)) / 2**20
+        held = f", held {report.get('resident_peak_bytes', 0) / 2**20:.0f} of {report.get('budget_bytes', 0) / 2**20:.0f} MiB, " \
+               f"moved {moved:.0f} MiB" if report else ""
+        same = "" if run["budget"] == "bare" else ", same output" if run["same_output"] else ", OUTPUT DIFFERS"
+        lines.append(f"  {step['name']} {run['budget']}: {run['seconds']} s {ratio}{same}{held} {run.get('why', '')}")
+    return lines
+
+
+def show(session):
+    label = " (simulated device)" if session.simulated else " (dry run)" if session.dry else ""
+    lines = ["", f"=== tests/gpu/run{label}: {session.facts['gpu']}, driver {session.facts['driver']}, "
+             f"{session.facts['date']}, commit {session.facts['commit']}"]
+    for step in session.steps:
+        for name, failures in list(step.get("failures", {}).items())[:12]:
+            lines.append(f"  {step['name']}: {name}: {failures[0][:150] if failures else ''}")
+        lines += [f"  {step['name']}: {target}: {why[:200]}" for target, why in step.get("missing", {}).items()]
+        lines += _runs(step)
+    lines += [line[:400] for line in _figures(session)] if any(s["name"] == "probe" for s in session.steps) else []
+    lines.append(f"{'step':20}{'verdict':10}{'seconds':>8}  summary")
+    for step in session.steps:
+        lines.append(f"{step['name']:20}{step['verdict']:10}{step['seconds']:8.1f}  {step['summary'][:200]}")
+    lines.append(f"written to {os.path.relpath(session.results)}")
+    session.say("\n".join(lines))
