@@ -3,8 +3,6 @@
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
-#include <vector>
 
 #include "simulator/kernels/fiber.h"
 
@@ -32,6 +30,21 @@ struct Warp {
   std::uint32_t converging = 0;  // in Converge()
 };
 
+// Fibers ready to run, first come first served. Every thread of a block fits in, and the caller's own stack.
+class ReadyQueue {
+ public:
+  bool empty() const { return head_ == tail_; }
+  void clear() { head_ = tail_ = 0; }
+  void push(Fiber* fiber) { slots_[tail_++ % kSlots] = fiber; }
+  Fiber* pop() { return slots_[head_++ % kSlots]; }
+
+ private:
+  static constexpr unsigned kSlots = 2 * kMaxBlockThreads;
+  Fiber* slots_[kSlots] = {};
+  unsigned head_ = 0;
+  unsigned tail_ = 0;
+};
+
 struct Executor {
   unsigned threads = 0;
   RunThreads run = nullptr;
@@ -40,24 +53,26 @@ struct Executor {
 
   Fiber caller;
   Fiber* current = &caller;
-  std::deque<Fiber> fibers;
-  std::vector<Fiber*> idle;
-  std::deque<Fiber*> ready;
+  Fiber fibers[kMaxBlockThreads];
+  unsigned fiber_count = 0;  // of them that have a stack
+  Fiber* idle[kMaxBlockThreads] = {};
+  unsigned idle_count = 0;
+  ReadyQueue ready;
 
   bool blocked = false;  // some thread of this block has blocked: the books below count
   unsigned started = 0;
   unsigned ended = 0;
   Warp warps[kMaxWarps];
-  Waiter waiters[kMaxBlockThreads];
-  std::vector<Fiber*> at_barrier;
+  Waiter waiters[kMaxBlockThreads] = {};
+  Fiber* at_barrier[kMaxBlockThreads] = {};
+  unsigned at_barrier_count = 0;
   unsigned with_predicate = 0;
   BarrierResult barrier_result{};
 };
 
-Executor& Self() {
-  static auto* const executor = new Executor;
-  return *executor;
-}
+constinit Executor the_executor;
+
+Executor& Self() { return the_executor; }
 
 std::uint32_t Bit(unsigned lane) { return std::uint32_t{1} << lane; }
 
@@ -66,7 +81,7 @@ void StartBooks(Executor& self) {
   self.started = 0;
   self.ended = 0;
   self.with_predicate = 0;
-  self.at_barrier.clear();
+  self.at_barrier_count = 0;
   self.ready.clear();
   for (unsigned first = 0; first < self.threads; first += kWarpThreads)
     self.warps[first / kWarpThreads] = Warp{};
@@ -91,7 +106,7 @@ bool ReleaseGroup(Executor& self, unsigned warp_index, unsigned lane) {
   for (std::uint32_t rest = group; rest; rest &= rest - 1) {
     const auto member = static_cast<unsigned>(std::countr_zero(rest));
     waiters[member].result = waiters[member].operation(view, member);
-    self.ready.push_back(waiters[member].fiber);
+    self.ready.push(waiters[member].fiber);
   }
   warp.waiting &= ~group;
   return true;
@@ -109,16 +124,16 @@ void ReleaseConverged(Executor& self, unsigned warp_index) {
   for (std::uint32_t rest = warp.converging; rest; rest &= rest - 1) {
     Waiter& waiter = self.waiters[warp_index * kWarpThreads + static_cast<unsigned>(std::countr_zero(rest))];
     waiter.result = warp.converging;
-    self.ready.push_back(waiter.fiber);
+    self.ready.push(waiter.fiber);
   }
   warp.converging = 0;
 }
 
 void ReleaseBarrier(Executor& self) {
-  if (self.at_barrier.empty() || self.at_barrier.size() + self.ended < self.threads) return;
-  self.barrier_result = {static_cast<unsigned>(self.at_barrier.size()), self.with_predicate};
-  self.ready.insert(self.ready.end(), self.at_barrier.begin(), self.at_barrier.end());
-  self.at_barrier.clear();
+  if (self.at_barrier_count == 0 || self.at_barrier_count + self.ended < self.threads) return;
+  self.barrier_result = {self.at_barrier_count, self.with_predicate};
+  for (unsigned i = 0; i < self.at_barrier_count; ++i) self.ready.push(self.at_barrier[i]);
+  self.at_barrier_count = 0;
   self.with_predicate = 0;
 }
 
@@ -145,14 +160,10 @@ void FiberMain() {
 }
 
 Fiber* FreshFiber(Executor& self) {
-  if (self.idle.empty()) {
-    self.fibers.emplace_back();
-    PrepareFiber(self.fibers.back(), FiberMain);
-    return &self.fibers.back();
-  }
-  Fiber* const fiber = self.idle.back();
-  self.idle.pop_back();
-  return fiber;
+  if (self.idle_count) return self.idle[--self.idle_count];
+  Fiber& fiber = self.fibers[self.fiber_count];
+  PrepareFiber(fiber, self.fiber_count++, FiberMain);
+  return &fiber;
 }
 
 [[noreturn]] void CannotGoOn(const Executor& self) {
@@ -160,9 +171,9 @@ Fiber* FreshFiber(Executor& self) {
   for (const Warp& warp : self.warps) in_warp += static_cast<unsigned>(std::popcount(warp.waiting));
   std::fprintf(
       stderr,
-      "spillway simulator: a block of %u threads cannot go on: %u ended, %zu wait at __syncthreads, %u in a "
+      "spillway simulator: a block of %u threads cannot go on: %u ended, %u wait at __syncthreads, %u in a "
       "warp operation whose other lanes never arrive\n",
-      self.threads, self.ended, self.at_barrier.size(), in_warp);
+      self.threads, self.ended, self.at_barrier_count, in_warp);
   std::abort();
 }
 
@@ -173,9 +184,7 @@ Fiber* Next(Executor& self) {
     if (self.ready.empty()) CannotGoOn(self);
   }
   if (self.ready.empty()) return &self.caller;
-  Fiber* const fiber = self.ready.front();
-  self.ready.pop_front();
-  return fiber;
+  return self.ready.pop();
 }
 
 void GoTo(Executor& self, Fiber* next) {
@@ -186,7 +195,7 @@ void GoTo(Executor& self, Fiber* next) {
 }
 
 void Retire(Executor& self) {
-  self.idle.push_back(self.current);
+  self.idle[self.idle_count++] = self.current;
   GoTo(self, Next(self));
 }
 
@@ -197,7 +206,7 @@ void Arrive(Executor& self, const ThreadPlace& place) {
     self.blocked = true;
   }
   self.started = place.started;
-  MarkEnded(self, place.unblocked_from, place.linear);
+  if (place.unblocked_from < place.linear) MarkEnded(self, place.unblocked_from, place.linear);
 }
 
 }  // namespace
@@ -206,10 +215,10 @@ void BeginGrid(unsigned block_threads, RunThreads run, const void* closure) {
   Executor& self = Self();
   if (block_threads > kMaxBlockThreads) std::abort();
   if (self.in_grid) {
-    self.idle.clear();
-    for (Fiber& fiber : self.fibers) {
-      PrepareFiber(fiber, FiberMain);
-      self.idle.push_back(&fiber);
+    self.idle_count = 0;
+    for (unsigned i = 0; i < self.fiber_count; ++i) {
+      PrepareFiber(self.fibers[i], i, FiberMain);
+      self.idle[self.idle_count++] = &self.fibers[i];
     }
   }
   self.in_grid = true;
@@ -245,7 +254,7 @@ void RunEnded(unsigned first, unsigned end) {
 BarrierResult WaitAtBarrier(const ThreadPlace& place, bool predicate) {
   Executor& self = Self();
   Arrive(self, place);
-  self.at_barrier.push_back(self.current);
+  self.at_barrier[self.at_barrier_count++] = self.current;
   self.with_predicate += predicate;
   ReleaseBarrier(self);
   GoTo(self, Next(self));

@@ -13,8 +13,9 @@ struct Fiber {
 
 using FiberEntry = void (*)();
 
-// Gives the fiber a stack (guarded by an inaccessible page) when it has none, and makes it begin at `entry`.
-void PrepareFiber(Fiber& fiber, FiberEntry entry);
+// Gives the fiber a stack (guarded by an inaccessible page) when it has none, and makes it begin at `entry`. Fibers with
+// different numbers keep their innermost frames in different cache sets.
+void PrepareFiber(Fiber& fiber, unsigned number, FiberEntry entry);
 // Saves the running context in `from` and goes on where `to` was left.
 void SwitchFiber(Fiber& from, const Fiber& to);
 
