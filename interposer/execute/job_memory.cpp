@@ -140,8 +140,15 @@ bool JobMemory::FreeAsync(CUdeviceptr base, StreamName stream) {
   const RelaxedCapture relaxed(captures_.load(std::memory_order_relaxed) > 0);
   const MutexLock lock(state_);
   Allocation* found = FindBase(base);
-  found ? FreeFound(found, timeline_.UnfinishedOn(timeline_.Of(stream))) : ForgetPassedThrough(base);
-  return found != nullptr;
+  if (!found) {
+    ForgetPassedThrough(base);
+    return false;
+  }
+  // The free has its own place in the stream: behind waits for other streams' events, too, that are no work of ours.
+  UseList busy;
+  busy.Add(timeline_.Issue(timeline_.Of(stream)));
+  FreeFound(found, busy);
+  return true;
 }
 
 void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
@@ -221,7 +228,8 @@ void JobMemory::OrderBehind(Tracked* memory, const TouchSet& set) {
     return;
   }
   auto& ordered = memory->ordered;
-  if (std::find(ordered.begin(), ordered.end(), set.stream) != ordered.end()) return;
+  const std::uint64_t stream = timeline_.SerialOf(set.stream);
+  if (std::find(ordered.begin(), ordered.end(), stream) != ordered.end()) return;
   for (Use use : memory->ready_after.items()) {
     if (set.capturing) {
       Driver().cuEventSynchronize(timeline_.EventFor(use));
@@ -229,7 +237,7 @@ void JobMemory::OrderBehind(Tracked* memory, const TouchSet& set) {
       timeline_.OrderAfter(set.stream, use);
     }
   }
-  ordered.push_back(set.stream);
+  ordered.push_back(stream);
 }
 
 bool JobMemory::MakeResident(Range* range) {

@@ -15,7 +15,7 @@ namespace spillway::interposer {
 // that used the same memory before it was freed.
 struct Tracked : Allocation {
   UseList ready_after;
-  std::vector<StreamState*> ordered;  // streams that already wait for all of ready_after
+  std::vector<std::uint64_t> ordered;  // serials of streams that already wait for all of ready_after
 };
 
 struct SlabBlock : Tracked {

@@ -16,6 +16,7 @@ struct Checkpoint {
 
 struct StreamState {
   CUstream handle = nullptr;
+  std::uint64_t serial = 0;  // another one for each stream that the slot serves
   bool per_thread = false;
   bool recordable = true;
   std::uint64_t issued = 0;
@@ -76,16 +77,17 @@ StreamState* Timeline::Of(StreamName name) {
 }
 
 StreamState* Timeline::NewState() {
-  if (!idle_states_.empty()) {
-    StreamState* state = idle_states_.back();
-    idle_states_.pop_back();
-    return state;
+  if (idle_states_.empty()) {
+    states_.push_back(std::make_unique<StreamState>());
+    idle_states_.push_back(states_.back().get());
   }
-  states_.push_back(std::make_unique<StreamState>());
-  return states_.back().get();
+  StreamState* state = idle_states_.back();
+  idle_states_.pop_back();
+  state->serial = ++last_serial_;
+  return state;
 }
 
-CUstream Timeline::HandleOf(const StreamState* stream) const { return stream->handle; }
+std::uint64_t Timeline::SerialOf(const StreamState* stream) const { return stream->serial; }
 
 Use Timeline::Issue(StreamState* stream) {
   const Use use{stream, ++stream->issued};

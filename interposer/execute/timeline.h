@@ -58,7 +58,8 @@ class Timeline {
 
   // The stream's state, made at first sight.
   StreamState* Of(StreamName name);
-  CUstream HandleOf(const StreamState* stream) const;
+  // Tells one stream from all others, also from a later one in the same slot.
+  std::uint64_t SerialOf(const StreamState* stream) const;
 
   // A new operation was enqueued on the stream.
   Use Issue(StreamState* stream);
@@ -94,6 +95,7 @@ class Timeline {
   std::vector<StreamState*> idle_states_;
   std::vector<StreamState*> dying_;
   std::vector<CUevent> free_events_;
+  std::uint64_t last_serial_ = 0;
   std::uint64_t checkpoint_interval_ = 0;
   std::uint64_t last_name_ = 0;  // one-entry cache of by_name_
   StreamState* last_state_ = nullptr;
