@@ -229,17 +229,33 @@ TEST(DoorsTest, ADriverAskedForThatCannotBeUsedIsNamedAndNotReplaced) {
   EXPECT_THAT(ended.standard_error, HasSubstr("SPILLWAY_DRIVER=/nowhere/libcuda.so.1 cannot be used"));
 }
 
-TEST(DoorsTest, NeitherOurselvesNorACopyOfUsIsTakenForTheDriver) {
-  const std::string copy =
-      ::testing::TempDir() + "doors_copy_of_spillway_" + std::to_string(getpid()) + ".so";
-  std::filesystem::copy_file(DOORS_PRELOAD, copy, std::filesystem::copy_options::overwrite_existing);
-  for (const std::string& wrong : {std::string(DOORS_PRELOAD), copy}) {
-    Environment environment = Preloaded();
-    environment["SPILLWAY_DRIVER"] = wrong;
-    const Ended ended = RunProgram({DOORS_FOLDER "/linked_door"}, environment);
-    EXPECT_EQ(LastLine(ended.standard_output), "cuInit=100 cuDeviceGetCount=100 devices=-1") << wrong;
-    EXPECT_THAT(ended.standard_error, HasSubstr("it is no CUDA driver")) << wrong;
-  }
+TEST(DoorsTest, WeAreNotTakenForTheDriver) {
+  Environment environment = Preloaded();
+  environment["SPILLWAY_DRIVER"] = DOORS_PRELOAD;
+  const Ended ended = RunProgram({DOORS_FOLDER "/linked_door"}, environment);
+  EXPECT_EQ(LastLine(ended.standard_output), "cuInit=100 cuDeviceGetCount=100 devices=-1");
+  EXPECT_THAT(ended.standard_error, HasSubstr("it is no CUDA driver"));
+}
+
+TEST(DoorsTest, TheDriverIsFoundPastACopyOfUs) {
+  // Given no driver named, and on the library path a copy of this library before a driver that has a younger function
+  const std::filesystem::path folder =
+      std::filesystem::path(::testing::TempDir()) / ("doors_search_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder / "copy");
+  std::filesystem::create_directories(folder / "driver");
+  std::filesystem::copy_file(DOORS_PRELOAD, folder / "copy" / "libcuda.so.1");
+  std::filesystem::create_symlink(DOORS_WITNESS, folder / "driver" / "libcuda.so.1");
+  const Environment environment = {
+      {"LD_PRELOAD", DOORS_PRELOAD},
+      {"LD_LIBRARY_PATH", (folder / "copy").string() + ":" + (folder / "driver").string()}};
+
+  // When a program looks names up
+  const Ended ended = RunProgram({kSearchedDoor, "dlsym", "libcuda.so.1"}, environment);
+
+  // Then they come from that driver and from us
+  EXPECT_THAT(ended.standard_output, HasSubstr("cuFromTheFuture libcuda.so.1:cuFromTheFuture\n"));
+  EXPECT_THAT(ended.standard_output, HasSubstr("cuMemAlloc_v2 libspillway.so:cuMemAlloc_v2\n"));
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
