@@ -44,6 +44,10 @@ void Free(Call& call, CUdeviceptr address) {
   call.sim.allocations.Remove(address);
 }
 
+void SpendPinning(Call& call, std::size_t bytes) {
+  call.Spend(call.sim.profile.pin_ns_per_mebibyte * (bytes >> 10) >> 10);
+}
+
 CUresult HostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
   return WithContext([&](Call& call) {
     const unsigned known =
@@ -52,6 +56,7 @@ CUresult HostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
     void* memory = mmap(nullptr, Pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     Require(memory != MAP_FAILED, CUDA_ERROR_OUT_OF_MEMORY);
     TheBooks().host_bytes.Add(Pages(bytes));
+    SpendPinning(call, bytes);
     call.sim.allocations.Add({.base = reinterpret_cast<std::uintptr_t>(memory),
                               .size_bytes = bytes,
                               .kind = AllocationKind::kPinnedHost,
@@ -69,6 +74,7 @@ CUresult Register(void* pointer, std::size_t bytes, unsigned flags) {
     if (before == nullptr) before = call.sim.allocations.Find(base + bytes - 1);
     Require(before == nullptr, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     TheBooks().host_bytes.Add(Pages(bytes));
+    SpendPinning(call, bytes);
     call.sim.allocations.Add({.base = base,
                               .size_bytes = bytes,
                               .kind = AllocationKind::kRegisteredHost,

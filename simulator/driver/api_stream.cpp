@@ -36,8 +36,10 @@ CUresult Destroy(CUstream handle) {
   });
 }
 
-bool AllDone(const std::vector<OperationRef>& operations) {
-  return std::all_of(operations.begin(), operations.end(), IsDone);
+void RequireDone(Call& call, const std::vector<OperationRef>& operations) {
+  if (std::all_of(operations.begin(), operations.end(), IsDone)) return;
+  call.sim.engine.NoteNotReady(call.lock);
+  throw Failure{CUDA_ERROR_NOT_READY};
 }
 
 CUresult Record(CUevent event_handle, CUstream stream_handle) {
@@ -108,8 +110,7 @@ SIM_API(cuStreamSynchronize)(CUstream stream) {
 }
 
 SIM_API(cuStreamQuery)(CUstream stream) {
-  return WithContext(
-      [&](Call& call) { Require(AllDone(EndOf(call.StreamOf(stream))), CUDA_ERROR_NOT_READY); });
+  return WithContext([&](Call& call) { RequireDone(call, EndOf(call.StreamOf(stream))); });
 }
 
 SIM_API(cuStreamWaitEvent)(CUstream stream, CUevent event, unsigned int flags) {
@@ -234,8 +235,7 @@ SIM_API(cuEventRecordWithFlags)(CUevent event, CUstream stream, unsigned int fla
 }
 
 SIM_API(cuEventQuery)(CUevent event) {
-  return WithContext(
-      [&](Call& call) { Require(AllDone({call.EventOf(event).recorded}), CUDA_ERROR_NOT_READY); });
+  return WithContext([&](Call& call) { RequireDone(call, {call.EventOf(event).recorded}); });
 }
 
 SIM_API(cuEventSynchronize)(CUevent event) {

@@ -20,13 +20,17 @@ SIM_API(cuMemCreate)
 (CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* properties,
  unsigned long long flags) {
   return WithContext([&](Call& call) {
+    call.Spend(call.sim.profile.vmm_create_ns);
     Require(handle != nullptr && properties != nullptr && flags == 0);
     *handle = call.sim.vmm.Create(size, *properties);
   });
 }
 
 SIM_API(cuMemRelease)(CUmemGenericAllocationHandle handle) {
-  return WithContext([&](Call& call) { call.sim.vmm.Release(handle); });
+  return WithContext([&](Call& call) {
+    call.Spend(call.sim.profile.vmm_release_ns);
+    call.sim.vmm.Release(handle);
+  });
 }
 
 SIM_API(cuMemRetainAllocationHandle)(CUmemGenericAllocationHandle* handle, void* address) {
@@ -40,17 +44,24 @@ SIM_API(cuMemMap)
 (CUdeviceptr base, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
  unsigned long long flags) {
   return WithContext([&](Call& call) {
+    call.Spend(call.sim.profile.vmm_map_ns);
     Require(flags == 0);
     call.sim.vmm.Map(base, size, offset, handle);
   });
 }
 
 SIM_API(cuMemUnmap)(CUdeviceptr base, size_t size) {
-  return WithContext([&](Call& call) { call.sim.vmm.Unmap(base, size); });
+  return WithContext([&](Call& call) {
+    call.Spend(call.sim.profile.vmm_unmap_ns);
+    call.sim.vmm.Unmap(base, size);
+  });
 }
 
 SIM_API(cuMemSetAccess)(CUdeviceptr base, size_t size, const CUmemAccessDesc* accesses, size_t count) {
-  return WithContext([&](Call& call) { call.sim.vmm.SetAccess(base, size, accesses, count); });
+  return WithContext([&](Call& call) {
+    call.Spend(call.sim.profile.vmm_set_access_ns);
+    call.sim.vmm.SetAccess(base, size, accesses, count);
+  });
 }
 
 SIM_API(cuMemGetAccess)(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {

@@ -27,6 +27,9 @@ class Call {
   // Adds work to a stream.
   OperationRef Submit(Stream& stream, Operation operation, const std::vector<OperationRef>& also_after = {});
 
+  // The calling thread is busy in the driver for this long, on the virtual clock.
+  void Spend(std::uint64_t time_ns) { sim.engine.SpendHostTime(lock, static_cast<Nanos>(time_ns)); }
+
   // Wait until these are done, then report the context's sticky error, if any.
   void Wait(const Context& whose, const std::vector<OperationRef>& operations);
   void WaitForStream(const Stream& stream) { Wait(*stream.context, EndOf(stream)); }

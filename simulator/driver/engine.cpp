@@ -19,6 +19,9 @@ constexpr auto kHostFunctionPatience = std::chrono::milliseconds(200);
 // A program that makes no call for this long while a host function is due waits for it without the driver.
 constexpr auto kHostIdle = std::chrono::milliseconds(20);
 constexpr int kTurnAttempts = 100;
+// A polling thread may sleep between its polls, and its sleep is not on the virtual clock; so polls in a row count as
+// a wait before the constant cost of a call adds up to anything.
+constexpr int kPatientPolls = 64;
 constexpr auto kPollPause = std::chrono::milliseconds(1);
 
 Nanos MonotonicNow() {
@@ -65,6 +68,7 @@ void Engine::LetOthersIn(Lock& lock) {
 void Engine::Submit(Lock& lock, const OperationRef& operation,
                     const std::vector<OperationRef>& dependencies) {
   (void)lock;
+  polls_without_work_ = 0;
   operation->sequence = next_sequence_++;
   for (const OperationRef& before : dependencies) {
     if (IsDone(before)) continue;
@@ -88,6 +92,15 @@ void Engine::ChargeApiCall(Lock& lock) {
   } else {
     AdvanceTo(lock, clock_ns_ + static_cast<Nanos>(profile_.api_call_ns));
   }
+}
+
+void Engine::SpendHostTime(Lock& lock, Nanos time_ns) {
+  if (!real_clock_) AdvanceTo(lock, clock_ns_ + time_ns);
+}
+
+void Engine::NoteNotReady(Lock& lock) {
+  if (real_clock_ || ++polls_without_work_ <= kPatientPolls) return;
+  if (const OperationRef next = NextToEnd(); next != nullptr) AdvanceTo(lock, next->end_ns);
 }
 
 void Engine::Wait(Lock& lock, const OperationRef& operation) {

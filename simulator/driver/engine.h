@@ -49,6 +49,12 @@ class Engine {
   // One API call has been made: its cost passes, and whatever ends meanwhile takes effect.
   void ChargeApiCall(Lock& lock);
 
+  // The calling thread is busy in the driver for this long.
+  void SpendHostTime(Lock& lock, Nanos time_ns);
+
+  // A query answered "not ready". A program that only asks, again and again, waits: the clock goes to the next end.
+  void NoteNotReady(Lock& lock);
+
   // Returns when `operation` is done; the mutex is free while it sleeps.
   void Wait(Lock& lock, const OperationRef& operation);
 
@@ -105,6 +111,7 @@ class Engine {
   Nanos link_settled_ns_ = 0;
   std::uint64_t next_sequence_ = 1;
   std::uint64_t api_calls_ = 0;
+  int polls_without_work_ = 0;  // "not ready" answers since the last submission
   std::map<std::uint64_t, OperationRef> pending_;
   std::uint64_t acquisitions_ = 0;
   int free_multiprocessors_;

@@ -59,6 +59,12 @@ std::map<std::string, Setter> Setters(Profile& profile) {
       {"launch_overhead_ns", Number(profile.launch_overhead_ns)},
       {"copy_overhead_ns", Number(profile.copy_overhead_ns)},
       {"api_call_ns", Number(profile.api_call_ns)},
+      {"vmm_create_ns", Number(profile.vmm_create_ns)},
+      {"vmm_map_ns", Number(profile.vmm_map_ns)},
+      {"vmm_set_access_ns", Number(profile.vmm_set_access_ns)},
+      {"vmm_unmap_ns", Number(profile.vmm_unmap_ns)},
+      {"vmm_release_ns", Number(profile.vmm_release_ns)},
+      {"pin_ns_per_mebibyte", Number(profile.pin_ns_per_mebibyte)},
   };
 }
 
