@@ -43,13 +43,13 @@ def report_difference(bench, library, seed, verdict):
     bare, below = verdict.differing[seed]
     print(f"seed {seed} differs with a budget of {budget_text(verdict.budget_bytes)}")
     print(f"  bare:   {bare}\n  budget: {below}")
-    print(f"  again:  {bench.command_text(seed, library, verdict.budget_bytes)}")
-    kept = shrink(bench, seed, library, verdict.budget_bytes)
-    if kept is None:
-        first = verdict.seeds[0]
-        print(f"  alone it does not differ; run seeds {first}..{seed} in one process")
+    before = [s for s in verdict.seeds if s <= seed]
+    shortest = shrink(bench, before, library, verdict.budget_bytes)
+    if shortest is None:
+        print(f"  not again: {bench.command_text(before, library, verdict.budget_bytes)}")
         return
-    print(f"  shortened: {bench.command_text(seed, library, verdict.budget_bytes, kept)}")
+    seeds, kept = shortest
+    print(f"  again: {bench.command_text(seeds, library, verdict.budget_bytes, kept)}")
     print(bench.program_text(seed, kept))
 
 

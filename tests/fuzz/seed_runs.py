@@ -10,8 +10,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import simulated_gpu  # noqa: E402
 
 BATCH_SEEDS = 25
-BASE_TIMEOUT_S = 60
-TIMEOUT_PER_SEED_S = 5
+BASE_TIMEOUT_S = 30
+TIMEOUT_PER_SEED_S = 2
+SHORT_TIMEOUT_S = 20  # for a few seeds
 
 
 @dataclasses.dataclass
@@ -85,13 +86,17 @@ class Bench:
             run = simulated_gpu.run(command, env, BASE_TIMEOUT_S + TIMEOUT_PER_SEED_S * len(remaining))
             if run.books:
                 result.books.append(run.books)
-            found = {int(m[1]): m[0] for m in re.finditer(r"^seed (\d+) .*$", run.output, re.MULTILINE)}
+            found = self.parse(run.output)
             result.lines.update(found)
             remaining = [seed for seed in remaining if seed not in found]
             if remaining and run.exit_code != 1:
                 result.lines[remaining.pop(0)] = self.ending(run)
             elif remaining and not found:
                 raise RuntimeError(f"{command[0]} did not start: {run.errors.strip()}")
+
+    @staticmethod
+    def parse(output):
+        return {int(match[1]): match[0] for match in re.finditer(r"^seed (\d+) .*$", output, re.MULTILINE)}
 
     @staticmethod
     def ending(run):
@@ -101,22 +106,25 @@ class Bench:
     def command(self, first, last, options=()):
         return [self.program(first), "--seeds", f"{first}..{last}", *self.options, *options]
 
-    def line(self, seed, library=None, budget_bytes=None, kept=None):
-        options = [] if kept is None else ["--keep", self.keep_text(kept)]
-        return self.run([seed], library, budget_bytes, options).lines[seed]
+    def line(self, seeds, library=None, budget_bytes=None, kept=None):
+        """What the last of `seeds` prints when they run in one process; of its operations only those in `kept`."""
+        env = simulated_gpu.environment(self.build, library, budget_bytes)
+        run = simulated_gpu.run(self.command(seeds[0], seeds[-1], self.keep_options(kept)), env, SHORT_TIMEOUT_S)
+        found = self.parse(run.output)
+        return found.get(seeds[-1], self.ending(run))
 
     @staticmethod
-    def keep_text(kept):
-        return ",".join(str(number) for number in kept)
+    def keep_options(kept):
+        return [] if kept is None else ["--keep", ",".join(str(number) for number in kept)]
 
     def program_text(self, seed, kept=None):
-        options = ["--print-program"] + ([] if kept is None else ["--keep", self.keep_text(kept)])
         env = simulated_gpu.environment(self.build)
-        return simulated_gpu.run(self.command(seed, seed, options), env, BASE_TIMEOUT_S).output
+        command = self.command(seed, seed, ["--print-program", *self.keep_options(kept)])
+        return simulated_gpu.run(command, env, SHORT_TIMEOUT_S).output
 
-    def command_text(self, seed, library, budget_bytes, kept=None):
+    def command_text(self, seeds, library, budget_bytes, kept=None):
         env = simulated_gpu.environment(self.build, library, budget_bytes)
         names = ("LD_LIBRARY_PATH", "LD_PRELOAD", "SPILLWAY_DRIVER", "SPILLWAY_BUDGET", "SPILLWAY_SIM_PROFILE")
         settings = [f"{name}={shlex.quote(env[name])}" for name in names if name in env]
-        keep = [] if kept is None else ["--keep", self.keep_text(kept)]
-        return " ".join(settings + [str(part) for part in self.command(seed, seed, keep)])
+        command = self.command(seeds[0], seeds[-1], self.keep_options(kept))
+        return " ".join(settings + [str(part) for part in command])

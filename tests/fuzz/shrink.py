@@ -3,23 +3,33 @@
 import re
 import time
 
-LIMIT_S = 90
+LIMIT_S = 60
 
 
-def shrink(bench, seed, library, budget_bytes):
-    """The numbers of operations that suffice for the difference; None when the seed alone does not differ."""
+def shrink(bench, seeds, library, budget_bytes):
+    """The shortest run of seeds, and the operations of its last one, that suffice for the difference in the last seed.
 
-    def differs(kept):
-        bare = bench.line(seed, kept=kept)
-        if "failed" in bare or "ended with" in bare:
-            return False
-        return bare != bench.line(seed, library, budget_bytes, kept)
+    Returns (seeds, kept); None when even all of `seeds` in one process do not differ again.
+    """
 
-    numbers = {int(number) for number in re.findall(r"^  #(\d+)", bench.program_text(seed), re.MULTILINE)}
-    kept = sorted(numbers)
-    if not differs(kept):
+    def differs(some_seeds, kept=None):
+        bare = bench.line(some_seeds, kept=kept)
+        return " digest " in bare and bare != bench.line(some_seeds, library, budget_bytes, kept)
+
+    needed = next((seeds[-count:] for count in lengths(len(seeds)) if differs(seeds[-count:])), None)
+    if needed is None:
         return None
-    return drop_parts(kept, differs, time.monotonic() + LIMIT_S)
+    numbers = {int(number) for number in re.findall(r"^  #(\d+)", bench.program_text(seeds[-1]), re.MULTILINE)}
+    return needed, drop_parts(sorted(numbers), lambda kept: differs(needed, kept), time.monotonic() + LIMIT_S)
+
+
+def lengths(longest):
+    """1, 2, 4, ... and the longest."""
+    count = 1
+    while count < longest:
+        yield count
+        count *= 2
+    yield longest
 
 
 def drop_parts(kept, differs, deadline_s):

@@ -1,7 +1,7 @@
 #include "tests/fuzz/differential/execute.h"
 
-#include <atomic>
 #include <condition_variable>
+#include <cstdio>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -64,8 +64,8 @@ class HandOvers {
 // One thread's part of a program.
 class Runner {
  public:
-  Runner(int thread, Table& table, HandOvers& hand_overs, const Device& device, std::uint64_t timing_salt)
-      : thread_(thread), table_(table), hand_overs_(hand_overs), device_(device), timing_salt_(timing_salt) {}
+  Runner(int thread, Table& table, HandOvers& hand_overs, const Device& device, const Manner& manner)
+      : thread_(thread), table_(table), hand_overs_(hand_overs), device_(device), manner_(manner) {}
 
   void Run(const std::vector<Operation>& program) {
     const Operation* current = nullptr;
@@ -74,7 +74,9 @@ class Runner {
       for (const Operation& operation : program) {
         if (operation.thread != thread_) continue;
         current = &operation;
+        if (manner_.trace) std::fprintf(stderr, "%s\n", ToText(operation).c_str());
         Step(operation);
+        if (manner_.trace && operation.kind == Kind::kAlloc) TraceAlloc(operation.buffer);
       }
       SPILLWAY_DRIVER_CALL(cuCtxSynchronize());
     } catch (const std::exception& failure) {
@@ -88,6 +90,11 @@ class Runner {
   const std::string& Error() const { return error_; }
 
  private:
+  void TraceAlloc(int buffer) const {
+    std::fprintf(stderr, "  b%d at %#llx\n", buffer,
+                 static_cast<unsigned long long>(table_.slots[buffer].address));
+  }
+
   void Step(const Operation& operation) {
     switch (operation.kind) {
       case Kind::kStreamCreate:
@@ -101,7 +108,7 @@ class Runner {
       case Kind::kFree:
         return Free(operation, table_);
       case Kind::kKernel:
-        return Launch(operation, table_, device_, timing_salt_);
+        return Launch(operation, table_, device_, manner_.timing_salt);
       case Kind::kCopy:
         return Copy(operation, table_);
       case Kind::kFill:
@@ -232,7 +239,7 @@ class Runner {
   Table& table_;
   HandOvers& hand_overs_;
   const Device& device_;
-  const std::uint64_t timing_salt_;
+  const Manner manner_;
   std::deque<HostWrite> host_writes_;
   std::uint64_t digest_ = kDigestStart;
   std::string error_;
@@ -258,12 +265,12 @@ std::uint64_t FoldMemory(std::uint64_t digest, const std::vector<Operation>& pro
 
 }  // namespace
 
-Outcome Execute(const std::vector<Operation>& program, const Device& device, std::uint64_t timing_salt) {
+Outcome Execute(const std::vector<Operation>& program, const Device& device, const Manner& manner) {
   Outcome outcome;
   Table table(program);
   HandOvers hand_overs;
-  Runner first(0, table, hand_overs, device, timing_salt);
-  Runner second(1, table, hand_overs, device, timing_salt);
+  Runner first(0, table, hand_overs, device, manner);
+  Runner second(1, table, hand_overs, device, manner);
   bool two = false;
   for (const Operation& operation : program) two = two || operation.thread == 1;
   std::thread other;

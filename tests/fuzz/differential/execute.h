@@ -23,6 +23,11 @@ struct Outcome {
   std::string error;  // empty: every call succeeded; else the context may be beyond use
 };
 
-Outcome Execute(const std::vector<Operation>& program, const Device& device, std::uint64_t timing_salt);
+struct Manner {
+  std::uint64_t timing_salt = 0;  // kernels last differently for each
+  bool trace = false;             // tell on standard error what is done next, and where memory was given
+};
+
+Outcome Execute(const std::vector<Operation>& program, const Device& device, const Manner& manner);
 
 }  // namespace spillway::fuzz

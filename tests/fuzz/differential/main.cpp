@@ -23,9 +23,11 @@ constexpr char kUsage[] =
     "usage: differential --seeds FIRST..LAST [options]\n"
     "  --threads 0|1|2   threads in each program (default 0: mostly one, in some seeds two)\n"
     "  --small           shorter programs with smaller buffers\n"
-    "  --keep LIST       only the operations with these numbers (1,4-7): for shortening a program\n"
+    "  --keep LIST       of the last seed only the operations with these numbers (1,4-7): for shortening a "
+    "program\n"
     "  --timing SALT     let kernels last differently; the digest stays the same\n"
     "  --omit KIND       leave inserted event_wait or event_sync operations out: a broken program\n"
+    "  --trace           tell on standard error what is done next, and where memory was given\n"
     "  --print-program   print the operations instead of running them\n";
 
 struct Options {
@@ -35,7 +37,7 @@ struct Options {
   bool small = false;
   bool print_program = false;
   std::optional<std::set<int>> kept;
-  std::uint64_t timing_salt = 0;
+  Manner manner;
   std::optional<Kind> omitted;
 };
 
@@ -63,7 +65,7 @@ bool ParseValue(const std::string& name, const char* value, Options& options) {
   } else if (name == "--keep") {
     options.kept = ParseList(value);
   } else if (name == "--timing") {
-    options.timing_salt = std::strtoull(value, nullptr, 10);
+    options.manner.timing_salt = std::strtoull(value, nullptr, 10);
   } else if (name == "--omit" && std::strcmp(value, "event_wait") == 0) {
     options.omitted = Kind::kEventWait;
   } else if (name == "--omit" && std::strcmp(value, "event_sync") == 0) {
@@ -80,6 +82,8 @@ std::optional<Options> Parse(int count, char** arguments) {
     const std::string name = arguments[i];
     if (name == "--small") {
       options.small = true;
+    } else if (name == "--trace") {
+      options.manner.trace = true;
     } else if (name == "--print-program") {
       options.print_program = true;
     } else if (i + 1 == count || !ParseValue(name, arguments[++i], options)) {
@@ -94,7 +98,7 @@ std::optional<Options> Parse(int count, char** arguments) {
 std::vector<Operation> Draft(std::uint64_t seed, const Options& options) {
   const int threads = options.threads != 0 ? options.threads : Scramble(seed) % 4 == 0 ? 2 : 1;
   const std::vector<Operation> program = Generate(seed, {threads, options.small});
-  return options.kept ? Keep(program, *options.kept) : program;
+  return options.kept && seed == options.last_seed ? Keep(program, *options.kept) : program;
 }
 
 // What the simulated driver has counted against its rules so far; 0 on any other driver.
@@ -119,7 +123,7 @@ bool RunSeed(std::uint64_t seed, const Options& options, const Device& device) {
   const std::vector<Operation> draft = Draft(seed, options);
   const Size size = Measure(draft);
   const std::uint64_t breaches_before = RuleBreaches();
-  const Outcome outcome = Execute(Complete(draft, options.omitted), device, options.timing_salt);
+  const Outcome outcome = Execute(Complete(draft, options.omitted), device, options.manner);
   const auto number = static_cast<unsigned long long>(seed);
   if (!outcome.error.empty()) {
     std::printf("seed %llu failed: %s\n", number, outcome.error.c_str());
