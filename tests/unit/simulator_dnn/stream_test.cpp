@@ -1,0 +1,79 @@
+// Operations run on the handle's stream, in order, later than the call; a fault is the driver's sticky error.
+#include <cublas_v2.h>
+
+#include <cstdlib>
+
+#include "tests/unit/simulator_dnn/device.h"
+
+namespace spillway::simulator::dnn {
+namespace {
+
+TEST_F(CudnnTest, DependentOperationsNeedOneSynchronization) {
+  // Given a handle on a stream of its own.
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cudnnSetStream(handle_, reinterpret_cast<cudaStream_t>(stream)), CUDNN_STATUS_SUCCESS);
+  const TensorDesc desc({1, 1, 1, 1000});
+  const DeviceFloats y(1000);
+  const DeviceFloats sum(Floats(1000, 1.0f));
+
+  // When three operations follow each other and their scalars change right after each call.
+  float value = 3;
+  ASSERT_EQ(cudnnSetTensor(handle_, desc, y.get(), &value), CUDNN_STATUS_SUCCESS);
+  value = 2;
+  ASSERT_EQ(cudnnScaleTensor(handle_, desc, y.get(), &value), CUDNN_STATUS_SUCCESS);
+  value = 10;
+  ASSERT_EQ(cudnnAddTensor(handle_, &value, desc, y.get(), &kOne, desc, sum.get()), CUDNN_STATUS_SUCCESS);
+  value = -1;
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+
+  // Then each saw the values of its own call.
+  EXPECT_EQ(sum.Read(), Floats(1000, 61.0f));
+  cudnnSetStream(handle_, nullptr);
+  cuStreamDestroy(stream);
+}
+
+TEST_F(CudnnTest, OperationsTakeModelledTime) {
+  const TensorDesc desc({64, 64, 32, 32});
+  const DeviceFloats y(64 * 64 * 32 * 32);
+  CUevent before = nullptr, after = nullptr;
+  cuEventCreate(&before, CU_EVENT_DEFAULT);
+  cuEventCreate(&after, CU_EVENT_DEFAULT);
+
+  cuEventRecord(before, nullptr);
+  ASSERT_EQ(cudnnScaleTensor(handle_, desc, y.get(), &kOne), CUDNN_STATUS_SUCCESS);
+  cuEventRecord(after, nullptr);
+  cuEventSynchronize(after);
+
+  float milliseconds = 0;
+  ASSERT_EQ(cuEventElapsedTime(&milliseconds, before, after), CUDA_SUCCESS);
+  EXPECT_GT(milliseconds, 0.002f);  // 16 MiB at less than 8 TB/s
+  EXPECT_LT(milliseconds, 1.0f);
+  cuEventDestroy(before);
+  cuEventDestroy(after);
+}
+
+// A process of its own: the error stays with the context.
+int RunIntoUnmappedMemory() {
+  CUcontext context = nullptr;
+  cuInit(0);
+  cuDevicePrimaryCtxRetain(&context, 0);
+  cuCtxSetCurrent(context);
+  cudnnHandle_t handle = nullptr;
+  if (cudnnCreate(&handle) != CUDNN_STATUS_SUCCESS) return 1;
+  cudnnTensorDescriptor_t desc = nullptr;
+  cudnnCreateTensorDescriptor(&desc);
+  cudnnSetTensor4dDescriptor(desc, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 1024, 1024);
+  CUdeviceptr range = 0;
+  cuMemAddressReserve(&range, 8 << 20, 0, 0, 0);
+  cudnnSetTensor(handle, desc, reinterpret_cast<void*>(range), &kOne);
+  return cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 2;
+}
+
+TEST(FaultTest, UnmappedOperandIsAnIllegalAddress) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(std::_Exit(RunIntoUnmappedMemory()), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace spillway::simulator::dnn
