@@ -30,13 +30,12 @@ CUresult Load(FatBinary& binary) {
   return Driver().cuLibraryLoadData(&binary.library, binary.image, nullptr, nullptr, 0, nullptr, nullptr, 0);
 }
 
-// Asks by the registered name, then by the name a plug-in has for the same thing.
+// Asks by the name a plug-in has for the thing, then by the registered one. They differ only for internal names.
 template <typename Ask>
 CUresult ByEitherName(const std::string& name, Ask ask) {
-  const CUresult result = ask(name.c_str());
-  if (result != CUDA_ERROR_NOT_FOUND) return result;
   const std::string common = WithoutFileMarks(name);
-  return common == name ? result : ask(common.c_str());
+  const CUresult result = ask(common.c_str());
+  return result == CUDA_ERROR_NOT_FOUND && common != name ? ask(name.c_str()) : result;
 }
 
 CUresult Resolve(Kernel& kernel) {

@@ -8,8 +8,8 @@
 // Invariants
 //  1. A fat binary is loaded (cuLibraryLoadData) at the first use of one of its kernels or variables, not before.
 //  2. A kernel is known by its host function, by the handle that __cudaGetKernel gave, and by its CUkernel.
-//  3. Names that nvcc makes unique per file (anonymous namespaces) are tried as registered and then in the form g++
-//     gives them, which is what a kernel plug-in exports.
+//  3. Names that nvcc makes unique per file (anonymous namespaces) are tried in the form g++ gives them, which is
+//     what a kernel plug-in exports, and then as registered.
 #pragma once
 
 #include <string>

@@ -105,32 +105,43 @@ class Source:
                                 "give it an alternative under #ifndef SPILLWAY_SIMULATED_KERNELS")
 
     def expand_includes(self):
-        """Local headers with CUDA syntax are taken in place, rewritten; all others are left to the compiler."""
+        """Local headers with CUDA syntax, their own or included, are taken in place, rewritten; all others are left to
+        the compiler, by their whole path, since it no longer sees from which folder they were named."""
         out = []
         for token in self.tokens:
             match = QUOTED_INCLUDE.match(token.text) if token.kind == "directive" else None
             found = match and self.find(match.group(1))
-            if not found or not self.has_cuda_syntax(found):
+            if not found:
                 out.append(token)
+                continue
+            if not self.has_cuda_syntax(found):
+                out.append(t.Token("directive", f'#include "{found}"', token.line))
                 continue
             if found in self.shared["files"]:
                 continue
             self.shared["files"].add(found)
             text = Source(found, self.folders, self.shared).load().rewrite()
+            text = re.sub(r"(?m)^[ \t]*#[ \t]*pragma[ \t]+once\b", "", text)  # it is taken in once; see `files`
             out.append(t.Token("inlined", f'#line 1 "{found}"\n{text}\n#line {token.line} "{self.path}"\n', token.line))
         self.tokens = out
 
-    def find(self, name):
-        for folder in [os.path.dirname(self.path) or "."] + self.folders:
+    def find(self, name, includer=None):
+        for folder in [os.path.dirname(includer or self.path) or "."] + self.folders:
             path = os.path.join(folder, name)
             if os.path.isfile(path):
                 return os.path.realpath(path)
         return None
 
-    @staticmethod
-    def has_cuda_syntax(path):
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return CUDA_SYNTAX.search(file.read()) is not None
+    def has_cuda_syntax(self, path):
+        known = self.shared.setdefault("cuda_syntax", {})
+        if path not in known:
+            known[path] = False  # for a header that includes itself
+            with open(path, encoding="utf-8", errors="replace") as file:
+                text = file.read()
+            included = [self.find(name, path) for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', text, re.M)]
+            known[path] = CUDA_SYNTAX.search(text) is not None or any(
+                self.has_cuda_syntax(header) for header in included if header)
+        return known[path]
 
     def learn_declarations(self):
         """Appends to every kernel and device variable what the simulator must know of it."""

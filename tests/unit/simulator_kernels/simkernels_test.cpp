@@ -1,0 +1,97 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/unit/simulator_kernels/run_program.h"
+
+namespace spillway::test {
+namespace {
+
+class SimkernelsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("simkernels_test." + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  Finished Compile(const std::string& source, const std::string& options = "") {
+    std::ofstream(folder_ / "given.cu") << source;
+    return RunProgram(std::string(SPILLWAY_SIMKERNELS) + " " + (folder_ / "given.cu").string() + " -o " +
+                      (folder_ / "given.so").string() + " " + options);
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(SimkernelsTest, RefusesCooperativeGroupsByFileAndLine) {
+  const Finished finished = Compile("#include <cuda_runtime.h>\n#include <cooperative_groups.h>\n");
+
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_NE(finished.output.find("given.cu:2: cooperative groups is not supported"), std::string::npos)
+      << finished.output;
+}
+
+TEST_F(SimkernelsTest, RefusesInlinePtxUnlessItIsKeptFromTheSimulator) {
+  const std::string ptx = "__global__ void K(int* p) {\n  asm(\"mov.u32 %0, 1;\" : \"=r\"(*p));\n}\n";
+  const std::string guarded =
+      "__global__ void K(int* p) {\n#ifndef SPILLWAY_SIMULATED_KERNELS\n  asm(\"mov.u32 %0, 1;\" : "
+      "\"=r\"(*p));\n#else\n"
+      "  *p = 1;\n#endif\n}\n";
+
+  const Finished refused = Compile(ptx);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.output.find("given.cu:2: inline PTX"), std::string::npos) << refused.output;
+  EXPECT_EQ(Compile(guarded).exit_code, 0);
+}
+
+TEST_F(SimkernelsTest, RefusesDeviceVariablesOfOtherFiles) {
+  const Finished finished = Compile("\n\nextern __device__ int elsewhere;\n");
+
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_NE(finished.output.find("given.cu:3: extern device variables"), std::string::npos)
+      << finished.output;
+}
+
+TEST_F(SimkernelsTest, RefusesAFileWithoutKernels) {
+  const Finished finished = Compile("template <typename T> __global__ void Never(T* p) { *p = T(); }\n");
+
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_NE(finished.output.find("no kernel was found"), std::string::npos) << finished.output;
+}
+
+TEST_F(SimkernelsTest, ReportsTheCompilersErrorsAtTheLinesOfTheSource) {
+  const Finished finished = Compile(
+      "__global__ void K(int* p) {\n  extern __shared__ int s[];\n  *p = s[0];\n  undeclared();\n}\n");
+
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_NE(finished.output.find("given.cu:4:3: error"), std::string::npos) << finished.output;
+}
+
+TEST_F(SimkernelsTest, NamesKernelsAsNvccDoes) {
+  const Finished finished = Compile(
+      "static __global__ void Internal(int*) {}\n"
+      "namespace a::b { template <typename T, int N> __global__ void Both(const T*, T (*)[N]) {} }\n"
+      "template __global__ void a::b::Both<float, 3>(const float*, float (*)[3]);\n"
+      "namespace c { static __device__ int hidden; __constant__ float shown[2]; }\n",
+      "-v");
+
+  EXPECT_EQ(finished.exit_code, 0) << finished.output;
+  for (const char* name :
+       {"\n_Z8InternalPi\n", "\n_ZN1a1b4BothIfLi3EEEvPKT_PA", "\n_ZN1c6hiddenE\n", "\n_ZN1c5shownE\n"}) {
+    EXPECT_NE(finished.output.find(name), std::string::npos) << name << " in " << finished.output;
+  }
+}
+
+TEST_F(SimkernelsTest, TeachesItsUse) {
+  const Finished finished = RunProgram(std::string(SPILLWAY_SIMKERNELS) + " --help");
+
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_NE(finished.output.find("Not understood"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace spillway::test

@@ -1,0 +1,11 @@
+// Device functions kept in a header of their own, as programs do.
+#pragma once
+
+template <typename T>
+__device__ __forceinline__ T Twice(T value) {
+  return value + value;
+}
+
+__device__ inline float Polynomial(const float* coefficients, float x) {
+  return coefficients[0] + x * (coefficients[1] + x * (coefficients[2] + x * coefficients[3]));
+}
