@@ -44,14 +44,19 @@ struct SoftmaxForwardOperation {
       shift = from[0];
       for (std::int64_t i = 1; i < count; ++i) shift = std::max(shift, from[i * stride]);
     }
+    const bool log = algorithm == CUDNN_SOFTMAX_LOG;
     double sum = 0;
-    for (std::int64_t i = 0; i < count; ++i) sum += std::exp(from[i * stride] - shift);
-    if (algorithm == CUDNN_SOFTMAX_LOG) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float exponential = std::exp(from[i * stride] - shift);
+      sum += static_cast<double>(exponential);
+      if (!log) to[i * stride] = exponential;
+    }
+    if (log) {
       const float log_sum = shift + static_cast<float>(std::log(sum));
       for (std::int64_t i = 0; i < count; ++i) to[i * stride] = from[i * stride] - log_sum;
     } else {
       const auto factor = static_cast<float>(1 / sum);
-      for (std::int64_t i = 0; i < count; ++i) to[i * stride] = std::exp(from[i * stride] - shift) * factor;
+      for (std::int64_t i = 0; i < count; ++i) to[i * stride] *= factor;
     }
   }
 

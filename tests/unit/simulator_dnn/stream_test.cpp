@@ -70,9 +70,43 @@ int RunIntoUnmappedMemory() {
   return cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 2;
 }
 
+// As above with the first half of the tensor mapped. The simulated device's memory can be looked at from here even after
+// the context is lost.
+int RunIntoHalfMappedMemory() {
+  constexpr std::size_t kHalfBytes = 2 << 20;
+  CUcontext context = nullptr;
+  cuInit(0);
+  cuDevicePrimaryCtxRetain(&context, 0);
+  cuCtxSetCurrent(context);
+  cudnnHandle_t handle = nullptr;
+  if (cudnnCreate(&handle) != CUDNN_STATUS_SUCCESS) return 1;
+  cudnnTensorDescriptor_t desc = nullptr;
+  cudnnCreateTensorDescriptor(&desc);
+  cudnnSetTensor4dDescriptor(desc, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 1024, 1024);
+  CUmemAllocationProp properties = {};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  const CUmemAccessDesc access = {properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUdeviceptr range = 0;
+  CUmemGenericAllocationHandle memory = 0;
+  cuMemAddressReserve(&range, 2 * kHalfBytes, 0, 0, 0);
+  cuMemCreate(&memory, kHalfBytes, &properties, 0);
+  cuMemMap(range, kHalfBytes, 0, memory, 0);
+  if (cuMemSetAccess(range, kHalfBytes, &access, 1) != CUDA_SUCCESS) return 3;
+  cuMemsetD32(range, 0, kHalfBytes / 4);
+  cudnnSetTensor(handle, desc, reinterpret_cast<void*>(range), &kOne);
+  if (cuCtxSynchronize() != CUDA_ERROR_ILLEGAL_ADDRESS) return 2;
+  return *reinterpret_cast<const float*>(range) == 0.0f ? 0 : 4;
+}
+
 TEST(FaultTest, UnmappedOperandIsAnIllegalAddress) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(std::_Exit(RunIntoUnmappedMemory()), testing::ExitedWithCode(0), "");
+}
+
+TEST(FaultTest, FaultComesBeforeTheOperationStarts) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(std::_Exit(RunIntoHalfMappedMemory()), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
