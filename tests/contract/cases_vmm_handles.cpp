@@ -143,7 +143,9 @@ CONTRACT(VmmHandle, OrdinaryFreeRefusesIt, "cuda.h:8708 cuMemFree") {
 }
 
 CONTRACT(VmmExport, OnlyWithTheTypeAskedForAtCreate, "cuda.h:13168 cuMemExportToShareableHandle") {
-  UseVmm();
+  const CUdevice device = UseVmm();
+  SKIP_UNLESS(Attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED),
+              "no fd handles");
   int fd = -1;
   const auto handle = CreateHandle(HandleBytes());
   EXPECT_EQ(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),

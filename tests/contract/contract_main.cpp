@@ -76,14 +76,14 @@ std::vector<Case> Selected(const Options& options) {
 bool DriverIsSimulated() { return dlsym(RTLD_DEFAULT, "spillway_sim_read") != nullptr; }
 
 int RunAll(const Options& options) {
-  const auto print = [&](const Outcome& outcome) { PrintOutcome(outcome, options.verbose); };
+  const bool simulated = DriverIsSimulated();
+  const auto print = [&](const Outcome& outcome) { PrintOutcome(outcome, simulated, options.verbose); };
   const std::vector<Case> cases = Selected(options);
   const std::vector<Outcome> outcomes = RunCases(cases, options.limits, print);
   const auto count = [&](const char* verdict) {
     return std::count_if(outcomes.begin(), outcomes.end(),
                          [&](const Outcome& one) { return std::strcmp(one.Verdict(), verdict) == 0; });
   };
-  const bool simulated = DriverIsSimulated();
   const bool written = options.json_path.empty() || WriteJson(options.json_path, simulated, outcomes);
   if (!written) std::fprintf(stderr, "contract_suite: cannot write %s\n", options.json_path.c_str());
   std::printf("%td passed, %td failed, %td skipped%s\n", count("passed"), count("failed"), count("skipped"),
