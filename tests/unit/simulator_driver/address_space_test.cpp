@@ -1,0 +1,103 @@
+#include "simulator/driver/address_space.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "simulator/driver/failure.h"
+
+namespace spillway::simulator {
+namespace {
+
+constexpr std::size_t kGranule = PhysicalMemory::kGranuleBytes;
+
+class AddressSpaceTest : public ::testing::Test {
+ protected:
+  static char* At(std::uintptr_t address) { return reinterpret_cast<char*>(address); }
+
+  PhysicalMemory physical_{8 * kGranule};
+  AddressSpace addresses_;
+};
+
+TEST_F(AddressSpaceTest, FreedRangesAreReusedLowestFirst) {
+  const auto first = addresses_.Reserve(kGranule, kGranule, 0);
+  const auto second = addresses_.Reserve(kGranule, kGranule, 0);
+  EXPECT_EQ(second, first + kGranule);
+
+  addresses_.Free(first, kGranule);
+
+  EXPECT_EQ(addresses_.Reserve(kGranule, kGranule, 0), first);
+}
+
+TEST_F(AddressSpaceTest, AHintIsTakenWhenItIsFree) {
+  const auto first = addresses_.Reserve(kGranule, kGranule, 0);
+  const auto hint = first + 100 * kGranule;
+
+  EXPECT_EQ(addresses_.Reserve(kGranule, kGranule, hint), hint);
+  EXPECT_NE(addresses_.Reserve(kGranule, kGranule, hint), hint);
+}
+
+TEST_F(AddressSpaceTest, TwoMappingsOfOneBlockAreTheSameBytes) {
+  const auto block = physical_.Create(kGranule, Location::kDevice);
+  const auto range = addresses_.Reserve(2 * kGranule, kGranule, 0);
+  addresses_.Map(range, kGranule, block, Access::kReadWrite);
+  addresses_.Map(range + kGranule, kGranule, block, Access::kReadWrite);
+
+  std::strcpy(At(range), "same");
+
+  EXPECT_STREQ(At(range + kGranule), "same");
+}
+
+TEST_F(AddressSpaceTest, BytesSurviveUnmappingWhileTheBlockIsHeld) {
+  const auto block = physical_.Create(kGranule, Location::kDevice);
+  const auto range = addresses_.Reserve(kGranule, kGranule, 0);
+  addresses_.Map(range, kGranule, block, Access::kReadWrite);
+  std::strcpy(At(range), "kept");
+  addresses_.Unmap(range);
+
+  addresses_.Map(range, kGranule, block, Access::kReadWrite);
+
+  EXPECT_STREQ(At(range), "kept");
+}
+
+TEST_F(AddressSpaceTest, NewMemoryReadsAsZeroEvenAfterAnotherUse) {
+  const auto range = addresses_.Reserve(kGranule, kGranule, 0);
+  for (int use = 0; use < 2; ++use) {
+    addresses_.Map(range, kGranule, physical_.Create(kGranule, Location::kDevice), Access::kReadWrite);
+    EXPECT_EQ(At(range)[1000], 0);
+    At(range)[1000] = 1;
+    addresses_.Unmap(range);
+  }
+}
+
+TEST_F(AddressSpaceTest, FirstForbiddenByteIsWhereAccessEnds) {
+  const auto range = addresses_.Reserve(3 * kGranule, kGranule, 0);
+  addresses_.Map(range, kGranule, physical_.Create(kGranule, Location::kDevice), Access::kReadWrite);
+  addresses_.Map(range + kGranule, kGranule, physical_.Create(kGranule, Location::kDevice), Access::kRead);
+
+  EXPECT_EQ(addresses_.FirstForbidden(range, 2 * kGranule, false), 0u);
+  EXPECT_EQ(addresses_.FirstForbidden(range, 2 * kGranule, true), range + kGranule);
+  EXPECT_EQ(addresses_.FirstForbidden(range + 5, 3 * kGranule - 5, false), range + 2 * kGranule);
+}
+
+TEST_F(AddressSpaceTest, UnmappedAndInaccessibleMemoryFaults) {
+  const auto range = addresses_.Reserve(2 * kGranule, kGranule, 0);
+  addresses_.Map(range, kGranule, physical_.Create(kGranule, Location::kDevice), Access::kNone);
+
+  EXPECT_DEATH(*At(range) = 1, "");
+  EXPECT_DEATH(*At(range + kGranule) = 1, "");
+}
+
+TEST(PhysicalMemoryTest, CapacityCountsHeldBlocksAndComesBackWithThem) {
+  PhysicalMemory physical(4 * kGranule);
+  auto most = physical.Create(3 * kGranule, Location::kDevice);
+
+  EXPECT_THROW(physical.Create(2 * kGranule, Location::kDevice), Failure);
+  EXPECT_NO_THROW(physical.Create(100 * kGranule, Location::kHost));
+
+  most.reset();
+  EXPECT_NO_THROW(physical.Create(4 * kGranule, Location::kDevice));
+}
+
+}  // namespace
+}  // namespace spillway::simulator

@@ -1,0 +1,195 @@
+#include "simulator/driver/engine.h"
+
+#include <gtest/gtest.h>
+
+#include "simulator/driver/books.h"
+#include "simulator/driver/profile.h"
+
+namespace spillway::simulator {
+namespace {
+
+// 1 byte per nanosecond each way, half of it when both ways are busy; calls cost nothing.
+Profile PlainProfile() {
+  Profile profile;
+  profile.multiprocessors = 10;
+  profile.h2d_bytes_per_second = 1'000'000'000;
+  profile.d2h_bytes_per_second = 1'000'000'000;
+  profile.h2d_both_bytes_per_second = 500'000'000;
+  profile.d2h_both_bytes_per_second = 500'000'000;
+  return profile;
+}
+
+class EngineTest : public ::testing::Test {
+ protected:
+  OperationRef Submit(Operation operation, const std::vector<OperationRef>& after = {}) {
+    operation.errors = errors_;
+    auto submitted = std::make_shared<Operation>(std::move(operation));
+    engine_.Submit(lock_, submitted, after);
+    return submitted;
+  }
+
+  static Operation Kernel(Nanos duration_ns, int multiprocessors = 10) {
+    Operation kernel;
+    kernel.name = "kernel";
+    kernel.resource = Resource::kCompute;
+    kernel.duration_ns = duration_ns;
+    kernel.multiprocessors = multiprocessors;
+    return kernel;
+  }
+
+  static Operation Copy(Resource direction, std::uint64_t bytes) {
+    Operation copy;
+    copy.name = "copy";
+    copy.resource = direction;
+    copy.link_bytes = bytes;
+    return copy;
+  }
+
+  Nanos EndOf(const OperationRef& operation) {
+    engine_.Wait(lock_, operation);
+    return operation->end_ns;
+  }
+
+  const Profile profile_ = PlainProfile();
+  Engine engine_{profile_, false};
+  Engine::Lock lock_ = engine_.Acquire();
+  std::shared_ptr<ErrorState> errors_ = std::make_shared<ErrorState>();
+};
+
+TEST_F(EngineTest, FullSizedKernelsRunOneAfterTheOther) {
+  const auto first = Submit(Kernel(100));
+  const auto second = Submit(Kernel(50));
+
+  EXPECT_EQ(EndOf(second), 150);
+  EXPECT_EQ(EndOf(first), 100);
+}
+
+TEST_F(EngineTest, SmallKernelsRunSideBySideUntilMultiprocessorsRunOut) {
+  const auto first = Submit(Kernel(100, 4));
+  const auto second = Submit(Kernel(100, 6));
+  const auto third = Submit(Kernel(100, 1));
+
+  EXPECT_EQ(EndOf(first), 100);
+  EXPECT_EQ(EndOf(second), 100);
+  EXPECT_EQ(EndOf(third), 200);
+}
+
+TEST_F(EngineTest, CopyTakesItsBytesOverTheLinkRate) {
+  EXPECT_EQ(EndOf(Submit(Copy(Resource::kHostToDevice, 1000))), 1000);
+}
+
+TEST_F(EngineTest, OpposedCopiesSlowEachOtherOnlyWhileBothRun) {
+  const auto long_one = Submit(Copy(Resource::kHostToDevice, 1000));
+  const auto short_one = Submit(Copy(Resource::kDeviceToHost, 200));
+
+  // 200 bytes at half rate are 400 ns; 800 of the 1000 bytes are left then, at the full rate.
+  EXPECT_EQ(EndOf(short_one), 400);
+  EXPECT_EQ(EndOf(long_one), 1200);
+}
+
+TEST_F(EngineTest, CopiesOfOneDirectionQueue) {
+  Submit(Copy(Resource::kHostToDevice, 300));
+  EXPECT_EQ(EndOf(Submit(Copy(Resource::kHostToDevice, 300))), 600);
+}
+
+TEST_F(EngineTest, EffectComesAtTheEndNotBefore) {
+  bool happened = false;
+  Operation kernel = Kernel(100);
+  kernel.effect = [&] { happened = true; };
+  const auto submitted = Submit(std::move(kernel));
+
+  engine_.SpendHostTime(lock_, 99);
+  EXPECT_FALSE(happened);
+
+  engine_.SpendHostTime(lock_, 1);
+  EXPECT_TRUE(happened);
+}
+
+TEST_F(EngineTest, DependentWorkStartsWhenTheLastOfItsDependenciesEnds) {
+  const auto kernel = Submit(Kernel(100));
+  const auto copy = Submit(Copy(Resource::kHostToDevice, 700));
+  const auto after_both = Submit(Kernel(10), {kernel, copy});
+
+  EXPECT_EQ(EndOf(after_both), 710);
+}
+
+TEST_F(EngineTest, ACopyThatIsNotReadyDoesNotBlockOneThatIs) {
+  const auto kernel = Submit(Kernel(500));
+  const auto waits = Submit(Copy(Resource::kHostToDevice, 100), {kernel});
+  const auto ready = Submit(Copy(Resource::kHostToDevice, 100));
+
+  EXPECT_EQ(EndOf(ready), 100);
+  EXPECT_EQ(EndOf(waits), 600);
+}
+
+TEST_F(EngineTest, GreaterPriorityGoesFirstAmongReadyKernels) {
+  Submit(Kernel(100));
+  const auto ordinary = Submit(Kernel(10));
+  Operation urgent = Kernel(10);
+  urgent.priority = -1;
+  const auto first = Submit(std::move(urgent));
+
+  EXPECT_EQ(EndOf(first), 110);
+  EXPECT_EQ(EndOf(ordinary), 120);
+}
+
+TEST_F(EngineTest, WorkOverMemoryThatWentAwayEndsInAStickyFault) {
+  Operation kernel = Kernel(100);
+  kernel.name = "kernel fill";
+  kernel.words = {7, 0x5000'0010};
+  bool happened = false;
+  kernel.effect = [&] { happened = true; };
+  const auto submitted = Submit(std::move(kernel));
+
+  EXPECT_EQ(engine_.DoomUsersOf(0x6000'0000, 0x1000), "");
+  EXPECT_EQ(engine_.DoomUsersOf(0x5000'0000, 0x1000), "kernel fill");
+  engine_.Wait(lock_, submitted);
+
+  EXPECT_FALSE(happened);
+  EXPECT_EQ(errors_->sticky, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+TEST_F(EngineTest, NothingTakesEffectAfterAFault) {
+  Operation bad = Kernel(10);
+  bad.effect = [] { throw Fault{0x1234}; };
+  Submit(std::move(bad));
+  bool happened = false;
+  Operation later = Kernel(10);
+  later.effect = [&] { happened = true; };
+  const auto submitted = Submit(std::move(later));
+
+  engine_.Wait(lock_, submitted);
+
+  EXPECT_TRUE(submitted->done);
+  EXPECT_FALSE(happened);
+}
+
+TEST_F(EngineTest, PollingAloneReachesTheEndOfLongWork) {
+  const auto kernel = Submit(Kernel(1'000'000'000));
+
+  int polls = 0;
+  while (!kernel->done && polls < 1000) {
+    engine_.NoteNotReady(lock_);
+    ++polls;
+  }
+
+  EXPECT_LT(polls, 100);
+  EXPECT_EQ(kernel->end_ns, 1'000'000'000);
+}
+
+TEST_F(EngineTest, AStreamHeldByAConditionGoesOnWhenItIsTrue) {
+  bool open = false;
+  Operation wait;
+  wait.resource = Resource::kExternalWait;
+  wait.condition = [&] { return open; };
+  const auto held = Submit(std::move(wait));
+  Operation opener = Kernel(300);
+  opener.effect = [&] { open = true; };
+  Submit(std::move(opener));
+  const auto after = Submit(Kernel(1), {held});
+
+  EXPECT_EQ(EndOf(after), 301);
+}
+
+}  // namespace
+}  // namespace spillway::simulator

@@ -1,0 +1,69 @@
+#include "simulator/driver/profile.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+
+namespace spillway::simulator {
+namespace {
+
+constexpr char kFolder[] = SIMULATOR_PROFILES;
+
+class EveryProfileTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(EveryProfileTest, IsCompleteAndPlausible) {
+  Profile profile;
+  std::string error;
+
+  ASSERT_TRUE(LoadProfile(GetParam(), kFolder, profile, error)) << error;
+
+  EXPECT_EQ(profile.name, GetParam());
+  EXPECT_GE(profile.capacity_bytes, std::uint64_t{8} << 30);
+  EXPECT_GT(profile.memory_bytes_per_second, profile.h2d_bytes_per_second);
+  EXPECT_LE(profile.h2d_both_bytes_per_second, profile.h2d_bytes_per_second);
+  EXPECT_LE(profile.d2h_both_bytes_per_second, profile.d2h_bytes_per_second);
+  EXPECT_GT(profile.api_call_ns, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Profiles, EveryProfileTest,
+                         ::testing::Values("k40c", "m40", "1080ti", "a100", "h200"),
+                         [](const auto& info) { return "Gpu" + std::string(info.param); });
+
+TEST(ProfileTest, AnUnknownNameListsTheKnownOnes) {
+  Profile profile;
+  std::string error;
+
+  EXPECT_FALSE(LoadProfile("h300", kFolder, profile, error));
+
+  EXPECT_NE(error.find("h300"), std::string::npos);
+  EXPECT_NE(error.find("known: 1080ti a100 h200 k40c m40"), std::string::npos) << error;
+}
+
+class ProfileFileTest : public ::testing::Test {
+ protected:
+  std::string ErrorOf(const std::string& text) {
+    const std::string path = ::testing::TempDir() + "/own.profile";
+    std::ofstream(path) << text;
+    Profile profile;
+    std::string error;
+    EXPECT_FALSE(LoadProfile(path, kFolder, profile, error));
+    std::remove(path.c_str());
+    return error;
+  }
+};
+
+TEST_F(ProfileFileTest, AForgottenLineIsNamed) {
+  EXPECT_NE(ErrorOf("device_name = Half a GPU\n").find("'api_call_ns' is missing"), std::string::npos);
+}
+
+TEST_F(ProfileFileTest, AnUnknownKeyIsNamedWithItsLine) {
+  EXPECT_NE(ErrorOf("# own\nwarp_speed = 9\n").find("line 2: unknown key 'warp_speed'"), std::string::npos);
+}
+
+TEST_F(ProfileFileTest, AValueThatIsNoNumberIsNamed) {
+  EXPECT_NE(ErrorOf("multiprocessors = many\n").find("'multiprocessors' is not a number"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace spillway::simulator
