@@ -1,14 +1,19 @@
-// Measures how long /bin/true takes from its start to its end, bare and under the preload library in turn.
+// Measures how long programs without CUDA take from start to end, bare and under the preload library in turn.
 #include <spawn.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 namespace {
+
+using Command = std::vector<std::string>;
 
 double NowUs() {
   timespec now;
@@ -16,37 +21,60 @@ double NowUs() {
   return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
 }
 
-double RunOnceUs(const char* variable) {
-  char program[] = "/bin/true";
-  char* arguments[] = {program, nullptr};
-  char* environment[] = {const_cast<char*>(variable), nullptr};
+struct Cost {
+  double wall_us, processor_us;
+};
+
+double Microseconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec);
+}
+
+Cost RunOnce(const Command& command, const char* variable) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  char* const environment[] = {const_cast<char*>(variable), nullptr};
   const double begin_us = NowUs();
   pid_t child;
   int status = 0;
-  if (posix_spawn(&child, program, nullptr, nullptr, arguments, environment) != 0) std::exit(1);
-  waitpid(child, &status, 0);
+  rusage usage;
+  if (posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environment) != 0) std::exit(1);
+  wait4(child, &status, 0, &usage);
   if (status != 0) std::exit(1);
-  return NowUs() - begin_us;
+  return {NowUs() - begin_us, Microseconds(usage.ru_utime) + Microseconds(usage.ru_stime)};
 }
 
-double Quantile(std::vector<double>* values, double share) {
-  std::sort(values->begin(), values->end());
-  return (*values)[static_cast<size_t>(share * static_cast<double>(values->size() - 1))];
+double MedianUs(const std::vector<Cost>& costs, double Cost::*which) {
+  std::vector<double> values;
+  for (const Cost& cost : costs) values.push_back(cost.*which);
+  std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+void Measure(const char* what, const Command& command, int runs) {
+  std::vector<Cost> bare, preloaded;
+  for (int run = 0; run < runs; ++run) {
+    bare.push_back(RunOnce(command, "BARE=1"));
+    preloaded.push_back(RunOnce(command, "LD_PRELOAD=" START_UP_PRELOAD));
+  }
+  std::printf("%-16s", what);
+  for (double Cost::*which : {&Cost::wall_us, &Cost::processor_us}) {
+    const double bare_us = MedianUs(bare, which);
+    const double preloaded_us = MedianUs(preloaded, which);
+    std::printf(" %10.0f %10.0f %10.0f", bare_us, preloaded_us, preloaded_us - bare_us);
+  }
+  std::printf("\n");
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
-  const int runs = count > 1 ? std::atoi(arguments[1]) : 1000;
-  std::vector<double> bare_us, preloaded_us;
-  for (int run = 0; run < runs; ++run) {
-    bare_us.push_back(RunOnceUs("BARE=1"));
-    preloaded_us.push_back(RunOnceUs("LD_PRELOAD=" START_UP_PRELOAD));
-  }
-  const double bare = Quantile(&bare_us, 0.5);
-  const double preloaded = Quantile(&preloaded_us, 0.5);
-  std::printf(
-      "/bin/true, %d runs, us: bare median %.0f p99 %.0f, preloaded median %.0f p99 %.0f, difference %.0f\n",
-      runs, bare, Quantile(&bare_us, 0.99), preloaded, Quantile(&preloaded_us, 0.99), preloaded - bare);
+  const int runs = count > 1 ? std::atoi(arguments[1]) : 300;
+  std::printf("medians of %d runs, us\n%-16s %32s %32s\n", runs, "", "start to end", "processor time");
+  std::printf("%-16s %10s %10s %10s %10s %10s %10s\n", "", "bare", "preloaded", "more", "bare", "preloaded",
+              "more");
+  Measure("/bin/true", {"/bin/true"}, runs);
+  Measure("bash -c true", {"bash", "-c", "true"}, runs);
+  Measure("python3 -c pass", {"python3", "-c", "pass"}, runs);
   return 0;
 }

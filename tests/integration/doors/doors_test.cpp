@@ -162,6 +162,14 @@ TEST(DoorsTest, AFunctionYoungerThanOurListIsFoundInTheDriver) {
   EXPECT_EQ(by_plugin.standard_output, "cuFromTheFuture libwitness.so:cuFromTheFuture\n");
 }
 
+TEST(DoorsTest, ManyFirstCallsAtOnceAllSucceed) {
+  for (int run = 0; run < 20; ++run) {
+    const Ended ended =
+        RunProgram({DOORS_FOLDER "/crowded_door", DOORS_FOLDER "/libearly_door.so"}, Preloaded());
+    ASSERT_EQ(ended.standard_output, "13 of 13\n") << "run " << run;
+  }
+}
+
 TEST(DoorsTest, ForwardedCallsKeepTheirArgumentsAtTheFirstCallAndLater) {
   Environment environment = Preloaded();
   environment["SPILLWAY_DRIVER"] = DOORS_WITNESS;

@@ -23,7 +23,8 @@ Environment Preloaded() {
   environment["SPILLWAY_DRIVER"] = SILENCE_DRIVER;
   environment["SPILLWAY_BUDGET"] = "1073741824";
   environment["SPILLWAY_SUMMARY"] = "1";
-  environment["SPILLWAY_REPORT"] = ::testing::TempDir() + "preload_silence_" + std::to_string(getpid()) + ".json";
+  environment["SPILLWAY_REPORT"] =
+      ::testing::TempDir() + "preload_silence_" + std::to_string(getpid()) + ".json";
   return environment;
 }
 
