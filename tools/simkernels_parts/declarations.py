@@ -133,23 +133,33 @@ def parse_kernel(tokens, at, path, serial):
     elif not t.is_mark(tokens, last, ";"):
         raise t.Unsupported(path, tokens[at].line, f"cannot read the declaration of kernel `{name}`")
     result = Kernel(name, first, last, header is not None, is_definition, is_instantiation, "")
-    result.after = kernel_epilogue(result, header, arguments and tokens[arguments[0] : arguments[1] + 1], parameters,
+    result.after = kernel_epilogue(result, qualifier(tokens, name_at), header, arguments and tokens[arguments[0] : arguments[1] + 1], parameters,
                                    is_specialization, serial)
     return result
 
 
-def kernel_epilogue(kernel, header, arguments, parameters, is_specialization, serial):
+def qualifier(tokens, name_at):
+    """The text of `a::b::` before a name."""
+    start = name_at
+    while t.is_mark(tokens, start - 1, "::"):
+        start -= 2 if t.is_word(tokens, start - 2) else 1
+    return t.text_of(tokens[start:name_at])
+
+
+def kernel_epilogue(kernel, scope, header, arguments, parameters, is_specialization, serial):
     signature = without_defaults(parameters)
+    if kernel.is_template and scope:
+        return ""  # defined outside its namespace: the declaration inside has been dealt with
     if kernel.is_template and not is_specialization:
         declared, names = template_parameters(header)
         with_defaults = t.text_of(token for token in parameters if token.kind != "comment")
         return one_line(f" template <{declared}> {KERNEL}<(&{kernel.name}<{names}>)> "
                         f"spillway_kernel_of_{kernel.name}({with_defaults});")
-    instance = kernel.name + (t.text_of(arguments) if arguments else "")
+    instance = scope + kernel.name + (t.text_of(arguments) if arguments else "")
     pointer = f"{KERNEL}<static_cast<void (*)({signature})>(&{instance})>"
     reference = (f" [[gnu::used]] static const void* const spillway_reference_{serial} = "
                  f"&{pointer}::spillway_kernel_entry;")
-    if kernel.is_instantiation or is_specialization:
+    if kernel.is_instantiation or is_specialization or scope:
         return one_line(reference) if kernel.is_instantiation or kernel.is_definition else ""
     with_defaults = t.text_of(token for token in parameters if token.kind != "comment")
     declaration = f" {pointer} spillway_kernel_of_{kernel.name}({with_defaults});"
