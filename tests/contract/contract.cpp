@@ -56,6 +56,8 @@ void ReportFigure(const std::string& key, double value, const char* unit) {
   Send(kFigureRecord, text.str());
 }
 
+void ReportSimulatedDriver() { Send(kSimulatedRecord, "driver"); }
+
 void Skip(const std::string& reason) {
   Send(kSkipRecord, reason);
   throw Abandoned();

@@ -47,6 +47,7 @@ void ReportFailure(const char* file, int line, const std::string& text);
 void ReportObservation(const std::string& key, const std::string& value);
 // A measured number; `unit` as in "us", "GB/s".
 void ReportFigure(const std::string& key, double value, const char* unit);
+void ReportSimulatedDriver();
 [[noreturn]] void Skip(const std::string& reason);
 
 std::string Show(CUresult value);

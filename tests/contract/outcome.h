@@ -21,6 +21,7 @@ struct Outcome {
   std::vector<Figure> figures;
   std::string skip_reason;
   double seconds = 0;
+  bool simulated = false;
 
   const char* Verdict() const {
     if (!failures.empty()) return "failed";

@@ -30,12 +30,12 @@ std::string Figures(const std::vector<Figure>& figures) {
 
 }  // namespace
 
-void PrintOutcome(const Outcome& outcome, bool simulated, bool verbose) {
+void PrintOutcome(const Outcome& outcome, bool verbose) {
   const std::string verdict = outcome.Verdict();
   const bool silent = outcome.observations.empty() && outcome.figures.empty();
   if (verdict == "passed" && !verbose && silent) return;
   std::printf("%-7s %s (%.2f s%s)\n", verdict.c_str(), outcome.rule->FullName().c_str(), outcome.seconds,
-              simulated ? ", simulated device" : "");
+              outcome.simulated ? ", simulated device" : "");
   for (const auto& text : outcome.failures) std::printf("        %s\n", text.c_str());
   if (!outcome.failures.empty()) std::printf("        rule: %s\n", outcome.rule->source);
   if (!outcome.skip_reason.empty()) std::printf("        %s\n", outcome.skip_reason.c_str());

@@ -9,7 +9,7 @@
 namespace spillway::contract {
 
 // Prints a case that failed, was skipped, or has something to tell; every case if `verbose`.
-void PrintOutcome(const Outcome& outcome, bool simulated, bool verbose);
+void PrintOutcome(const Outcome& outcome, bool verbose);
 
 // {"schema": 1, "simulated": bool, "cases": [...]}; false when the file cannot be written.
 bool WriteJson(const std::string& path, bool simulated, const std::vector<Outcome>& outcomes);

@@ -7,7 +7,8 @@ inline constexpr int kReportFd = 200;  // far above what the C library and the d
 
 inline constexpr char kFailureRecord = 'F';
 inline constexpr char kObservationRecord = 'O';
-inline constexpr char kFigureRecord = 'N';  // name, value, unit, separated by tabs
+inline constexpr char kFigureRecord = 'N';     // name, value, unit, separated by tabs
+inline constexpr char kSimulatedRecord = 'V';  // the case ran on the simulated driver
 inline constexpr char kSkipRecord = 'S';
 
 }  // namespace spillway::contract

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "tests/contract/report_pipe.h"
+#include "tests/contract/simulated.h"
 
 namespace spillway::contract {
 namespace {
@@ -38,6 +39,7 @@ struct Running {
   } catch (const std::exception& error) {
     ReportFailure("harness", 0, std::string("exception: ") + error.what());
   }
+  if (DriverIsSimulated()) ReportSimulatedDriver();
   std::exit(0);
 }
 
@@ -68,6 +70,7 @@ void Sort(const std::string& text, Outcome& outcome) {
     if (text[begin] == kFailureRecord) outcome.failures.push_back(record);
     if (text[begin] == kObservationRecord) outcome.observations.push_back(record);
     if (text[begin] == kFigureRecord) outcome.figures.push_back(ParseFigure(record));
+    if (text[begin] == kSimulatedRecord) outcome.simulated = true;
     if (text[begin] == kSkipRecord) outcome.skip_reason = record;
   }
 }

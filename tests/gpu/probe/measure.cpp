@@ -1,6 +1,5 @@
 #include "tests/gpu/probe/measure.h"
 
-#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,8 +12,6 @@
 namespace spillway::probe {
 
 using contract::Abandoned;
-
-bool Simulated() { return dlsym(RTLD_DEFAULT, "spillway_sim_read") != nullptr; }
 
 double MicrosecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();

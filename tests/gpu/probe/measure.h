@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "tests/contract/device.h"
+#include "tests/contract/simulated.h"
 
 namespace spillway::probe {
 
 using contract::kMiB;
 
-// True on the simulated driver, where moving gigabytes would measure this machine's processor at length.
-bool Simulated();
+// On the simulated driver moving gigabytes would measure this machine's processor at length.
+inline bool Simulated() { return contract::DriverIsSimulated(); }
 
 double MicrosecondsSince(std::chrono::steady_clock::time_point start);
 
