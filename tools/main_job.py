@@ -117,8 +117,7 @@ def memory_row(run, bare):
     slow_down = run.books["simulated_ns"] / bare.books["simulated_ns"]
     same = "yes" if run.output == bare.output else "NO"
     if not run.report:
-        return [run.label, mib(run.books["device_bytes_peak"]), "-", "-", mib(run.books["device_bytes_peak"]), "-", "-",
-                "1.00x", same]
+        return [run.label, "-", "-", "-", mib(run.books["device_bytes_peak"]), "-", "-", f"{slow_down:.2f}x", same]
     return [run.label, mib(run.report["wanted_peak_bytes"]), mib(run.report["budget_bytes"]) if run.budget else "-",
             mib(run.report["resident_peak_bytes"]), mib(run.books["device_bytes_peak"]),
             mib(run.report["offloaded_bytes"]), mib(run.report["restored_bytes"]), f"{slow_down:.2f}x", same]
