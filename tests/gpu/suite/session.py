@@ -31,7 +31,7 @@ class Session:
         default = os.path.join(self.build, "results-simulated" if self.simulated else "results")
         self.results = os.environ.get("OUT") or default
         os.makedirs(self.results, exist_ok=True)
-        self.deadline = time.monotonic() + options.limit_seconds
+        self.deadline = time.monotonic() + (options.limit_seconds or (3600 if self.dry else 530))
         self.log = open(os.path.join(self.results, "log.txt"), "w", encoding="utf-8")
         self.steps = []
         self.facts = {}

@@ -13,7 +13,7 @@ def _figures(session):
         return []
     lines = []
     for case in cases:
-        item = re.sub(r"([a-z])([A-Z0-9])", r"\1 \2", case["name"].split(".")[0])
+        item = re.sub(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[0-9])(?=[A-Z])", " ", case["name"].split(".")[0])
         rows = {}
         for figure in case["figures"]:
             subject, _, what = figure["name"].rpartition(": ")
