@@ -48,6 +48,13 @@ int AttributeOr(CUdevice_attribute attribute, CUdevice device, int otherwise) {
   return known ? value : otherwise;
 }
 
+// Fused multiply-adds per clock and multiprocessor, from the table of arithmetic instructions in the programming guide.
+int Fp32Lanes(int major, int minor) {
+  if (major == 3) return 192;
+  const bool is_server_volta_or_ampere = (major == 6 || major == 7 || major == 8) && minor == 0;
+  return is_server_volta_or_ampere || major == 7 ? 64 : 128;
+}
+
 }  // namespace
 
 const DriverTable* Driver() {
@@ -66,14 +73,15 @@ bool EnsureContext() {
 }
 
 DeviceRates CurrentDeviceRates() {
-  constexpr double kFlopsPerMultiprocessorClock = 256;  // 128 fused multiply-adds
   CUdevice device = 0;
   if (Driver() == nullptr || Driver()->CtxGetDevice(&device) != CUDA_SUCCESS) return {1e13, 1e12};
+  const int major = AttributeOr(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device, 9);
+  const int minor = AttributeOr(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device, 0);
   const double multiprocessors = AttributeOr(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device, 100);
   const double clock_hz = 1e3 * AttributeOr(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, device, 1500000);
   const double memory_hz = 1e3 * AttributeOr(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, device, 2000000);
   const double bus_bytes = AttributeOr(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, device, 4096) / 8.0;
-  return {multiprocessors * clock_hz * kFlopsPerMultiprocessorClock, 2 * memory_hz * bus_bytes};
+  return {multiprocessors * clock_hz * 2 * Fp32Lanes(major, minor), 2 * memory_hz * bus_bytes};
 }
 
 }  // namespace spillway::simulator::dnn

@@ -1,5 +1,6 @@
 #include "simulator/dnn/common/tensor.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +25,12 @@ Scratch::Block TakeBlock(std::int64_t count) {
     const Scratch::Block block = *best;
     pool.erase(best);
     return block;
+  }
+  if (!pool.empty()) {  // all too small: the largest makes room for its successor
+    const auto largest = std::max_element(
+        pool.begin(), pool.end(), [](const auto& a, const auto& b) { return a.capacity < b.capacity; });
+    std::free(largest->data);
+    pool.erase(largest);
   }
   constexpr std::int64_t kGrainFloats = 1024;
   const std::int64_t capacity = (count + kGrainFloats - 1) / kGrainFloats * kGrainFloats;

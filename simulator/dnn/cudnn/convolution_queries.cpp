@@ -17,6 +17,7 @@ cudnnStatus_t DescribeConvolution(cudnnTensorDescriptor_t x, cudnnFilterDescript
   SPILLWAY_DNN_REQUIRE(rank >= 1 && rank <= kMaxSpatialRank, CUDNN_STATUS_NOT_SUPPORTED);
   SPILLWAY_DNN_REQUIRE(convolution->compute_type == CUDNN_DATA_FLOAT || x_view.type != ElementType::kFloat,
                        CUDNN_STATUS_NOT_SUPPORTED);
+  SPILLWAY_DNN_REQUIRE(x_view.type == w_view.type && x_view.type == y_view.type, CUDNN_STATUS_NOT_SUPPORTED);
   SPILLWAY_DNN_REQUIRE(x_view.rank == rank + 2, CUDNN_STATUS_BAD_PARAM);
   int expected[CUDNN_DIM_MAX];
   const cudnnStatus_t status = cudnnGetConvolutionNdForwardOutputDim(convolution, x, w, rank + 2, expected);

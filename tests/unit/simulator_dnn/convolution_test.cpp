@@ -491,6 +491,65 @@ TEST_F(AlgorithmRankTest, DescriptorsThatDisagreeAreRefused) {
   EXPECT_NE(std::string(reason).find("BAD_PARAM"), std::string::npos);
 }
 
+TEST_F(AlgorithmRankTest, ModelledTimeIsWhatTheStreamTakes) {
+  const TensorDesc x({1, 128, 28, 28});
+  const TensorDesc y({1, 256, 28, 28});
+  const DeviceFloats x_device(128 * 784), w_device(256 * 128 * 9), y_device(256 * 784);
+  cudnnConvolutionFwdAlgoPerf_t results[8];
+  int count = 0;
+  cudnnGetConvolutionForwardAlgorithm_v7(handle_, x, w_, convolution_, y, 8, &count, results);
+  CUevent before = nullptr, after = nullptr;
+  cuEventCreate(&before, CU_EVENT_DEFAULT);
+  cuEventCreate(&after, CU_EVENT_DEFAULT);
+  for (int i = 0; i < count && results[i].status == CUDNN_STATUS_SUCCESS; ++i) {
+    const DeviceBytes workspace(results[i].memory);
+    cuEventRecord(before, nullptr);
+    ASSERT_EQ(cudnnConvolutionForward(handle_, &kOne, x, x_device.get(), w_, w_device.get(), convolution_,
+                                      results[i].algo, workspace.get(), results[i].memory, &kZero, y,
+                                      y_device.get()),
+              CUDNN_STATUS_SUCCESS);
+    cuEventRecord(after, nullptr);
+    cuEventSynchronize(after);
+    float milliseconds = 0;
+    cuEventElapsedTime(&milliseconds, before, after);
+    constexpr float kLaunchMilliseconds = 0.002f;  // the profile's launch overhead
+    EXPECT_NEAR(milliseconds, results[i].time + kLaunchMilliseconds, 0.2f * results[i].time + 0.001f)
+        << "algorithm " << results[i].algo;
+  }
+  cuEventDestroy(before);
+  cuEventDestroy(after);
+}
+
+TEST_F(CudnnTest, HalfPrecisionConvolutionRoundsTheFloatResult) {
+  // Given a 1 x 1 filter of 0.5 over two channels: every sum is exact in half.
+  const TensorDesc x_desc({1, 2, 1, 4}, CUDNN_TENSOR_NHWC, CUDNN_DATA_HALF);
+  const TensorDesc y_desc({1, 1, 1, 4}, CUDNN_TENSOR_NHWC, CUDNN_DATA_HALF);
+  cudnnFilterDescriptor_t w_desc = nullptr;
+  cudnnConvolutionDescriptor_t convolution = nullptr;
+  cudnnCreateFilterDescriptor(&w_desc);
+  cudnnCreateConvolutionDescriptor(&convolution);
+  cudnnSetFilter4dDescriptor(w_desc, CUDNN_DATA_HALF, CUDNN_TENSOR_NHWC, 1, 2, 1, 1);
+  cudnnSetConvolution2dDescriptor(convolution, 0, 0, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
+  const Device<std::uint16_t> x(
+      std::vector<std::uint16_t>{0x3c00, 0x3c00, 0x4000, 0x4000, 0, 0x3c00, 0xbc00, 0});
+  const Device<std::uint16_t> w(std::vector<std::uint16_t>{0x3800, 0x3800});
+  const Device<std::uint16_t> y(4);
+
+  ASSERT_EQ(
+      cudnnConvolutionForward(handle_, &kOne, x_desc, x.get(), w_desc, w.get(), convolution,
+                              CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kZero, y_desc, y.get()),
+      CUDNN_STATUS_SUCCESS);
+
+  EXPECT_EQ(y.Read(), (std::vector<std::uint16_t>{0x3c00, 0x4000, 0x3800, 0xb800}));  // 1, 2, 0.5, -0.5
+  const TensorDesc floats({1, 1, 1, 4});
+  EXPECT_EQ(
+      cudnnConvolutionForward(handle_, &kOne, x_desc, x.get(), w_desc, w.get(), convolution,
+                              CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kZero, floats, y.get()),
+      CUDNN_STATUS_NOT_SUPPORTED);
+  cudnnDestroyFilterDescriptor(w_desc);
+  cudnnDestroyConvolutionDescriptor(convolution);
+}
+
 TEST_F(CudnnTest, ConvolutionInThreeDimensions) {
   // Given one image of 3 x 3 x 3 ones, two channels, and a 2 x 2 x 2 filter of ones.
   const TensorDesc x_desc({1, 2, 3, 3, 3});
