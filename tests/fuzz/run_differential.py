@@ -141,6 +141,7 @@ def parse_arguments():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--show", type=int, default=3, help="how many differing seeds to shorten and print")
     parser.add_argument("--small", action="store_true", help="shorter programs with smaller buffers")
+    parser.add_argument("--stale-pointers", action="store_true", help="kernels are given pointers to freed memory, too")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--mutants", action="store_true")
     mode.add_argument("--self-check", action="store_true")
@@ -149,7 +150,9 @@ def parse_arguments():
 
 def main():
     arguments = parse_arguments()
-    bench = Bench(arguments.build.resolve(), ["--small"] if arguments.small else [])
+    options = [name for name, wanted in (("--small", arguments.small), ("--stale-pointers", arguments.stale_pointers))
+               if wanted]
+    bench = Bench(arguments.build.resolve(), options)
     check = check_mutants if arguments.mutants else check_fuzzer if arguments.self_check else check_library
     return 0 if check(bench, arguments) else 1
 

@@ -66,10 +66,11 @@ View Chooser::Spread(int buffer) const {
   return {buffer, 0, bytes, std::max<std::uint64_t>(8, RoundUp(bytes / 2000, 8) + 8)};
 }
 
-int Chooser::PickDecoy() {
+int Chooser::PickDecoy(bool stale_too) {
   std::vector<int> candidates;
   for (const auto& [id, buffer] : world_.Buffers()) {
-    if (buffer.thread == thread_ && !buffer.InHostMemory()) candidates.push_back(id);
+    const bool may_be_named = buffer.live || stale_too;
+    if (may_be_named && buffer.thread == thread_ && !buffer.InHostMemory()) candidates.push_back(id);
   }
   return PickOf(candidates);
 }

@@ -222,7 +222,7 @@ class Generator {
       });
       if (const std::optional<View> in = choose_.PickKernelInput(from)) kernel.in.push_back(*in);
     }
-    if (dice_.Percent(25)) kernel.decoy = choose_.PickDecoy();
+    if (dice_.Percent(25)) kernel.decoy = choose_.PickDecoy(shape_.stale_pointers);
     Add(kernel);
   }
 

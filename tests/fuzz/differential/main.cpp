@@ -23,6 +23,7 @@ constexpr char kUsage[] =
     "usage: differential --seeds FIRST..LAST [options]\n"
     "  --threads 0|1|2   threads in each program (default 0: mostly one, in some seeds two)\n"
     "  --small           shorter programs with smaller buffers\n"
+    "  --stale-pointers  kernels are given pointers to freed memory, too, which they ignore\n"
     "  --keep LIST       of the last seed only the operations with these numbers (1,4-7): for shortening a "
     "program\n"
     "  --timing SALT     let kernels last differently; the digest stays the same\n"
@@ -33,8 +34,8 @@ constexpr char kUsage[] =
 struct Options {
   std::uint64_t first_seed = 1;
   std::uint64_t last_seed = 0;
-  int threads = 0;
-  bool small = false;
+  int threads = 0;  // 0: the seed decides
+  Shape shape;
   bool print_program = false;
   std::optional<std::set<int>> kept;
   Manner manner;
@@ -81,7 +82,9 @@ std::optional<Options> Parse(int count, char** arguments) {
   for (int i = 1; i < count; ++i) {
     const std::string name = arguments[i];
     if (name == "--small") {
-      options.small = true;
+      options.shape.small = true;
+    } else if (name == "--stale-pointers") {
+      options.shape.stale_pointers = true;
     } else if (name == "--trace") {
       options.manner.trace = true;
     } else if (name == "--print-program") {
@@ -96,8 +99,9 @@ std::optional<Options> Parse(int count, char** arguments) {
 
 // The generated operations of a seed, or those kept of them.
 std::vector<Operation> Draft(std::uint64_t seed, const Options& options) {
-  const int threads = options.threads != 0 ? options.threads : Scramble(seed) % 4 == 0 ? 2 : 1;
-  const std::vector<Operation> program = Generate(seed, {threads, options.small});
+  Shape shape = options.shape;
+  shape.threads = options.threads != 0 ? options.threads : Scramble(seed) % 4 == 0 ? 2 : 1;
+  const std::vector<Operation> program = Generate(seed, shape);
   return options.kept && seed == options.last_seed ? Keep(program, *options.kept) : program;
 }
 
