@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 
 #include "simulator/driver/failure.h"
 
@@ -80,50 +81,50 @@ void AddressSpace::Free(std::uintptr_t base, std::size_t size_bytes) {
 }
 
 void AddressSpace::Map(std::uintptr_t base, std::size_t size_bytes, const PhysicalRef& block, Access access) {
-  const auto [entry, fresh] = mappings_.emplace(base, Mapping{base, size_bytes, block, access});
-  Require(fresh);
-  if (access != Access::kNone) Protect(entry->second);
+  Require(!mappings_.contains(base));
+  Mapping mapping{base, size_bytes, block, Access::kNone, Access::kNone};
+  SetVisibility(mapping, access, Access::kNone);
+  mappings_.emplace(base, std::move(mapping));
 }
 
 void AddressSpace::SetDeviceAccess(std::uintptr_t base, Access access) {
   Mapping& mapping = mappings_.at(base);
-  if (mapping.access == access) return;
-  mapping.access = access;
-  Protect(mapping);
+  SetVisibility(mapping, access, mapping.host_access);
 }
 
 void AddressSpace::SetHostAccess(std::uintptr_t base, Access access) {
   Mapping& mapping = mappings_.at(base);
-  mapping.host_access = access;
-  Protect(mapping);
+  SetVisibility(mapping, mapping.access, access);
 }
 
 void AddressSpace::Unmap(std::uintptr_t base) {
   const auto entry = mappings_.find(base);
   Mapping& mapping = entry->second;
-  const bool visible = mapping.access != Access::kNone || mapping.host_access != Access::kNone;
-  mapping.access = Access::kNone;
-  mapping.host_access = Access::kNone;
-  if (visible) Protect(mapping);
+  const bool last_holder = mapping.block.use_count() == 1;
+  if (last_holder && Visible(mapping) != Access::kNone)
+    mapping.block->Drop(base);
+  else
+    SetVisibility(mapping, Access::kNone, Access::kNone);
   mappings_.erase(entry);
 }
 
-// One process is both device and host, so a mapping is visible if either of them may see it.
-void AddressSpace::Protect(const Mapping& mapping) {
-  void* const base = reinterpret_cast<void*>(mapping.base);
-  const Access access = std::max(mapping.access, mapping.host_access);
-  void* placed = nullptr;
-  if (access == Access::kNone) {
-    placed = mmap(base, mapping.size_bytes, PROT_NONE, kNothing | MAP_FIXED, -1, 0);
-  } else {
-    const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
-    placed = mmap(base, mapping.size_bytes, protection, MAP_SHARED | MAP_FIXED, mapping.block->file(),
-                  static_cast<off_t>(mapping.block->offset()));
+// One process is both device and host, so bytes are visible if either of them may see them.
+Access AddressSpace::Visible(const Mapping& mapping) { return std::max(mapping.access, mapping.host_access); }
+
+void AddressSpace::SetVisibility(Mapping& mapping, Access device, Access host) {
+  const Access before = Visible(mapping);
+  const Access after = std::max(device, host);
+  const bool writable = after == Access::kReadWrite;
+  if (before == Access::kNone && after != Access::kNone) {
+    // Linux allows 65,530 mappings in a process (vm.max_map_count), about as many blocks.
+    Require(mapping.block->Show(mapping.base, mapping.size_bytes, writable), CUDA_ERROR_OUT_OF_MEMORY);
+  } else if (before != Access::kNone && after == Access::kNone) {
+    mapping.block->Hide(mapping.base);
+  } else if (before != after) {
+    mapping.block->SetWritable(mapping.base, writable);
   }
-  if (placed == MAP_FAILED) {
-    std::perror("simulated GPU: cannot map device memory (vm.max_map_count?)");
-    throw Failure{CUDA_ERROR_OUT_OF_MEMORY};
-  }
+  mapping.access = device;
+  mapping.host_access = host;
 }
 
 const Mapping* AddressSpace::Find(std::uintptr_t address) const {

@@ -52,7 +52,8 @@ class AddressSpace {
   std::uintptr_t FirstForbidden(std::uintptr_t base, std::size_t size_bytes, bool write) const;
 
  private:
-  void Protect(const Mapping& mapping);
+  static Access Visible(const Mapping& mapping);
+  static void SetVisibility(Mapping& mapping, Access device, Access host);
 
   std::uintptr_t arena_ = 0;
   std::size_t arena_bytes_ = 0;

@@ -1,11 +1,9 @@
 #include "simulator/driver/physical_memory.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
+#include <cstring>
 
 #include "simulator/driver/books.h"
 #include "simulator/driver/failure.h"
@@ -13,16 +11,40 @@
 namespace spillway::simulator {
 namespace {
 
-// File offsets are never reused, so the files are given a size that no run exhausts; they are sparse.
-constexpr off_t kFileBytes = off_t{1} << 60;
+constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+constexpr std::size_t kGranule = PhysicalMemory::kGranuleBytes;
 
-int CreateFile(const char* name) {
-  const int file = memfd_create(name, MFD_CLOEXEC);
-  if (file < 0 || ftruncate(file, kFileBytes) != 0) {
-    std::perror("simulated GPU: cannot create its memory file");
-    std::abort();
-  }
-  return file;
+void* Pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+// Forked children do not get the memory: they own no device, and a copy would double it.
+bool MapFresh(std::uintptr_t address, std::size_t size_bytes) {
+  void* const placed =
+      mmap(Pointer(address), size_bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, -1, 0);
+  if (placed == MAP_FAILED) return false;
+  madvise(placed, size_bytes, MADV_HUGEPAGE);
+  madvise(placed, size_bytes, MADV_DONTFORK);
+  return true;
+}
+
+bool Forbid(std::uintptr_t address, std::size_t size_bytes) {
+  return mmap(Pointer(address), size_bytes, PROT_NONE, kPrivate | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+bool Move(std::uintptr_t from, std::uintptr_t to, std::size_t size_bytes) {
+  return mremap(Pointer(from), size_bytes, size_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, Pointer(to)) !=
+         MAP_FAILED;
+}
+
+// Free addresses that start at a whole granule, so that page tables move as a whole. 0: none.
+std::uintptr_t FindRoom(std::size_t size_bytes) {
+  void* const room = mmap(nullptr, size_bytes + kGranule, PROT_NONE, kPrivate, -1, 0);
+  if (room == MAP_FAILED) return 0;
+  const auto start = reinterpret_cast<std::uintptr_t>(room);
+  const std::uintptr_t aligned = (start + kGranule - 1) / kGranule * kGranule;
+  if (aligned != start) munmap(room, aligned - start);
+  if (const std::size_t rest = start + kGranule - aligned; rest != 0)
+    munmap(Pointer(aligned + size_bytes), rest);
+  return aligned;
 }
 
 Level& LevelOf(Location location) {
@@ -31,30 +53,92 @@ Level& LevelOf(Location location) {
 
 }  // namespace
 
-PhysicalBlock::~PhysicalBlock() { memory_.Release(*this); }
+PhysicalBlock::~PhysicalBlock() {
+  if (hidden_at_ != 0) munmap(Pointer(hidden_at_), size_bytes_);
+  if (file_ >= 0) close(file_);
+  memory_.Release(*this);
+}
 
-int PhysicalBlock::file() const { return memory_.files_[static_cast<int>(location_)]; }
+bool PhysicalBlock::Show(std::uintptr_t address, std::size_t size_bytes, bool writable) {
+  const bool alone = shown_.empty() && size_bytes == size_bytes_;
+  if (file_ < 0 && !alone && !BecomeShared()) return false;
+  if (!(file_ < 0 ? ShowPrivate(address) : ShowShared(address, size_bytes))) return false;
+  shown_.emplace(address, Place{size_bytes, writable});
+  SetWritable(address, writable);
+  return true;
+}
 
-PhysicalMemory::PhysicalMemory(std::uint64_t capacity_bytes)
-    : capacity_bytes_(capacity_bytes),
-      files_{CreateFile("simulated-device-memory"), CreateFile("simulated-host-memory")} {}
+void PhysicalBlock::SetWritable(std::uintptr_t address, bool writable) {
+  Place& place = shown_.at(address);
+  place.writable = writable;
+  mprotect(Pointer(address), place.size_bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ);
+}
 
-std::uint64_t PhysicalMemory::free_bytes() const { return capacity_bytes_ - TheBooks().device_bytes.now(); }
+bool PhysicalBlock::ShowPrivate(std::uintptr_t address) {
+  if (hidden_at_ == 0) return MapFresh(address, size_bytes_);
+  if (!Move(hidden_at_, address, size_bytes_)) return false;
+  hidden_at_ = 0;
+  return true;
+}
+
+bool PhysicalBlock::ShowShared(std::uintptr_t address, std::size_t size_bytes) {
+  return mmap(Pointer(address), size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_, 0) !=
+         MAP_FAILED;
+}
+
+// Moves the bytes into a file and shows that wherever the block was shown. See Note [Blocks move].
+bool PhysicalBlock::BecomeShared() {
+  const int file = memfd_create("simulated-physical-block", MFD_CLOEXEC);
+  if (file < 0) return false;
+  const std::uintptr_t old_place = shown_.empty() ? hidden_at_ : shown_.begin()->first;
+  void* const copy = ftruncate(file, static_cast<off_t>(size_bytes_)) != 0
+                         ? MAP_FAILED
+                         : mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (copy == MAP_FAILED) {
+    close(file);
+    return false;
+  }
+  if (old_place != 0) std::memcpy(copy, Pointer(old_place), size_bytes_);
+  munmap(copy, size_bytes_);
+  file_ = file;
+  if (hidden_at_ != 0) munmap(Pointer(hidden_at_), size_bytes_);
+  hidden_at_ = 0;
+  for (const auto& [address, place] : shown_) {
+    ShowShared(address, place.size_bytes);
+    SetWritable(address, place.writable);
+  }
+  return true;
+}
+
+void PhysicalBlock::Hide(std::uintptr_t address) {
+  const auto place = shown_.find(address);
+  if (file_ < 0) {
+    hidden_at_ = FindRoom(size_bytes_);
+    Require(hidden_at_ != 0 && Move(address, hidden_at_, size_bytes_), CUDA_ERROR_OUT_OF_MEMORY);
+  }
+  Require(Forbid(address, place->second.size_bytes), CUDA_ERROR_OUT_OF_MEMORY);
+  shown_.erase(place);
+}
+
+void PhysicalBlock::Drop(std::uintptr_t address) {
+  const auto place = shown_.find(address);
+  Require(Forbid(address, place->second.size_bytes), CUDA_ERROR_OUT_OF_MEMORY);
+  shown_.erase(place);
+}
 
 PhysicalRef PhysicalMemory::Create(std::uint64_t size_bytes, Location location) {
   const std::uint64_t granules_bytes = (size_bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
   Require(granules_bytes >= size_bytes, CUDA_ERROR_OUT_OF_MEMORY);
-  if (location == Location::kDevice) Require(granules_bytes <= free_bytes(), CUDA_ERROR_OUT_OF_MEMORY);
-  std::uint64_t& next = next_offset_[static_cast<int>(location)];
-  auto block = std::make_shared<PhysicalBlock>(*this, next, granules_bytes, location);
-  next += granules_bytes;
+  if (location == Location::kDevice) {
+    Require(granules_bytes <= free_bytes(), CUDA_ERROR_OUT_OF_MEMORY);
+    held_bytes_ += granules_bytes;
+  }
   LevelOf(location).Add(granules_bytes);
-  return block;
+  return std::make_shared<PhysicalBlock>(*this, granules_bytes, location);
 }
 
 void PhysicalMemory::Release(const PhysicalBlock& block) {
-  fallocate(block.file(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(block.offset()),
-            static_cast<off_t>(block.size_bytes()));
+  if (block.location() == Location::kDevice) held_bytes_ -= block.size_bytes();
   LevelOf(block.location()).Subtract(block.size_bytes());
 }
 
