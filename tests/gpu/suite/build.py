@@ -82,7 +82,7 @@ def overlay(session):
 
 
 def everything(session):
-    """Configures and builds each program by itself, so that one that fails leaves the others."""
+    """One step of its own: what cannot be built is named, what can be is there for the steps."""
     session.run_step("build", _build)
 
 
@@ -98,15 +98,13 @@ def _build(session):
                                f"-DCUDA_TOOLKIT_ROOT={toolkit()}", *settings], 120 * patience)
     if configured.code != 0:
         return {"verdict": "failed", "summary": "configure: " + configured.why()}
-    # Everything at once is fast; what is then missing is built alone for its own message.
+    # Everything at once keeps all processors busy; then each alone, for a verdict and a message of its own.
     keep_going = ["--", "-k", "0"] if generator else ["--", "-k"]
-    session.call(["cmake", "--build", session.build, "-j", jobs, "--target", *PROGRAMS, *keep_going],
-                 240 * patience)
+    building = ["cmake", "--build", session.build, "-j", jobs, "--target"]
+    session.call([*building, *PROGRAMS, *keep_going], 240 * patience)
     missing = {}
     for target, product in PROGRAMS.items():
-        if os.path.exists(session.path(product)):
-            continue
-        output = session.call(["cmake", "--build", session.build, "-j", jobs, "--target", target], 60 * patience)
+        output = session.call([*building, target], 60 * patience)
         if output.code != 0 or not os.path.exists(session.path(product)):
             missing[target] = output.why()
     if missing:
