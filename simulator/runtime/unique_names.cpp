@@ -11,17 +11,33 @@ bool StartsAt(std::string_view text, std::size_t position, std::string_view pref
   return text.substr(position, prefix.size()) == prefix;
 }
 
+constexpr std::string_view kStaticPrefix = "__nv_static_";
+
+// The number at `position`; moves `position` behind it.
+std::size_t Number(std::string_view text, std::size_t& position) {
+  std::size_t number = 0;
+  while (position < text.size() && std::isdigit(static_cast<unsigned char>(text[position]))) {
+    number = number * 10 + static_cast<std::size_t>(text[position++] - '0');
+  }
+  return number;
+}
+
+// Where the mangled name begins behind "__nv_static_<n>_<n characters>_"; 0 when there is no such prefix.
+std::size_t BehindStaticPrefix(std::string_view name) {
+  if (!StartsAt(name, 0, kStaticPrefix)) return 0;
+  std::size_t at = kStaticPrefix.size();
+  const std::size_t length = Number(name, at);
+  return at + length + 2 < name.size() ? at + length + 2 : 0;
+}
+
 }  // namespace
 
 std::string WithoutFileMarks(const std::string& mangled) {
   std::string out;
-  std::size_t at = 0;
+  std::size_t at = BehindStaticPrefix(mangled);
   while (at < mangled.size()) {
     std::size_t digits = at;
-    std::size_t length = 0;
-    while (digits < mangled.size() && std::isdigit(static_cast<unsigned char>(mangled[digits]))) {
-      length = length * 10 + static_cast<std::size_t>(mangled[digits++] - '0');
-    }
+    const std::size_t length = Number(mangled, digits);
     const bool component = digits > at && digits + length <= mangled.size();
     if (component && StartsAt(mangled, digits, "_GLOBAL__N__")) {
       out += "12_GLOBAL__N_1";
