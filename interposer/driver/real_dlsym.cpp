@@ -39,6 +39,15 @@ void* LibraryOf(const void* address) {
   return map;
 }
 
-void* OwnLibrary() { return LibraryOf(reinterpret_cast<const void*>(&OwnLibrary)); }
+// Kept: dladdr1 searches all symbols, and every dlsym of the process asks.
+void* OwnLibrary() {
+  static constinit std::atomic<void*> own{nullptr};
+  void* library = own.load(std::memory_order_relaxed);
+  if (library == nullptr) {
+    library = LibraryOf(reinterpret_cast<const void*>(&OwnLibrary));
+    own.store(library, std::memory_order_relaxed);
+  }
+  return library;
+}
 
 }  // namespace spillway::driver
