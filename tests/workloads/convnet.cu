@@ -39,7 +39,7 @@ struct ConvnetOptions {
   DeviceOptions device;
   std::string model = "resnet50";
   ModelSpecification specification;
-  int batch = 32;
+  int batch = 64;
   int image = 64;
   int classes = 1000;
   int steps = 3;

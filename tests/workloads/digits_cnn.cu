@@ -37,7 +37,7 @@ __global__ void scale_pixels(const unsigned char* pixels, float* images, std::si
 struct DigitsOptions {
   DeviceOptions device;
   std::string data = default_digits_path();
-  int epochs = 9;
+  int epochs = 12;
   int batch = 512;
   int blocks = 5;
   int width = 32;

@@ -16,8 +16,18 @@ namespace workloads {
 inline constexpr int kWarpsPerBlock = 4;             // of the softmax kernels: one row a warp
 inline constexpr int kColumns = 32, kRowGroups = 8;  // of the block that sums columns
 
+// Of the row that a warp works on.
+__device__ inline int warp_index() {
+  return static_cast<int>(blockIdx.x) * kWarpsPerBlock + static_cast<int>(threadIdx.x) / 32;
+}
+
 __device__ inline std::size_t global_index() {
   return static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+
+// Blocks of kWarpsPerBlock warps that cover `rows`.
+inline unsigned blocks_for_rows(int rows) {
+  return static_cast<unsigned>((rows + kWarpsPerBlock - 1) / kWarpsPerBlock);
 }
 
 __global__ void embed(const std::int32_t* tokens, const float* token_table, const float* position_table,
@@ -52,56 +62,54 @@ __global__ void position_table_gradient(const float* dx, int batch, std::size_t 
   gradient[i] = sum;
 }
 
-// One block a row; the row is held in dynamic shared memory.
-__global__ void layer_norm_forward(const float* x, const float* scale, const float* shift, int width,
-                                   float epsilon, float* y, float* means, float* inverse_deviations) {
-  extern __shared__ float held[];
-  const float* row = x + static_cast<std::size_t>(blockIdx.x) * width;
-  const int first = static_cast<int>(threadIdx.x), stride = static_cast<int>(blockDim.x);
-  float sum = 0.0f;
-  for (int i = first; i < width; i += stride) {
-    held[i] = row[i];
-    sum += held[i];
-  }
-  const float mean = block_reduce<Sum>(sum) / static_cast<float>(width);
-  float squares = 0.0f;
-  for (int i = first; i < width; i += stride) squares += (held[i] - mean) * (held[i] - mean);
-  const float inverse = 1.0f / sqrtf(block_reduce<Sum>(squares) / static_cast<float>(width) + epsilon);
-  for (int i = first; i < width; i += stride) {
-    y[static_cast<std::size_t>(blockIdx.x) * width + i] = (held[i] - mean) * inverse * scale[i] + shift[i];
-  }
-  if (threadIdx.x == 0) {
-    means[blockIdx.x] = mean;
-    inverse_deviations[blockIdx.x] = inverse;
+// One warp a row.
+__global__ void layer_norm_forward(const float* x, const float* scale, const float* shift, int rows,
+                                   int width, float epsilon, float* y, float* means,
+                                   float* inverse_deviations) {
+  const int row = warp_index(), lane = static_cast<int>(threadIdx.x) % 32;
+  if (row >= rows) return;
+  const std::size_t begin = static_cast<std::size_t>(row) * width;
+  float sum = 0.0f, squares = 0.0f;
+  for (int i = lane; i < width; i += 32) sum += x[begin + i];
+  const float mean = warp_reduce<Sum>(sum) / static_cast<float>(width);
+  for (int i = lane; i < width; i += 32) squares += (x[begin + i] - mean) * (x[begin + i] - mean);
+  const float inverse = 1.0f / sqrtf(warp_reduce<Sum>(squares) / static_cast<float>(width) + epsilon);
+  for (int i = lane; i < width; i += 32) y[begin + i] = (x[begin + i] - mean) * inverse * scale[i] + shift[i];
+  if (lane == 0) {
+    means[row] = mean;
+    inverse_deviations[row] = inverse;
   }
 }
 
-// One block a row.
+// One warp a row.
 __global__ void layer_norm_backward(const float* x, const float* dy, const float* scale, const float* means,
-                                    const float* inverse_deviations, int width, float* dx) {
-  const std::size_t begin = static_cast<std::size_t>(blockIdx.x) * width;
-  const float mean = means[blockIdx.x], inverse = inverse_deviations[blockIdx.x];
-  const int first = static_cast<int>(threadIdx.x), stride = static_cast<int>(blockDim.x);
+                                    const float* inverse_deviations, int rows, int width, float* dx) {
+  const int row = warp_index(), lane = static_cast<int>(threadIdx.x) % 32;
+  if (row >= rows) return;
+  const std::size_t begin = static_cast<std::size_t>(row) * width;
+  const float mean = means[row], inverse = inverse_deviations[row];
   float sum = 0.0f, projected = 0.0f;
-  for (int i = first; i < width; i += stride) {
+  for (int i = lane; i < width; i += 32) {
     const float scaled = dy[begin + i] * scale[i];
     sum += scaled;
     projected += scaled * (x[begin + i] - mean) * inverse;
   }
-  sum = block_reduce<Sum>(sum) / static_cast<float>(width);
-  projected = block_reduce<Sum>(projected) / static_cast<float>(width);
-  for (int i = first; i < width; i += stride) {
+  sum = warp_reduce<Sum>(sum) / static_cast<float>(width);
+  projected = warp_reduce<Sum>(projected) / static_cast<float>(width);
+  for (int i = lane; i < width; i += 32) {
     const float normal = (x[begin + i] - mean) * inverse;
     dx[begin + i] = (dy[begin + i] * scale[i] - sum - normal * projected) * inverse;
   }
 }
 
-// A block of kColumns x kRowGroups threads sums kColumns columns over all rows.
+// A block of kColumns x kRowGroups threads sums kColumns columns over all rows; its dynamic shared memory holds two
+// floats a thread.
 __global__ void layer_norm_parameter_gradients(const float* x, const float* dy, const float* means,
                                                const float* inverse_deviations, int rows, int width,
                                                float* d_scale, float* d_shift) {
-  __shared__ float scale_sums[kRowGroups][kColumns];
-  __shared__ float shift_sums[kRowGroups][kColumns];
+  extern __shared__ float column_sums[];
+  float* scale_sums = column_sums + threadIdx.x;
+  float* shift_sums = scale_sums + kRowGroups * kColumns;
   const int column = static_cast<int>(blockIdx.x) * kColumns + static_cast<int>(threadIdx.x);
   float scale_sum = 0.0f, shift_sum = 0.0f;
   for (int row = static_cast<int>(threadIdx.y); row < rows && column < width; row += kRowGroups) {
@@ -109,13 +117,13 @@ __global__ void layer_norm_parameter_gradients(const float* x, const float* dy, 
     scale_sum += dy[i] * (x[i] - means[row]) * inverse_deviations[row];
     shift_sum += dy[i];
   }
-  scale_sums[threadIdx.y][threadIdx.x] = scale_sum;
-  shift_sums[threadIdx.y][threadIdx.x] = shift_sum;
+  scale_sums[threadIdx.y * kColumns] = scale_sum;
+  shift_sums[threadIdx.y * kColumns] = shift_sum;
   __syncthreads();
   if (threadIdx.y != 0 || column >= width) return;
   for (int group = 1; group < kRowGroups; ++group) {
-    scale_sum += scale_sums[group][threadIdx.x];
-    shift_sum += shift_sums[group][threadIdx.x];
+    scale_sum += scale_sums[group * kColumns];
+    shift_sum += shift_sums[group * kColumns];
   }
   d_scale[column] = scale_sum;
   d_shift[column] = shift_sum;
@@ -148,7 +156,7 @@ __global__ void merge_heads(const float* heads, HeadShape shape, int groups, int
 
 // One warp a row of scores; a token sees itself and those before it.
 __global__ void causal_softmax_forward(const float* scores, int rows, int sequence, float* probabilities) {
-  const int row = static_cast<int>(blockIdx.x) * kWarpsPerBlock + static_cast<int>(threadIdx.x) / 32;
+  const int row = warp_index();
   if (row >= rows) return;
   const int lane = static_cast<int>(threadIdx.x) % 32, visible = row % sequence + 1;
   const std::size_t begin = static_cast<std::size_t>(row) * sequence;
@@ -165,7 +173,7 @@ __global__ void causal_softmax_forward(const float* scores, int rows, int sequen
 
 __global__ void causal_softmax_backward(const float* probabilities, const float* d_probabilities, int rows,
                                         int sequence, float* d_scores) {
-  const int row = static_cast<int>(blockIdx.x) * kWarpsPerBlock + static_cast<int>(threadIdx.x) / 32;
+  const int row = warp_index();
   if (row >= rows) return;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::size_t begin = static_cast<std::size_t>(row) * sequence;
@@ -200,24 +208,23 @@ __global__ void add(const float* a, const float* b, std::size_t count, float* su
   if (i < count) sum[i] = a[i] + b[i];
 }
 
-// One block a row: its loss, and the gradient of the mean loss over all rows.
+// One warp a row: its loss, and the gradient of the mean loss over all rows.
 __global__ void cross_entropy(const float* logits, const std::int32_t* targets, int rows, int vocabulary,
                               float* row_losses, float* d_logits) {
-  const std::size_t begin = static_cast<std::size_t>(blockIdx.x) * vocabulary;
-  const int first = static_cast<int>(threadIdx.x), stride = static_cast<int>(blockDim.x);
-  const int target = targets[blockIdx.x];
-  float highest = Maximum::kNeutral;
-  for (int i = first; i < vocabulary; i += stride) highest = Maximum::combine(highest, logits[begin + i]);
-  highest = block_reduce<Maximum>(highest);
-  float sum = 0.0f;
-  for (int i = first; i < vocabulary; i += stride) sum += expf(logits[begin + i] - highest);
-  sum = block_reduce<Sum>(sum);
+  const int row = warp_index(), lane = static_cast<int>(threadIdx.x) % 32;
+  if (row >= rows) return;
+  const std::size_t begin = static_cast<std::size_t>(row) * vocabulary;
+  float highest = Maximum::kNeutral, sum = 0.0f;
+  for (int i = lane; i < vocabulary; i += 32) highest = Maximum::combine(highest, logits[begin + i]);
+  highest = warp_reduce<Maximum>(highest);
+  for (int i = lane; i < vocabulary; i += 32) sum += expf(logits[begin + i] - highest);
+  sum = warp_reduce<Sum>(sum);
   const float share = 1.0f / static_cast<float>(rows);
-  for (int i = first; i < vocabulary; i += stride) {
+  for (int i = lane; i < vocabulary; i += 32) {
     const float probability = expf(logits[begin + i] - highest) / sum;
-    d_logits[begin + i] = (i == target ? probability - 1.0f : probability) * share;
+    d_logits[begin + i] = (i == targets[row] ? probability - 1.0f : probability) * share;
   }
-  if (threadIdx.x == 0) row_losses[blockIdx.x] = logf(sum) + highest - logits[begin + target];
+  if (lane == 0) row_losses[row] = logf(sum) + highest - logits[begin + targets[row]];
 }
 
 }  // namespace workloads

@@ -43,10 +43,9 @@ class LayerNorm final : public Layer {
     means_ = transient_tensor(device_->memory(), {rows});
     inverse_deviations_ = transient_tensor(device_->memory(), {rows});
     Tensor y = transient_tensor(device_->memory(), x.shape);
-    layer_norm_forward<<<rows, kRowThreads, static_cast<std::size_t>(width_) * sizeof(float),
-                         device_->compute_stream()>>>(x.data(), scale_.value.data(), shift_.value.data(),
-                                                      width_, kEpsilon, y.data(), means_.data(),
-                                                      inverse_deviations_.data());
+    layer_norm_forward<<<blocks_for_rows(rows), kWarpsPerBlock * 32, 0, device_->compute_stream()>>>(
+        x.data(), scale_.value.data(), shift_.value.data(), rows, width_, kEpsilon, y.data(), means_.data(),
+        inverse_deviations_.data());
     CHECK_LAUNCH("layer_norm_forward");
     return y;
   }
@@ -56,13 +55,14 @@ class LayerNorm final : public Layer {
     scale_.gradient = transient_tensor(device_->memory(), scale_.value.shape);
     shift_.gradient = transient_tensor(device_->memory(), shift_.value.shape);
     const dim3 grid(static_cast<unsigned>((width_ + kColumns - 1) / kColumns)), block(kColumns, kRowGroups);
-    layer_norm_parameter_gradients<<<grid, block, 0, device_->compute_stream()>>>(
+    layer_norm_parameter_gradients<<<grid, block, 2 * kColumns * kRowGroups * sizeof(float),
+                                     device_->compute_stream()>>>(
         x_.data(), dy.data(), means_.data(), inverse_deviations_.data(), rows, width_, scale_.gradient.data(),
         shift_.gradient.data());
     CHECK_LAUNCH("layer_norm_parameter_gradients");
     Tensor dx = transient_tensor(device_->memory(), dy.shape);
-    layer_norm_backward<<<rows, kRowThreads, 0, device_->compute_stream()>>>(
-        x_.data(), dy.data(), scale_.value.data(), means_.data(), inverse_deviations_.data(), width_,
+    layer_norm_backward<<<blocks_for_rows(rows), kWarpsPerBlock * 32, 0, device_->compute_stream()>>>(
+        x_.data(), dy.data(), scale_.value.data(), means_.data(), inverse_deviations_.data(), rows, width_,
         dx.data());
     CHECK_LAUNCH("layer_norm_backward");
     for (Tensor* kept : {&x_, &means_, &inverse_deviations_}) kept->reset();
@@ -75,7 +75,6 @@ class LayerNorm final : public Layer {
   }
 
  private:
-  static constexpr int kRowThreads = 128;
   static constexpr float kEpsilon = 1e-5f;
 
   Device* const device_;
@@ -164,9 +163,6 @@ class Attention final : public Layer {
                             {shape_.batch, shape_.heads, shape_.sequence, shape_.sequence});
   }
   HeadShape head_shape() const { return {shape_.sequence, shape_.heads, shape_.depth()}; }
-  unsigned softmax_blocks() const {
-    return static_cast<unsigned>((score_rows() + kWarpsPerBlock - 1) / kWarpsPerBlock);
-  }
 
   void split_one(const Tensor& packed, int groups, int group, const Tensor& heads) const {
     split_heads<<<blocks_for(heads.elements()), kThreads, 0, device_->compute_stream()>>>(
@@ -192,8 +188,9 @@ class Attention final : public Layer {
     batched_gemm(*device_, {shape_.sequence, shape_.sequence, shape_.depth()}, matrices(), scale_,
                  Form::kPlain, heads_[kQuery].data(), Form::kTransposed, heads_[kKey].data(), scores.data());
     Tensor probabilities = score_tensor();
-    causal_softmax_forward<<<softmax_blocks(), kWarpsPerBlock * 32, 0, device_->compute_stream()>>>(
-        scores.data(), score_rows(), shape_.sequence, probabilities.data());
+    causal_softmax_forward<<<blocks_for_rows(score_rows()), kWarpsPerBlock * 32, 0,
+                             device_->compute_stream()>>>(scores.data(), score_rows(), shape_.sequence,
+                                                          probabilities.data());
     CHECK_LAUNCH("causal_softmax_forward");
     return probabilities;
   }
@@ -212,8 +209,9 @@ class Attention final : public Layer {
                  d_mixed.data(), Form::kTransposed, heads_[kValue].data(), d_probabilities.data());
     d_mixed.reset();
     Tensor d_scores = score_tensor();
-    causal_softmax_backward<<<softmax_blocks(), kWarpsPerBlock * 32, 0, device_->compute_stream()>>>(
-        probabilities_.data(), d_probabilities.data(), score_rows(), shape_.sequence, d_scores.data());
+    causal_softmax_backward<<<blocks_for_rows(score_rows()), kWarpsPerBlock * 32, 0,
+                              device_->compute_stream()>>>(probabilities_.data(), d_probabilities.data(),
+                                                           score_rows(), shape_.sequence, d_scores.data());
     CHECK_LAUNCH("causal_softmax_backward");
     probabilities_.reset();
     return d_scores;

@@ -3,8 +3,9 @@
 // Used by: Convolution (layers.cuh), on the main thread.
 // Ownership: owns its descriptors; a workspace lives for one call.
 // Invariants
-//  1. An algorithm is the first that cuDNN ranks, is deterministic and fits the fixed workspace limit; free
-//     memory is never asked for, so the numbers cannot depend on it.
+//  1. An algorithm is the first that cuDNN ranks, is deterministic and fits the fixed workspace limit; where
+//     none fits, the deterministic one that needs least. Free memory is never asked for, so the numbers
+//     cannot depend on it.
 //  2. The choice is made again only when the input's shape changes.
 #pragma once
 
@@ -23,15 +24,20 @@ struct ChosenAlgorithm {
 
 // `ranked` as cudnnGetConvolution*Algorithm_v7 filled it: fastest first.
 template <typename Performance, typename Algorithm>
-void choose(const Performance* ranked, int count, std::size_t limit_bytes, const char* pass,
+void choose(const Performance* ranked, int count, std::size_t limit_bytes,
             ChosenAlgorithm<Algorithm>* chosen) {
+  const Performance* smallest = nullptr;
   for (int i = 0; i < count; ++i) {
-    if (ranked[i].status != CUDNN_STATUS_SUCCESS || ranked[i].determinism != CUDNN_DETERMINISTIC) continue;
-    if (ranked[i].memory > limit_bytes) continue;
-    *chosen = {ranked[i].algo, ranked[i].memory};
-    return;
+    const Performance& candidate = ranked[i];
+    if (candidate.status != CUDNN_STATUS_SUCCESS || candidate.determinism != CUDNN_DETERMINISTIC) continue;
+    if (candidate.memory <= limit_bytes) {
+      *chosen = {candidate.algo, candidate.memory};
+      return;
+    }
+    if (smallest == nullptr || candidate.memory < smallest->memory) smallest = &candidate;
   }
-  fail(1, "no deterministic %s convolution fits a workspace of %zu bytes", pass, limit_bytes);
+  if (smallest == nullptr) fail(1, "cuDNN has no deterministic algorithm for a convolution of this shape");
+  *chosen = {smallest->algo, smallest->memory};
 }
 
 class ConvolutionPlan {
@@ -113,15 +119,15 @@ class ConvolutionPlan {
     cudnnConvolutionFwdAlgoPerf_t forward[kMostAlgorithms];
     CHECK(cudnnGetConvolutionForwardAlgorithm_v7(device_->cudnn(), *x_, filter_, convolution_, *y_,
                                                  kMostAlgorithms, &count, forward));
-    choose(forward, count, limit_bytes, "forward", &forward_);
+    choose(forward, count, limit_bytes, &forward_);
     cudnnConvolutionBwdFilterAlgoPerf_t backward_filter[kMostAlgorithms];
     CHECK(cudnnGetConvolutionBackwardFilterAlgorithm_v7(device_->cudnn(), *x_, *y_, convolution_, filter_,
                                                         kMostAlgorithms, &count, backward_filter));
-    choose(backward_filter, count, limit_bytes, "filter gradient", &backward_filter_);
+    choose(backward_filter, count, limit_bytes, &backward_filter_);
     cudnnConvolutionBwdDataAlgoPerf_t backward_data[kMostAlgorithms];
     CHECK(cudnnGetConvolutionBackwardDataAlgorithm_v7(device_->cudnn(), filter_, *y_, convolution_, *x_,
                                                       kMostAlgorithms, &count, backward_data));
-    choose(backward_data, count, limit_bytes, "input gradient", &backward_data_);
+    choose(backward_data, count, limit_bytes, &backward_data_);
   }
 
   Device* const device_;

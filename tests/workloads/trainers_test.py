@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""The trainers on the simulated GPU: they learn, repeat themselves bit for bit, and break no rule of the driver.
+
+Usage: trainers_test.py WORKLOADS_FOLDER SIMULATOR_FOLDER [unittest's options]
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+MIB = 1 << 20
+WORKLOADS = SIMULATOR = ""
+
+
+class Run:
+    """One bare run of a trainer: what it printed and what the simulator wrote down."""
+
+    def __init__(self, command):
+        with tempfile.TemporaryDirectory() as folder:
+            books = os.path.join(folder, "books.json")
+            environment = dict(os.environ, LD_LIBRARY_PATH=SIMULATOR, SPILLWAY_SIM_PROFILE="h200",
+                               SPILLWAY_SIM_STATS=books)
+            environment.pop("LD_PRELOAD", None)
+            name, *options = command.split()
+            result = subprocess.run([os.path.join(WORKLOADS, name), *options], env=environment, capture_output=True,
+                                    text=True, check=False)
+            self.code, self.output, self.errors = result.returncode, result.stdout, result.stderr
+            self.books = {}
+            if os.path.exists(books):
+                with open(books, encoding="utf-8") as file:
+                    self.books = json.load(file)
+
+    def losses(self):
+        return [float.fromhex(text) for text in re.findall(r"^step \d+ loss (\S+)$", self.output, re.M)]
+
+    def accuracy(self):
+        return float(re.search(r"^test accuracy (\S+)", self.output, re.M).group(1))
+
+
+class TrainersTest(unittest.TestCase):
+    def trained(self, command):
+        run = Run(command)
+        self.assertEqual(run.code, 0, run.errors)
+        self.assertEqual(run.books["violations"], [])
+        self.assertEqual(run.books["not_supported"], {})
+        self.assertEqual(run.books["unmapped_while_in_use"], 0)
+        self.assertEqual(run.books["illegal_accesses"], 0)
+        self.assertEqual(run.books["device_bytes_now"], 0)
+        self.assertRegex(run.output, r"\nchecksum [0-9a-f]{16}\n$")
+        return run
+
+    def test_digits_cnn_reads_digits_it_has_not_seen(self):
+        run = self.trained("digits_cnn")
+        self.assertGreaterEqual(run.accuracy(), 0.97)
+        self.assertGreaterEqual(run.books["device_bytes_peak"], 256 * MIB)
+
+    def test_convnet_of_default_size_wants_256_mib(self):
+        run = self.trained("convnet --steps=1")
+        self.assertGreaterEqual(run.books["device_bytes_peak"], 256 * MIB)
+
+    def test_gpt_of_default_size_wants_256_mib(self):
+        run = self.trained("gpt --steps=1")
+        self.assertGreaterEqual(run.books["device_bytes_peak"], 256 * MIB)
+
+    def test_convnet_learns_a_few_images_with_every_kind_of_block(self):
+        for model in ("resnet18", "resnet:1,1,1,1", "vgg11"):
+            with self.subTest(model=model):
+                run = self.trained(f"convnet --model={model} --batch=8 --image=32 --classes=4 --images=8 --steps=8")
+                self.assertLess(run.losses()[-1], 0.6 * run.losses()[0])
+
+    def test_gpt_learns_what_follows_what(self):
+        small = "--layers=1 --width=32 --heads=2 --sequence=16 --batch=8 --vocabulary=64 --rate=0.01 --steps=30"
+        for head in ("", " --untied"):
+            with self.subTest(head=head):
+                run = self.trained("gpt " + small + head)
+                self.assertLess(run.losses()[-1], 0.5 * run.losses()[0])
+
+    def test_output_is_the_same_in_a_second_run_and_with_each_allocator(self):
+        for command in ("digits_cnn --epochs=1 --batch=64 --blocks=2",
+                        "convnet --model=resnet18 --batch=4 --image=32 --classes=10 --steps=2",
+                        "gpt --layers=2 --width=64 --heads=2 --sequence=32 --batch=2 --vocabulary=128 --steps=2"):
+            first = self.trained(command).output
+            for variant in ("malloc", "async", "arena", "arena --free=dead", "malloc --free=step"):
+                with self.subTest(command=command, variant=variant):
+                    self.assertEqual(self.trained(f"{command} --allocator={variant}").output, first)
+
+    def test_another_seed_gives_another_output(self):
+        command = "gpt --layers=1 --width=32 --heads=2 --sequence=16 --batch=2 --vocabulary=64 --steps=1"
+        self.assertNotEqual(self.trained(command).output, self.trained(command + " --seed=2").output)
+
+    def test_what_makes_no_sense_is_refused_by_name(self):
+        for command, message in (("digits_cnn --epochs=0", "--epochs wants a whole number"),
+                                 ("convnet --model=alexnet", "--model wants vgg11"),
+                                 ("convnet --image=33", "--image wants a multiple of 32"),
+                                 ("gpt --width=10 --heads=3", "no multiple of --heads=3"),
+                                 ("gpt --workspace=8MB", "--workspace wants a size"),
+                                 ("gpt surplus", "'surplus' is no option")):
+            with self.subTest(command=command):
+                run = Run(command)
+                self.assertEqual(run.code, 2)
+                self.assertIn(message, run.errors)
+
+    def test_missing_digits_are_named(self):
+        run = Run("digits_cnn --data=/nowhere/digits.csv")
+        self.assertEqual(run.code, 1)
+        self.assertIn("/nowhere/digits.csv", run.errors)
+
+
+if __name__ == "__main__":
+    WORKLOADS, SIMULATOR = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
+    unittest.main(verbosity=2)
