@@ -26,6 +26,12 @@ struct Allocation {
   bool synchronous_operations = false;
 };
 
+// Host memory is pinned and accounted for in whole pages.
+inline std::size_t WholePages(std::size_t size_bytes) {
+  constexpr std::size_t kPage = 4096;
+  return (size_bytes + kPage - 1) / kPage * kPage;
+}
+
 class AllocationTable {
  public:
   Allocation& Add(Allocation allocation);

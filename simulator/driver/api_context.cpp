@@ -24,12 +24,9 @@ void FreeEverythingOf(Call& call, Context* context) {
   std::erase_if(sim.events, [&](auto& entry) { return entry.second->context == context; });
   std::vector<std::uintptr_t> left;
   for (const auto& [base, allocation] : sim.allocations.all()) {
-    if (allocation.context == context && allocation.kind == AllocationKind::kDevice) left.push_back(base);
+    if (allocation.context == context && allocation.kind != AllocationKind::kPool) left.push_back(base);
   }
-  for (const std::uintptr_t base : left) {
-    sim.allocations.Remove(base);
-    sim.heap.Free(base);
-  }
+  for (const std::uintptr_t base : left) sim.Release(base);
 }
 
 void Drain(Call& call, const Context& context) {

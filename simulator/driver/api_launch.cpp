@@ -139,7 +139,8 @@ CUresult Launch(const void* handle, const LaunchShape& shape, CUstream stream, v
       arguments->CopyEach(parameters);
     }
     Operation launch;
-    launch.name = std::string("kernel ") + entry.name;
+    launch.name = "kernel";
+    launch.subject = entry.name;
     launch.resource = Resource::kCompute;
     launch.duration_ns = TimeOf(call.sim.profile, CostOf(entry, shape, arguments->pointers()));
     launch.multiprocessors = static_cast<int>(std::min(needed, available));

@@ -8,9 +8,6 @@ namespace spillway::simulator {
 namespace {
 
 constexpr std::size_t kPitchAlignment = 512;
-constexpr std::size_t kPage = 4096;
-
-std::size_t Pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 CUdeviceptr Allocate(Call& call, std::size_t bytes) {
   Require(bytes != 0);
@@ -23,25 +20,16 @@ CUdeviceptr Allocate(Call& call, std::size_t bytes) {
 // cuMemFree waits for all work of the context: programs rely on that.
 void Free(Call& call, CUdeviceptr address) {
   if (address == 0) return;
-  Require(call.sim.allocations.FindBase(address) != nullptr);
+  const Allocation* before = call.sim.allocations.FindBase(address);
+  Require(before != nullptr);
+  Require(before->kind == AllocationKind::kDevice || before->kind == AllocationKind::kManaged ||
+          before->kind == AllocationKind::kPool);
   call.WaitForContext(*call.context);
   const Allocation* allocation = call.sim.allocations.FindBase(address);  // another thread may have freed it
   Require(allocation != nullptr);
-  switch (allocation->kind) {
-    case AllocationKind::kDevice:
-      call.sim.heap.Free(address);
-      break;
-    case AllocationKind::kManaged:
-      call.sim.managed_heap.Free(address);
-      break;
-    case AllocationKind::kPool:
-      allocation->pool->Free(address, 0, nullptr);
-      call.TrimPools();
-      break;
-    default:
-      throw Failure{CUDA_ERROR_INVALID_VALUE};
-  }
-  call.sim.allocations.Remove(address);
+  const bool from_pool = allocation->kind == AllocationKind::kPool;
+  call.sim.Release(address);
+  if (from_pool) call.TrimPools();
 }
 
 void SpendPinning(Call& call, std::size_t bytes) {
@@ -53,9 +41,10 @@ CUresult HostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
     const unsigned known =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     Require(pointer != nullptr && bytes != 0 && (flags & ~known) == 0);
-    void* memory = mmap(nullptr, Pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        mmap(nullptr, WholePages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     Require(memory != MAP_FAILED, CUDA_ERROR_OUT_OF_MEMORY);
-    TheBooks().host_bytes.Add(Pages(bytes));
+    TheBooks().host_bytes.Add(WholePages(bytes));
     SpendPinning(call, bytes);
     call.sim.allocations.Add({.base = reinterpret_cast<std::uintptr_t>(memory),
                               .size_bytes = bytes,
@@ -73,7 +62,7 @@ CUresult Register(void* pointer, std::size_t bytes, unsigned flags) {
     Allocation* before = call.sim.allocations.Find(base);
     if (before == nullptr) before = call.sim.allocations.Find(base + bytes - 1);
     Require(before == nullptr, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
-    TheBooks().host_bytes.Add(Pages(bytes));
+    TheBooks().host_bytes.Add(WholePages(bytes));
     SpendPinning(call, bytes);
     call.sim.allocations.Add({.base = base,
                               .size_bytes = bytes,
@@ -83,17 +72,17 @@ CUresult Register(void* pointer, std::size_t bytes, unsigned flags) {
   });
 }
 
-// The allocation at `pointer` if it is of `kind`, after all work that may use it.
-Allocation& SettledHost(Call& call, void* pointer, AllocationKind kind, CUresult otherwise) {
+// Ends the pinning of `pointer`, if it is of `kind`, after all work that may use it.
+void ReleaseHost(Call& call, void* pointer, AllocationKind kind, CUresult otherwise) {
   const auto base = reinterpret_cast<std::uintptr_t>(pointer);
-  const auto find = [&] {
-    Allocation* found = call.sim.allocations.FindBase(base);
+  const auto require_it = [&] {
+    const Allocation* found = call.sim.allocations.FindBase(base);
     Require(found != nullptr && found->kind == kind, otherwise);
-    return found;
   };
-  find();
+  require_it();
   call.WaitForContext(*call.context);
-  return *find();
+  require_it();  // another thread may have released it meanwhile
+  call.sim.Release(base);
 }
 
 CUresult CheckManaged(CUdeviceptr address) {
@@ -170,20 +159,13 @@ SIM_API(cuMemHostRegister_v2)(void* pointer, size_t bytes, unsigned int flags) {
 SIM_API(cuMemFreeHost)(void* pointer) {
   return WithContext([&](Call& call) {
     if (pointer == nullptr) return;
-    const Allocation& host =
-        SettledHost(call, pointer, AllocationKind::kPinnedHost, CUDA_ERROR_INVALID_VALUE);
-    munmap(pointer, Pages(host.size_bytes));
-    TheBooks().host_bytes.Subtract(Pages(host.size_bytes));
-    call.sim.allocations.Remove(host.base);
+    ReleaseHost(call, pointer, AllocationKind::kPinnedHost, CUDA_ERROR_INVALID_VALUE);
   });
 }
 
 SIM_API(cuMemHostUnregister)(void* pointer) {
   return WithContext([&](Call& call) {
-    const Allocation& host =
-        SettledHost(call, pointer, AllocationKind::kRegisteredHost, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
-    TheBooks().host_bytes.Subtract(Pages(host.size_bytes));
-    call.sim.allocations.Remove(host.base);
+    ReleaseHost(call, pointer, AllocationKind::kRegisteredHost, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
   });
 }
 

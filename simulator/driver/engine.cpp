@@ -126,7 +126,7 @@ std::string Engine::DoomUsersOf(std::uintptr_t base, std::size_t size_bytes) {
     const std::uintptr_t used = operation->UsedAddressIn(base, size_bytes);
     if (used == 0) continue;
     operation->doomed_address = used;
-    if (first.empty()) first = operation->name;
+    if (first.empty()) first = operation->Description();
   }
   return first;
 }
@@ -160,10 +160,9 @@ void Engine::Retire(const OperationRef& operation) {
 }
 
 void Engine::WaitForHostFunctions(Lock& lock) {
-  if (real_clock_ || std::this_thread::get_id() == host_thread_) return;
-  const auto deadline = std::chrono::steady_clock::now() + kHostFunctionPatience;
   const auto idle = [&] { return !host_running_ && host_queue_.empty(); };
-  if (!idle()) changed_.wait_until(lock, deadline, idle);
+  if (real_clock_ || idle() || std::this_thread::get_id() == host_thread_) return;
+  changed_.wait_for(lock, kHostFunctionPatience, idle);
 }
 
 OperationRef Engine::NextToEnd() const {
@@ -291,7 +290,7 @@ void Engine::ApplyEffect(Operation& operation) {
     char text[64];
     std::snprintf(text, sizeof text, " touched unmapped device memory at 0x%lx", fault.address);
     ++TheBooks().illegal_accesses;
-    TheBooks().AddViolation("illegal address: " + operation.name + text);
+    TheBooks().AddViolation("illegal address: " + operation.Description() + text);
     if (operation.errors != nullptr) operation.errors->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
   }
 }

@@ -53,7 +53,8 @@ using OperationRef = std::shared_ptr<Operation>;
 
 struct Operation {
   // Set by the maker.
-  std::string name;
+  const char* name = "";     // constant text
+  const char* subject = "";  // a kernel's name; lives as long as its image
   Resource resource = Resource::kNone;
   int priority = 0;         // lower runs first
   int multiprocessors = 1;  // compute: how many it occupies
@@ -75,6 +76,7 @@ struct Operation {
   std::uintptr_t doomed_address = 0;  // memory that was unmapped under it
   bool done = false;
 
+  std::string Description() const { return *subject == '\0' ? name : std::string(name) + ' ' + subject; }
   // The first address in [base, base + size_bytes) that this operation uses, or 0.
   std::uintptr_t UsedAddressIn(std::uintptr_t base, std::size_t size_bytes) const;
 };

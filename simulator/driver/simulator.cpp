@@ -1,6 +1,7 @@
 #include "simulator/driver/simulator.h"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <cstdio>
@@ -70,6 +71,30 @@ std::unique_ptr<Context> Simulator::MakeContext(unsigned flags, bool is_primary)
 
 bool Simulator::IsContext(const Context* context) const {
   return context != nullptr && (context == primary.get() || contexts.contains(const_cast<Context*>(context)));
+}
+
+void Simulator::Release(std::uintptr_t base) {
+  const Allocation allocation = *allocations.FindBase(base);
+  switch (allocation.kind) {
+    case AllocationKind::kDevice:
+      heap.Free(base);
+      break;
+    case AllocationKind::kManaged:
+      managed_heap.Free(base);
+      break;
+    case AllocationKind::kPool:
+      allocation.pool->Free(base, 0, nullptr);
+      break;
+    case AllocationKind::kPinnedHost:
+      munmap(reinterpret_cast<void*>(base), WholePages(allocation.size_bytes));
+      [[fallthrough]];
+    case AllocationKind::kRegisteredHost:
+      TheBooks().host_bytes.Subtract(WholePages(allocation.size_bytes));
+      break;
+    case AllocationKind::kGlobal:
+      break;
+  }
+  allocations.Remove(base);
 }
 
 Simulator* TheSimulator() { return the_simulator; }

@@ -49,6 +49,9 @@ struct Simulator {
 
   std::unique_ptr<Context> MakeContext(unsigned flags, bool is_primary);
   bool IsContext(const Context* context) const;
+
+  // Takes the allocation out of the table and its memory away; nothing uses it any more. Pool memory goes to its pool.
+  void Release(std::uintptr_t base);
 };
 
 // Null before cuInit succeeded.

@@ -135,7 +135,7 @@ TEST_F(EngineTest, GreaterPriorityGoesFirstAmongReadyKernels) {
 
 TEST_F(EngineTest, WorkOverMemoryThatWentAwayEndsInAStickyFault) {
   Operation kernel = Kernel(100);
-  kernel.name = "kernel fill";
+  kernel.subject = "fill";
   kernel.words = {7, 0x5000'0010};
   bool happened = false;
   kernel.effect = [&] { happened = true; };
