@@ -137,11 +137,11 @@ def parse_options():
     parser.add_argument("--profile", default="h200")
     parser.add_argument("--shares", default="100,50,25", help="percent of the peak, by commas")
     parser.add_argument("--json", type=pathlib.Path, help="write reports and books of all runs there")
-    parser.add_argument("command", nargs=argparse.REMAINDER)
-    options = parser.parse_args()
+    words = sys.argv[1:]
+    split = words.index("--") if "--" in words else len(words)
+    options = parser.parse_args(words[:split])
     options.build_dir = options.build_dir.resolve()
-    command = options.command[1:] if options.command[:1] == ["--"] else options.command
-    options.command = command or [str(options.build_dir / "workloads" / "digits_cnn")]
+    options.command = words[split + 1:] or [str(options.build_dir / "workloads" / "digits_cnn")]
     return options
 
 
