@@ -161,6 +161,8 @@ void FiberMain() {
 
 Fiber* FreshFiber(Executor& self) {
   if (self.idle_count) return self.idle[--self.idle_count];
+  if (self.fiber_count == kMaxBlockThreads)
+    std::abort();  // more than a block has threads: the books are wrong
   Fiber& fiber = self.fibers[self.fiber_count];
   PrepareFiber(fiber, self.fiber_count++, FiberMain);
   return &fiber;

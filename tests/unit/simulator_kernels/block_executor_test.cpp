@@ -80,7 +80,8 @@ void SumOfBlock(const int* in, int* out) {
 }
 
 TEST(BlockExecutorTest, StartsAnewAfterAnAbandonedGrid) {
-  for (int round = 0; round < 3; ++round) {
+  // Often enough to run out of fibers if those of abandoned threads were lost.
+  for (int round = 0; round < 12; ++round) {
     int barriers_passed = 0;
     if (sigsetjmp(way_out, 0) == 0) {
       RunGrid<&LeaveInTheMiddle>(1, 200, &barriers_passed);
