@@ -9,6 +9,7 @@
 //  3. After `done`, nothing but `done`, `end_ns` and `sequence` is used; effect and extents are gone.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -45,7 +46,7 @@ struct Fault {
 
 // Where a context keeps its sticky error; operations outlive contexts.
 struct ErrorState {
-  CUresult sticky = CUDA_SUCCESS;
+  std::atomic<CUresult> sticky{CUDA_SUCCESS};  // host functions read it without the mutex
 };
 
 struct Operation;

@@ -146,7 +146,7 @@ TEST_F(EngineTest, WorkOverMemoryThatWentAwayEndsInAStickyFault) {
   engine_.Wait(lock_, submitted);
 
   EXPECT_FALSE(happened);
-  EXPECT_EQ(errors_->sticky, CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(errors_->sticky.load(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 TEST_F(EngineTest, NothingTakesEffectAfterAFault) {
