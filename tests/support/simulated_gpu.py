@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import tempfile
+import time
 
 
 @dataclasses.dataclass
@@ -30,19 +31,30 @@ def environment(build, library=None, budget_bytes=None, profile="h200"):
     return result
 
 
-def run(command, env, timeout_s):
-    """Runs `command` to its end, or ends it after `timeout_s`."""
-    with tempfile.TemporaryDirectory(prefix="spillway-test-") as folder:
-        books_file = pathlib.Path(folder) / "books.json"
+def run(command, env, quiet_s):
+    """Runs `command` to its end, or ends it when it has printed nothing for `quiet_s`."""
+    with tempfile.TemporaryDirectory(prefix="spillway-test-") as name:
+        folder = pathlib.Path(name)
+        books_file, output_file, errors_file = folder / "books.json", folder / "output", folder / "errors"
         settings = dict(env, SPILLWAY_SIM_STATS=str(books_file))
-        process = subprocess.Popen([str(part) for part in command], env=settings, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True, errors="replace")
-        try:
-            output, errors = process.communicate(timeout=timeout_s)
-            exit_code = process.returncode
-        except subprocess.TimeoutExpired:
-            process.kill()
-            output, errors = process.communicate()
-            exit_code = None
+        with open(output_file, "wb") as output, open(errors_file, "wb") as errors:
+            process = subprocess.Popen([str(part) for part in command], env=settings, stdout=output, stderr=errors)
+            exit_code = await_end(process, output_file, quiet_s)
         books = json.loads(books_file.read_text()) if books_file.exists() else {}
-        return Run(exit_code, output, errors, books)
+        return Run(exit_code, output_file.read_text(errors="replace"), errors_file.read_text(errors="replace"), books)
+
+
+def await_end(process, output_file, quiet_s):
+    """The exit code of `process`; None when its output did not grow for `quiet_s` and it was ended for that."""
+    size, since_s = 0, time.monotonic()
+    while True:
+        try:
+            return process.wait(timeout=0.5)
+        except subprocess.TimeoutExpired:
+            pass
+        if output_file.stat().st_size != size:
+            size, since_s = output_file.stat().st_size, time.monotonic()
+        elif time.monotonic() - since_s > quiet_s:
+            process.kill()
+            process.wait()
+            return None

@@ -1,6 +1,7 @@
 #include "tests/fuzz/differential/generate.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "tests/fuzz/differential/choose.h"
@@ -18,6 +19,7 @@ class Generator {
  public:
   Generator(std::uint64_t seed, const Shape& shape) : shape_(shape), dice_(seed) {
     live_limit_bytes_ = shape.small ? 48 * kMiB : dice_.Between(80, 220) * kMiB;
+    for (std::uint64_t& bytes : favourite_bytes_) bytes = AnyLargeBytes();
   }
 
   std::vector<Operation> Run() {
@@ -72,6 +74,7 @@ class Generator {
     if (choice < 170) return AddAlloc();
     if (choice < 235) return AddFree();
     if (choice < 330) return AddReuse();
+    if (choice < 360) return AddSweep();
     if (choice < 600) return AddKernel();
     if (choice < 770) return AddCopy();
     if (choice < 830) return AddFill();
@@ -121,12 +124,16 @@ class Generator {
   std::uint64_t SmallBytes() {
     return RoundUp(dice_.Magnitude(256, 1023 * kKiB), dice_.Percent(50) ? 256 : 1);
   }
+  // Like a training job, a program asks for a few sizes again and again.
   std::uint64_t LargeBytes() {
+    return dice_.Percent(50) ? favourite_bytes_[dice_.Below(favourite_bytes_.size())] : AnyLargeBytes();
+  }
+  std::uint64_t AnyLargeBytes() {
     const std::uint64_t largest = shape_.small ? 8 * kMiB : 24 * kMiB;
     return RoundUp(dice_.Magnitude(kMiB, largest), dice_.Percent(50) ? kMiB : 1);
   }
 
-  int AddAllocOf(std::uint64_t bytes) {
+  int AddAllocOf(std::uint64_t bytes, const std::vector<std::uint64_t>& cuts_bytes = {}) {
     if (bytes < kMiB && LiveSmallBytes() + bytes > kSmallTotalBytes) return kNone;
     Operation alloc{.kind = Kind::kAlloc, .thread = thread_, .stream = choose_.PickStream(), .bytes = bytes};
     const std::vector<int> pools = world_.PoolsOf(thread_);
@@ -142,7 +149,7 @@ class Generator {
       alloc.pool = pools[dice_.Below(pools.size())];
     }
     alloc.buffer = next_buffer_++;
-    alloc.cuts_bytes = choose_.Cuts(bytes);
+    alloc.cuts_bytes = cuts_bytes.empty() ? choose_.Cuts(bytes) : cuts_bytes;
     if (!Add(alloc)) return kNone;
     if (dice_.Percent(85)) AddWriteTo(alloc.buffer);
     return alloc.buffer;
@@ -185,23 +192,41 @@ class Generator {
          .buffer = buffer});
   }
 
-  // Memory is freed while work on it is still queued, and memory of the same or another size is taken and written.
+  // Memory is freed while work on it is still queued, and memory of the same or another size is taken and written: often
+  // just where the old work reads or writes.
   void AddReuse() {
-    const int buffer = choose_.PickBuffer([](const Buffer& b) { return !b.InHostMemory(); });
+    const auto on_device = [](const Buffer& b) { return !b.InHostMemory(); };
+    const int buffer = choose_.PickBuffer(on_device);
     if (buffer == kNone) return;
-    const std::uint64_t bytes = world_.At(buffer).bytes;
-    const int reader = choose_.PickBuffer([](const Buffer& b) { return !b.InHostMemory(); });
+    const int reader = choose_.PickBuffer(on_device);
     if (dice_.Percent(50)) {
       AddKernelInto(buffer);
     } else if (reader != buffer) {
       AddKernelInto(reader, buffer);
     }
     AddFreeOf(buffer);
-    const std::uint64_t choice = dice_.Below(100);
-    const int again = AddAllocOf(choice < 60   ? bytes
-                                 : choice < 80 ? LargeBytes()
-                                               : std::max<std::uint64_t>(bytes / 2, 256));
-    if (again != kNone) AddWriteTo(again);
+    const int again = AddAllocAfter(buffer);
+    if (again == kNone) return;
+    AddWriteTo(again);
+    AddWriteTo(again);
+  }
+
+  int AddAllocAfter(int freed) {
+    const std::uint64_t bytes = world_.At(freed).bytes;
+    if (dice_.Percent(20)) return AddAllocOf(LargeBytes());
+    if (dice_.Percent(20)) return AddAllocOf(std::max<std::uint64_t>(bytes / 2, 256));
+    std::vector<std::uint64_t> cuts_bytes;
+    for (const Segment& segment : world_.At(freed).segments) cuts_bytes.push_back(segment.begin_bytes);
+    return AddAllocOf(bytes, cuts_bytes);
+  }
+
+  // One large buffer after the other is used, with nothing between: data must leave and come back all the time.
+  void AddSweep() {
+    for (std::uint64_t i = dice_.Between(3, 7); i > 0; --i) {
+      const int buffer =
+          choose_.PickBuffer([](const Buffer& b) { return !b.InHostMemory() && b.bytes > kChunkBytes; });
+      if (buffer != kNone) AddKernelInto(buffer, dice_.Percent(50) ? buffer : kNone);
+    }
   }
 
   void AddKernel() {
@@ -341,6 +366,7 @@ class Generator {
   Chooser choose_{world_, dice_};
   std::vector<Operation> program_;
   std::uint64_t live_limit_bytes_ = 0;
+  std::array<std::uint64_t, 3> favourite_bytes_{};
   int thread_ = 0;
   int next_buffer_ = 0;
   int next_stream_ = kFirstCreatedStream;
