@@ -31,6 +31,11 @@ CUdeviceptr AddressArena::Take(size_t bytes) {
 
 void AddressArena::Give(CUdeviceptr base, size_t bytes) { AddHole(base, bytes + kGuardBytes); }
 
+bool AddressArena::Owns(CUdeviceptr address) const {
+  return std::any_of(reservations_.begin(), reservations_.end(),
+                     [address](const Reservation& r) { return address - r.base < r.bytes; });
+}
+
 bool AddressArena::Grow(size_t bytes) {
   const size_t reservation_bytes = std::max(kReservationBytes, RoundUp(bytes, kGranuleBytes));
   CUdeviceptr base;

@@ -22,6 +22,7 @@ class AddressArena {
   // 0 when the driver has no address space left.
   CUdeviceptr Take(size_t bytes);
   void Give(CUdeviceptr base, size_t bytes);
+  bool Owns(CUdeviceptr address) const;
   void ReleaseAll();
 
  private:

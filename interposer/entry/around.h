@@ -39,7 +39,7 @@ CUresult Around(StreamName stream, Effect effect, Collect collect, Call call) {
   Collector collector(*job);
   collect(collector);
   interposer::TouchSet set;
-  const CUresult begun = job->Begin(collector.addresses(), stream, &set);
+  const CUresult begun = job->Begin(collector.addresses(), stream, effect, &set);
   if (begun != CUDA_SUCCESS) return begun;
   const CUresult result = call();
   job->End(&set, effect);

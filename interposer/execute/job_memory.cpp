@@ -77,7 +77,7 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   Range* range = fits ? residency_.NewRange(bytes) : nullptr;
   if (!range) {
     ++counters_.refused_allocations;
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return OutOfMemory();
   }
   ledger_.AddRange(range);
   ++counters_.allocations;
@@ -96,11 +96,18 @@ CUresult JobMemory::AllocateSmall(size_t bytes, CUdeviceptr* out) {
         return CUDA_SUCCESS;
       }
     }
-    if (!AddSlab(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (const CUresult result = AddSlab(bytes); result != CUDA_SUCCESS) return result;
   }
 }
 
-bool JobMemory::AddSlab(size_t bytes) {
+// Frameworks retry after out of memory, so it is said only when it is so: in a context that a fault has ended, every
+// call of ours fails, and the program is to learn why.
+CUresult JobMemory::OutOfMemory() const {
+  const CUresult health = residency_.Health();
+  return health == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : health;
+}
+
+CUresult JobMemory::AddSlab(size_t bytes) {
   const MutexLock making(making_);
   Chunks chunks;
   const bool made = MakeRoom(kGranuleBytes, [&]() SPILLWAY_REQUIRES(state_) {
@@ -111,11 +118,11 @@ bool JobMemory::AddSlab(size_t bytes) {
   if (!base) {
     residency_.chunks().Give(&chunks);
     ++counters_.refused_allocations;
-    return false;
+    return OutOfMemory();
   }
   slabs_.AddSlab(bytes, base, std::move(chunks));
   Want(kGranuleBytes);
-  return true;
+  return CUDA_SUCCESS;
 }
 
 void JobMemory::Want(size_t bytes) {
@@ -162,7 +169,7 @@ void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
   residency_.Free(AsRange(found), busy);
 }
 
-CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, TouchSet* set) {
+CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
   const bool capture_somewhere = captures_.load(std::memory_order_relaxed) > 0;
   const RelaxedCapture relaxed(capture_somewhere);
   set->capturing = capture_somewhere && IsCapturing(stream.handle);
@@ -170,6 +177,7 @@ CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, TouchSe
     const MutexLock lock(state_);
     set->stream = timeline_.Of(stream);
     Find(addresses, set);
+    if (set->names_freed && effect != Effect::kLaunches) return CUDA_ERROR_INVALID_VALUE;
     if (AllOnDevice(*set)) {
       Enter(set);
       return CUDA_SUCCESS;
@@ -191,13 +199,16 @@ CUresult JobMemory::BeginSlowly(const Addresses& addresses, TouchSet* set) {
   const MutexLock lock(state_);
   if (resident) Enter(set);
   for (Range* range : set->ranges) residency_.Unpin(range);
-  return resident ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  return resident ? CUDA_SUCCESS : OutOfMemory();
 }
 
 void JobMemory::Find(const Addresses& addresses, TouchSet* set) {
   for (CUdeviceptr address : addresses) {
     Allocation* found = ledger_.Find(address);
-    if (!found) continue;
+    if (!found) {
+      set->names_freed = set->names_freed || residency_.OwnsAddress(address);
+      continue;
+    }
     if (found->kind == AllocationKind::kSlabBlock) {
       OrderBehind(static_cast<SlabBlock*>(found), *set);
     } else if (std::find(set->ranges.begin(), set->ranges.end(), found) == set->ranges.end()) {
@@ -207,8 +218,10 @@ void JobMemory::Find(const Addresses& addresses, TouchSet* set) {
 }
 
 bool JobMemory::AllOnDevice(const TouchSet& set) const {
-  return std::all_of(set.ranges.begin(), set.ranges.end(),
-                     [this](const Range* range) { return residency_.IsMapped(range); });
+  for (const Range* range : set.ranges) {
+    if (!residency_.IsMapped(range)) return false;
+  }
+  return true;
 }
 
 // All ranges are mapped: from here to End they stay.
@@ -264,7 +277,6 @@ bool JobMemory::MakeRoom(size_t bytes, TakeNow take_now) {
       if (!next.stream) next = slabs_.NextToAwait();
       const bool others_may_end = calls_in_progress_ > 0 && NowNs() < deadline_ns;
       if (!next.stream && !others_may_end) {
-        residency_.Collect();
         return take_now();
       }
       if (next.stream) event = timeline_.EventFor(next);
@@ -325,8 +337,7 @@ bool JobMemory::ReadAway(CUdeviceptr source, void* destination, size_t bytes) {
 bool JobMemory::Charge(size_t bytes) {
   const MutexLock making(making_);
   return MakeRoom(bytes, [&]() SPILLWAY_REQUIRES(state_) {
-    residency_.Collect();
-    if (!residency_.chunks().Charge(bytes)) return false;
+    if (!residency_.Charge(bytes)) return false;
     ++counters_.passed_through;
     Want(bytes);
     return true;

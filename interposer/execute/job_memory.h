@@ -43,6 +43,7 @@ struct TouchSet {
   base::InlineVector<Range*, 32> ranges;
   StreamState* stream = nullptr;
   bool capturing = false;
+  bool names_freed = false;  // an address of ours at which nothing is allocated any more
 };
 
 class JobMemory {
@@ -55,7 +56,9 @@ class JobMemory {
   bool FreeAsync(CUdeviceptr base, StreamName stream);
 
   bool MightBeManaged(CUdeviceptr word) const { return ledger_.MightBeManaged(word); }
-  CUresult Begin(const Addresses& addresses, StreamName stream, TouchSet* set);
+  // Besides out of memory: a copy or query that names freed memory is CUDA_ERROR_INVALID_VALUE, as bare; a launch may
+  // carry stale addresses that it does not use. In a context that is beyond use, the context's own error.
+  CUresult Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set);
   void End(TouchSet* set, Effect effect);
 
   bool IsAway(CUdeviceptr address);
@@ -96,7 +99,7 @@ class JobMemory {
  private:
   CUresult AllocateSmall(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
   CUresult AllocateRange(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
-  bool AddSlab(size_t bytes) SPILLWAY_EXCLUDES(making_, state_);
+  CUresult AddSlab(size_t bytes) SPILLWAY_EXCLUDES(making_, state_);
   void FreeFound(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(state_);
   void DischargeLocked(size_t bytes) SPILLWAY_REQUIRES(state_);
   void ForgetPassedThrough(CUdeviceptr base) SPILLWAY_REQUIRES(state_);
@@ -106,6 +109,7 @@ class JobMemory {
   void Find(const Addresses& addresses, TouchSet* set) SPILLWAY_REQUIRES(state_);
   void Enter(TouchSet* set) SPILLWAY_REQUIRES(state_);
   void OrderBehind(Tracked* memory, const TouchSet& set) SPILLWAY_REQUIRES(state_);
+  CUresult OutOfMemory() const SPILLWAY_REQUIRES(state_);
   CUresult BeginSlowly(const Addresses& addresses, TouchSet* set) SPILLWAY_EXCLUDES(making_, state_);
   bool MakeResident(Range* range) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   template <class TakeNow>

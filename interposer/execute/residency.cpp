@@ -136,9 +136,22 @@ bool Residency::CopyIn(Range* range) {
 }
 
 bool Residency::TakeChunks(size_t bytes, Chunks* out) {
-  if (chunks_.Take(bytes, out)) return true;
-  Collect();
-  return chunks_.Take(bytes, out);
+  return CollectUntil([&] { return chunks_.Take(bytes, out); });
+}
+
+bool Residency::Charge(size_t bytes) {
+  return CollectUntil([&] { return chunks_.Charge(bytes); });
+}
+
+// Freed ranges keep their mappings for allocations of the same size (ReuseFreed) until their memory is needed.
+template <class TakeNow>
+bool Residency::CollectUntil(TakeNow take_now) {
+  if (take_now()) return true;
+  CollectLeaving();
+  while (!take_now()) {
+    if (!RetireOldestIdle()) return false;
+  }
+  return true;
 }
 
 bool Residency::Map(CUdeviceptr base, const Chunks& chunks) {
@@ -244,11 +257,6 @@ Use Residency::NextToAwait() {
   return {};
 }
 
-void Residency::Collect() {
-  CollectLeaving();
-  CollectFreed();
-}
-
 void Residency::CollectLeaving() {
   for (auto it = leaving_.begin(); it != leaving_.end();) {
     Range* range = *it;
@@ -270,16 +278,15 @@ void Residency::FinishLeaving(Range* range) {
   ++counters_->evictions;
 }
 
-void Residency::CollectFreed() {
-  for (auto it = freed_.begin(); it != freed_.end();) {
+bool Residency::RetireOldestIdle() {
+  for (auto it = freed_.begin(); it != freed_.end(); ++it) {
     Range* range = *it;
-    if (range->pins || !timeline_->AllDone(&range->ready_after)) {
-      ++it;
-      continue;
-    }
-    it = freed_.erase(it);
+    if (range->pins || !timeline_->AllDone(&range->ready_after)) continue;
+    freed_.erase(it);
     Retire(range);
+    return true;
   }
+  return false;
 }
 
 void Residency::Retire(Range* range) {
@@ -292,6 +299,11 @@ void Residency::Retire(Range* range) {
   ranges_.back()->position = position;
   std::swap(ranges_[position], ranges_.back());
   ranges_.pop_back();
+}
+
+CUresult Residency::Health() const {
+  const CUresult result = Driver().cuStreamQuery(streams_[0]);
+  return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
 }
 
 const void* Residency::HostCopy(const Range* range) const {

@@ -38,6 +38,9 @@ class Residency {
   // The application freed it; `busy` is all that may still use its memory.
   void Free(Range* range, const UseList& busy);
 
+  // The context's own error once a fault has ended it; asked without waiting.
+  CUresult Health() const;
+  bool OwnsAddress(CUdeviceptr address) const { return addresses_.Owns(address); }
   bool IsMapped(const Range* range) const {
     return range->place == Place::kDevice || range->place == Place::kLeaving;
   }
@@ -53,6 +56,7 @@ class Residency {
 
   // Takes `bytes` of chunks that are free or can be had without waiting.
   bool TakeChunks(size_t bytes, Chunks* out);
+  bool Charge(size_t bytes);
   CUdeviceptr MapAnew(size_t bytes, const Chunks& chunks);
   void UnmapAndGive(CUdeviceptr base, size_t bytes, Chunks* chunks);
 
@@ -61,8 +65,6 @@ class Residency {
   bool StartMakingRoom(size_t bytes);
   // The first completion that will free memory; null stream when nothing is under way.
   Use NextToAwait();
-  // Unmaps what has left and what was freed, as far as its work is complete.
-  void Collect();
 
   // The bytes of a range that is not on the device, or null.
   const void* HostCopy(const Range* range) const;
@@ -82,8 +84,10 @@ class Residency {
   bool CopyIn(Range* range);
   void GiveHostCopy(Range* range);
   void FinishLeaving(Range* range);
+  template <class TakeNow>
+  bool CollectUntil(TakeNow take_now);
   void CollectLeaving();
-  void CollectFreed();
+  bool RetireOldestIdle();
   void Retire(Range* range);
   Range* Victim();
   size_t PendingBytes() const;

@@ -102,7 +102,8 @@ __global__ void bulk_copy(char* out, const char* in, std::uint64_t tiles) {
   const auto barrier_address = static_cast<std::uint32_t>(__cvta_generic_to_shared(&barrier));
   asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier_address) : "memory");
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // the copy engine sees the barrier initialised
+  asm volatile("fence.proxy.async.shared::cta;" ::
+                   : "memory");  // the copy engine sees the barrier initialised
   std::uint32_t phase = 0;
   for (std::uint64_t i = blockIdx.x; i < tiles; i += gridDim.x, phase ^= 1) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier_address),

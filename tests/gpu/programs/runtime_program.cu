@@ -37,8 +37,8 @@ std::size_t FreeBytes() {
 
 __global__ void runtime_program_add(unsigned* words, unsigned value, unsigned long long count) {
   const unsigned long long step = static_cast<unsigned long long>(gridDim.x) * blockDim.x;
-  for (unsigned long long i = static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-       i += step)
+  for (unsigned long long i = static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+       i < count; i += step)
     words[i] += value;
 }
 
@@ -56,9 +56,10 @@ int main(int argc, char** argv) {
   Check(cudaMemset(large, 1, kLarge), "cudaMemset");
   Check(cudaFree(medium), "cudaFree");
   Check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  std::printf("{\"result\": %u, \"allocations\": 3, \"frees\": 1, \"launches\": %d, \"peak_bytes\": %zu, "
-              "\"live_bytes\": %zu, \"free_before_bytes\": %zu, \"free_after_bytes\": %zu}\n",
-              last, kLaunches, kLarge + kMedium + kSmall, kLarge + kSmall, free_before, FreeBytes());
+  std::printf(
+      "{\"result\": %u, \"allocations\": 3, \"frees\": 1, \"launches\": %d, \"peak_bytes\": %zu, "
+      "\"live_bytes\": %zu, \"free_before_bytes\": %zu, \"free_after_bytes\": %zu}\n",
+      last, kLaunches, kLarge + kMedium + kSmall, kLarge + kSmall, free_before, FreeBytes());
   std::fflush(stdout);
   if (argc > 1 && std::strcmp(argv[1], "--hold") == 0) std::getchar();
   return last == 3 * kLaunches ? 0 : 1;

@@ -78,7 +78,8 @@ TEST_F(MemoryUnderBudgetTest, DataOfFourTimesTheBudgetSurvives) {
   std::vector<CUdeviceptr> buffers;
   for (unsigned int i = 0; i < 32; ++i) buffers.push_back(Filled(8 * kMiB, 0x1000 + i));
 
-  for (unsigned int i = 0; i < 32; ++i) EXPECT_TRUE(IsAll(buffers[i], 8 * kMiB, 0x1000 + i)) << "buffer " << i;
+  for (unsigned int i = 0; i < 32; ++i)
+    EXPECT_TRUE(IsAll(buffers[i], 8 * kMiB, 0x1000 + i)) << "buffer " << i;
   for (CUdeviceptr buffer : buffers) EXPECT_EQ(cuMemFree(buffer), CUDA_SUCCESS);
 }
 
@@ -95,14 +96,16 @@ TEST_F(MemoryUnderBudgetTest, KernelsWorkOnDataThatComesAndGoes) {
     for (CUdeviceptr& buffer : buffers) {
       std::uint64_t count = kBytes / 4;
       void* parameters[] = {&buffer, &count};
-      ASSERT_EQ(cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr),
+      ASSERT_EQ(cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 1, 1, 1, 0, nullptr, parameters,
+                               nullptr),
                 CUDA_SUCCESS);
     }
   }
 
   for (unsigned int i = 0; i < 12; ++i) {
     const auto words = Contents(buffers[i], kBytes);
-    for (size_t w = 0; w < words.size(); w += 4099) ASSERT_EQ(words[w], i + 3 * w) << "buffer " << i << " word " << w;
+    for (size_t w = 0; w < words.size(); w += 4099)
+      ASSERT_EQ(words[w], i + 3 * w) << "buffer " << i << " word " << w;
     EXPECT_EQ(cuMemFree(buffers[i]), CUDA_SUCCESS);
   }
 }
@@ -152,7 +155,8 @@ TEST_F(MemoryUnderBudgetTest, AddressRangeIsTheAllocationAlsoWhenItIsAway) {
   EXPECT_EQ(base, address);
   EXPECT_EQ(bytes, 5 * kMiB + 12);
   CUdeviceptr start = 0;
-  EXPECT_EQ(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address + 4096), CUDA_SUCCESS);
+  EXPECT_EQ(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address + 4096),
+            CUDA_SUCCESS);
   EXPECT_EQ(start, address);
   unsigned int type = 0;
   EXPECT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address), CUDA_SUCCESS);
@@ -177,7 +181,8 @@ TEST_F(MemoryUnderBudgetTest, TenThousandSmallAllocationsShareSlabs) {
     EXPECT_EQ(small[i] % 512, 0u);
     cuMemsetD32(small[i], static_cast<unsigned int>(i), 250);
   }
-  for (size_t i = 0; i < small.size(); i += 97) EXPECT_TRUE(IsAll(small[i], 1000, static_cast<std::uint32_t>(i)));
+  for (size_t i = 0; i < small.size(); i += 97)
+    EXPECT_TRUE(IsAll(small[i], 1000, static_cast<std::uint32_t>(i)));
   for (CUdeviceptr address : small) EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
   const CUdeviceptr large = Filled(60 * kMiB, 1);  // the empty slabs make room
   EXPECT_EQ(cuMemFree(large), CUDA_SUCCESS);

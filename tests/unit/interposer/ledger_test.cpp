@@ -66,7 +66,8 @@ TEST(LedgerTest, ScalarsAreNoAddresses) {
   Allocation range{.base = kBase, .size_bytes = kGranule};
   ledger.AddRange(&range);
 
-  for (CUdeviceptr word : {CUdeviceptr{0}, CUdeviceptr{1}, CUdeviceptr{0x3ff0000000000000}, ~CUdeviceptr{0}}) {
+  for (CUdeviceptr word :
+       {CUdeviceptr{0}, CUdeviceptr{1}, CUdeviceptr{0x3ff0000000000000}, ~CUdeviceptr{0}}) {
     EXPECT_FALSE(ledger.MightBeManaged(word));
     EXPECT_EQ(ledger.Find(word), nullptr);
   }

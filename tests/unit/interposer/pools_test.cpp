@@ -90,7 +90,8 @@ TEST_F(PoolsTest, AddressesLeaveAGapAndAreReused) {
 }
 
 TEST(SlabsTest, EverySizeFitsItsClass) {
-  for (size_t bytes : {size_t{1}, size_t{512}, size_t{513}, size_t{4096}, size_t{5000}, size_t{100'000}, kMiB - 1}) {
+  for (size_t bytes :
+       {size_t{1}, size_t{512}, size_t{513}, size_t{4096}, size_t{5000}, size_t{100'000}, kMiB - 1}) {
     Ledger ledger;
     Timeline timeline;
     Slabs slabs(&ledger, &timeline);
