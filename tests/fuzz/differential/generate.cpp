@@ -11,19 +11,18 @@
 namespace spillway::fuzz {
 namespace {
 
-constexpr std::uint64_t kSmallTotalBytes = 6 * kMiB;  // of living buffers below 1 MiB
 constexpr int kMaximumStreams = 6;
 constexpr int kEventsPerThread = 4;
 
 class Generator {
  public:
   Generator(std::uint64_t seed, const Shape& shape) : shape_(shape), dice_(seed) {
-    live_limit_bytes_ = shape.small ? 48 * kMiB : dice_.Between(80, 220) * kMiB;
+    live_limit_bytes_ = shape.small ? 48 * kMiB : dice_.Between(100, 220) * kMiB;
     for (std::uint64_t& bytes : favourite_bytes_) bytes = AnyLargeBytes();
   }
 
   std::vector<Operation> Run() {
-    const std::uint64_t length = shape_.small ? dice_.Between(15, 50) : dice_.Between(60, 130);
+    const std::uint64_t length = shape_.small ? dice_.Between(15, 50) : dice_.Between(80, 180);
     AddOpening();
     while (program_.size() < length) AddStep();
     return std::move(program_);
@@ -42,7 +41,7 @@ class Generator {
   }
 
   std::uint64_t WidthBytes(const Operation& operation) const {
-    std::set<int> named = {operation.out.buffer};
+    std::set<int> named = {operation.out.buffer, operation.decoy};
     for (const View& view : operation.in) named.insert(view.buffer);
     std::uint64_t width_bytes = 0;
     for (int buffer : named) {
@@ -200,9 +199,9 @@ class Generator {
     if (buffer == kNone) return;
     const int reader = choose_.PickBuffer(on_device);
     if (dice_.Percent(50)) {
-      AddKernelInto(buffer);
+      AddKernelInto(buffer, {}, dice_.Percent(60));
     } else if (reader != buffer) {
-      AddKernelInto(reader, buffer);
+      AddKernelInto(reader, {buffer}, dice_.Percent(60));
     }
     AddFreeOf(buffer);
     const int again = AddAllocAfter(buffer);
@@ -220,12 +219,14 @@ class Generator {
     return AddAllocOf(bytes, cuts_bytes);
   }
 
-  // One large buffer after the other is used, with nothing between: data must leave and come back all the time.
+  // Large buffers are used one after the other, with nothing between: data must leave and come back all the time.
   void AddSweep() {
+    const auto large = [](const Buffer& b) { return !b.InHostMemory() && b.bytes > kChunkBytes; };
     for (std::uint64_t i = dice_.Between(3, 7); i > 0; --i) {
-      const int buffer =
-          choose_.PickBuffer([](const Buffer& b) { return !b.InHostMemory() && b.bytes > kChunkBytes; });
-      if (buffer != kNone) AddKernelInto(buffer, dice_.Percent(50) ? buffer : kNone);
+      std::vector<int> inputs(dice_.Between(0, 2));
+      for (int& input : inputs) input = choose_.PickBuffer(large);
+      const int buffer = choose_.PickBuffer(large);
+      if (buffer != kNone) AddKernelInto(buffer, inputs);
     }
   }
 
@@ -234,17 +235,21 @@ class Generator {
     if (buffer != kNone) AddKernelInto(buffer);
   }
 
-  void AddKernelInto(int buffer, int first_input = kNone) {
-    Operation kernel{
-        .kind = Kind::kKernel, .thread = thread_, .on_stream = true, .stream = choose_.PickStream()};
+  // A kernel that writes `buffer` and reads `inputs` and perhaps more.
+  void AddKernelInto(int buffer, std::vector<int> inputs = {}, bool slow = false) {
+    Operation kernel{.kind = Kind::kKernel,
+                     .thread = thread_,
+                     .on_stream = true,
+                     .stream = choose_.PickStream(),
+                     .slow = slow};
     kernel.form = static_cast<std::uint8_t>(dice_.Below(4));
     const std::optional<View> out = choose_.PickKernelOutput(buffer);
     if (!out) return;
     kernel.out = *out;
-    for (std::uint64_t i = dice_.Between(first_input == kNone ? 0 : 1, 3); i > 0; --i) {
-      const int from = i == 1 && first_input != kNone ? first_input : choose_.PickBuffer([](const Buffer& b) {
-        return b.form != AllocForm::kPageable;
-      });
+    for (std::uint64_t i = dice_.Below(4); inputs.size() < i;) {
+      inputs.push_back(choose_.PickBuffer([](const Buffer& b) { return b.form != AllocForm::kPageable; }));
+    }
+    for (int from : inputs) {
       if (const std::optional<View> in = choose_.PickKernelInput(from)) kernel.in.push_back(*in);
     }
     if (dice_.Percent(25)) kernel.decoy = choose_.PickDecoy(shape_.stale_pointers);

@@ -5,8 +5,8 @@
 //
 // Invariants
 //  1. Every byte that an operation reads was written by an earlier one.
-//  2. The device buffers that one operation names are at most kWidestOperationBytes, each rounded up to 2 MiB, plus one
-//     decoy: the least budget that a program can need stays small and known.
+//  2. The device buffers that one operation names, decoys too, are at most kWidestOperationBytes, each rounded up to 2 MiB,
+//     and those below 1 MiB together kSmallTotalBytes: the least budget that a program can need stays small and known.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@
 
 namespace spillway::fuzz {
 
-inline constexpr std::uint64_t kWidestOperationBytes = 28ull << 20;
+inline constexpr std::uint64_t kWidestOperationBytes = 32ull << 20;
+inline constexpr std::uint64_t kSmallTotalBytes = 6ull << 20;  // of living buffers below 1 MiB
 
 struct Shape {
   int threads = 1;     // 1 or 2

@@ -77,6 +77,7 @@ std::string ToText(const Operation& operation) {
   std::string text = "#" + std::to_string(operation.origin) + " t" + std::to_string(operation.thread) + " " +
                      kKinds[static_cast<int>(operation.kind)];
   if (const char* form = FormName(operation)) text += std::string(" ") + form;
+  if (operation.slow) text += " slow";
   if (HasStream(operation)) text += " on " + StreamName(operation.stream);
   Append(text, "e", operation.event);
   Append(text, "b", operation.buffer);

@@ -93,6 +93,7 @@ struct Operation {
   int event = kNone;
   int buffer = kNone;
   int pool = kNone;
+  bool slow = false;        // kernels: lasts at least a millisecond
   int decoy = kNone;        // kernels: a buffer, live or freed, passed but not accessed
   std::uint64_t bytes = 0;  // kAlloc
   std::vector<std::uint64_t> cuts_bytes =
