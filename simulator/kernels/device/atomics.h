@@ -17,11 +17,11 @@ static inline T ReadAndChange(T* address, Change change) {
 
 }  // namespace spillway::simulator::device
 
-#define SPILLWAY_ATOMIC(name, expression)                                        \
-  template <typename T>                                                          \
-  static inline T name(T* address, std::type_identity_t<T> operand) {            \
-    return spillway::simulator::device::ReadAndChange(                           \
-        address, [&](const T& old) -> T { return static_cast<T>(expression); }); \
+#define SPILLWAY_ATOMIC(name, expression)                                                         \
+  template <typename T>                                                                           \
+  static inline T name(T* address, std::type_identity_t<T> operand) {                             \
+    return spillway::simulator::device::ReadAndChange(                                            \
+        address, [&]([[maybe_unused]] const T& old) -> T { return static_cast<T>(expression); }); \
   }
 #define SPILLWAY_ATOMIC_SCOPES(name, expression) \
   SPILLWAY_ATOMIC(name, expression)              \
