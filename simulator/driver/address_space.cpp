@@ -32,6 +32,12 @@ std::uintptr_t ReserveArena(std::size_t& size_bytes) {
   std::abort();
 }
 
+void Protect(std::uintptr_t base, std::size_t size_bytes, int protection) {
+  if (mprotect(reinterpret_cast<void*>(base), size_bytes, protection) == 0) return;
+  std::perror("simulated GPU: cannot protect device memory");
+  std::abort();
+}
+
 }  // namespace
 
 AddressSpace::AddressSpace() {
@@ -106,6 +112,30 @@ void AddressSpace::Unmap(std::uintptr_t base) {
   else
     SetVisibility(mapping, Access::kNone, Access::kNone);
   mappings_.erase(entry);
+}
+
+template <class Action>
+void AddressSpace::ForWithholdable(std::uintptr_t base, std::size_t size_bytes, Action action) const {
+  const std::uintptr_t end = base + size_bytes;
+  const Mapping* mapping = Find(base);
+  if (mapping == nullptr) mapping = FindFrom(base);
+  for (; mapping != nullptr && mapping->base < end; mapping = FindFrom(mapping->base + 1)) {
+    if (mapping->access == Access::kNone || mapping->host_access != Access::kNone) continue;
+    const std::uintptr_t first = std::max(base, mapping->base);
+    action(first, std::min(end, mapping->base + mapping->size_bytes) - first, *mapping);
+  }
+}
+
+void AddressSpace::Withhold(std::uintptr_t base, std::size_t size_bytes) {
+  ForWithholdable(base, size_bytes, [](std::uintptr_t first, std::size_t bytes, const Mapping&) {
+    Protect(first, bytes, PROT_NONE);
+  });
+}
+
+void AddressSpace::GiveBack(std::uintptr_t base, std::size_t size_bytes) {
+  ForWithholdable(base, size_bytes, [](std::uintptr_t first, std::size_t bytes, const Mapping& mapping) {
+    Protect(first, bytes, mapping.access == Access::kReadWrite ? PROT_READ | PROT_WRITE : PROT_READ);
+  });
 }
 
 // One process is both device and host, so bytes are visible if either of them may see them.

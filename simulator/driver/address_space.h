@@ -42,6 +42,11 @@ class AddressSpace {
   void SetHostAccess(std::uintptr_t base, Access access);
   void Unmap(std::uintptr_t base);
 
+  // Makes whatever is mapped in the range inaccessible there, and accessible again as it was. The same bytes mapped
+  // elsewhere stay as they are; so does what the processor may see here, since other threads may be using it.
+  void Withhold(std::uintptr_t base, std::size_t size_bytes);
+  void GiveBack(std::uintptr_t base, std::size_t size_bytes);
+
   bool Contains(std::uintptr_t address) const { return address - arena_ < arena_bytes_; }
   // The mapping that holds `address`, or null.
   const Mapping* Find(std::uintptr_t address) const;
@@ -54,6 +59,9 @@ class AddressSpace {
  private:
   static Access Visible(const Mapping& mapping);
   static void SetVisibility(Mapping& mapping, Access device, Access host);
+  // Calls action(base, size_bytes, mapping) for each part of the range that only the device sees.
+  template <class Action>
+  void ForWithholdable(std::uintptr_t base, std::size_t size_bytes, Action action) const;
 
   std::uintptr_t arena_ = 0;
   std::size_t arena_bytes_ = 0;

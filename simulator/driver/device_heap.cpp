@@ -50,6 +50,7 @@ std::uintptr_t DeviceHeap::MapRange(std::size_t size_bytes) {
   const std::uintptr_t base = addresses_.Reserve(reserved, kGranule, 0);
   Require(base != 0, CUDA_ERROR_OUT_OF_MEMORY);
   addresses_.Map(base, block->size_bytes(), block, Access::kReadWrite);
+  if (location_ == Location::kHost) addresses_.SetHostAccess(base, Access::kReadWrite);
   ranges_.emplace(base, reserved);
   physical_bytes_ += block->size_bytes();
   return base;

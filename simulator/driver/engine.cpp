@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <tuple>
 
+#include "simulator/driver/address_space.h"
 #include "simulator/driver/books.h"
 #include "simulator/driver/profile.h"
 
@@ -30,6 +31,24 @@ Nanos MonotonicNow() {
   return static_cast<Nanos>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
+// Out of reach while it lives, also when the effect leaves by a Fault.
+class WithheldRanges {
+ public:
+  WithheldRanges(AddressSpace& addresses, const std::vector<Range>& ranges)
+      : addresses_(addresses), ranges_(ranges) {
+    for (const Range& range : ranges_) addresses_.Withhold(range.base, range.size_bytes);
+  }
+  ~WithheldRanges() {
+    for (const Range& range : ranges_) addresses_.GiveBack(range.base, range.size_bytes);
+  }
+  WithheldRanges(const WithheldRanges&) = delete;
+  WithheldRanges& operator=(const WithheldRanges&) = delete;
+
+ private:
+  AddressSpace& addresses_;
+  const std::vector<Range>& ranges_;
+};
+
 }  // namespace
 
 bool Engine::ReadyOrder::operator()(const OperationRef& a, const OperationRef& b) const {
@@ -40,8 +59,9 @@ bool Engine::EndOrder::operator()(const OperationRef& a, const OperationRef& b) 
   return std::tie(a->end_ns, a->sequence) < std::tie(b->end_ns, b->sequence);
 }
 
-Engine::Engine(const Profile& profile, bool real_clock)
+Engine::Engine(const Profile& profile, AddressSpace& addresses, bool real_clock)
     : profile_(profile),
+      addresses_(addresses),
       real_clock_(real_clock),
       real_origin_ns_(MonotonicNow()),
       free_multiprocessors_(profile.multiprocessors) {}
@@ -120,10 +140,11 @@ void Engine::Wait(Lock& lock, const OperationRef& operation) {
   }
 }
 
-std::string Engine::DoomUsersOf(std::uintptr_t base, std::size_t size_bytes) {
+std::string Engine::DoomUsersOf(const Range& range) {
   std::string first;
   for (const auto& [sequence, operation] : pending_) {
-    const std::uintptr_t used = operation->UsedAddressIn(base, size_bytes);
+    if (operation->HasWordIn(range)) operation->AddSuspect(range);
+    const std::uintptr_t used = operation->UsedAddressIn(range);
     if (used == 0) continue;
     operation->doomed_address = used;
     if (first.empty()) first = operation->Description();
@@ -273,6 +294,7 @@ void Engine::Finish(const OperationRef& operation) {
   operation->condition = nullptr;
   operation->extents.clear();
   operation->words.clear();
+  operation->suspects.clear();
   pending_.erase(operation->sequence);
   for (const OperationRef& successor : operation->successors) {
     if (--successor->unmet == 0) MakeReady(successor);
@@ -285,14 +307,27 @@ void Engine::ApplyEffect(Operation& operation) {
   if (dead || operation.effect == nullptr) return;
   try {
     if (operation.doomed_address != 0) throw Fault{operation.doomed_address};
-    operation.effect();
+    RunEffect(operation);
   } catch (const Fault& fault) {
-    char text[64];
-    std::snprintf(text, sizeof text, " touched unmapped device memory at 0x%lx", fault.address);
-    ++TheBooks().illegal_accesses;
-    TheBooks().AddViolation("illegal address: " + operation.Description() + text);
-    if (operation.errors != nullptr) operation.errors->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+    NoteFault(operation, fault.address);
   }
+}
+
+void Engine::RunEffect(const Operation& operation) {
+  const WithheldRanges withheld(addresses_, operation.suspects);
+  operation.effect();
+}
+
+void Engine::NoteFault(const Operation& operation, std::uintptr_t address) {
+  if (operation.IsSuspect(address)) {
+    ++TheBooks().unmapped_while_in_use;
+    TheBooks().AddViolation("cuMemUnmap under unfinished work: " + operation.Description());
+  }
+  char text[64];
+  std::snprintf(text, sizeof text, " touched unmapped device memory at 0x%lx", address);
+  ++TheBooks().illegal_accesses;
+  TheBooks().AddViolation("illegal address: " + operation.Description() + text);
+  if (operation.errors != nullptr) operation.errors->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
 void Engine::PollExternalWaits() {

@@ -34,12 +34,14 @@
 namespace spillway::simulator {
 
 struct Profile;
+class AddressSpace;
 
 class Engine {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
-  Engine(const Profile& profile, bool real_clock);
+  // `addresses` may be built later, but before the first operation runs.
+  Engine(const Profile& profile, AddressSpace& addresses, bool real_clock);
 
   Lock Acquire();
 
@@ -58,9 +60,9 @@ class Engine {
   // Returns when `operation` is done; the mutex is free while it sleeps.
   void Wait(Lock& lock, const OperationRef& operation);
 
-  // An operation that is not done uses [base, base + size_bytes), which goes away now: it will end in a fault.
-  // Returns the name of the first such operation, or an empty string.
-  std::string DoomUsersOf(std::uintptr_t base, std::size_t size_bytes);
+  // `range` goes away now: operations that are not done and certainly use it will end in a fault. Returns the name of
+  // the first of them, or an empty string. Those that only may use it fault, and are counted, if they touch it.
+  std::string DoomUsersOf(const Range& range);
 
   Nanos now() const { return clock_ns_; }
   bool real_clock() const { return real_clock_; }
@@ -87,6 +89,8 @@ class Engine {
   void StartLinks();
   void Finish(const OperationRef& operation);
   void ApplyEffect(Operation& operation);
+  void RunEffect(const Operation& operation);
+  static void NoteFault(const Operation& operation, std::uintptr_t address);
   void PollExternalWaits();
   void SettleLinkWork();
   void ForecastLinkEnds();
@@ -98,6 +102,7 @@ class Engine {
 
   // Constant after construction.
   const Profile& profile_;
+  AddressSpace& addresses_;
   const bool real_clock_;
   const Nanos real_origin_ns_;
 

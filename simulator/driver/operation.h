@@ -7,6 +7,8 @@
 //  1. An operation becomes ready when `unmet` is zero, starts when its resource takes it, and is done at `end_ns`.
 //  2. `effect` changes bytes and runs at `end_ns`, not before: whoever reuses or unmaps memory too early shows.
 //  3. After `done`, nothing but `done`, `end_ns` and `sequence` is used; effect and extents are gone.
+//  4. What went away under an extent dooms the operation: its effect does not run. What went away under a word makes
+//     the range a suspect: no part of it can be reached while the effect runs, whatever is mapped there by then.
 #pragma once
 
 #include <atomic>
@@ -39,6 +41,14 @@ struct Extent {
   bool write;
 };
 
+struct Range {
+  std::uintptr_t base;
+  std::size_t size_bytes;
+
+  bool Contains(std::uintptr_t address) const { return address - base < size_bytes; }
+  bool operator==(const Range&) const = default;
+};
+
 // Thrown by an effect that touches memory it may not touch.
 struct Fault {
   std::uintptr_t address;
@@ -64,7 +74,7 @@ struct Operation {
   std::function<void()> effect;
   std::function<bool()> condition;     // kExternalWait only
   std::vector<Extent> extents;         // what it certainly uses
-  std::vector<std::uint64_t> words;    // kernel parameters: any word may be an address it uses
+  std::vector<std::uint64_t> words;    // kernel parameters: any word may be an address it uses, or an old one
   std::shared_ptr<ErrorState> errors;  // its context's
 
   // Set by the engine.
@@ -74,12 +84,16 @@ struct Operation {
   Nanos ready_ns = 0;
   Nanos end_ns = 0;
   unsigned __int128 remaining = 0;    // link work left, in byte-nanoseconds per second
-  std::uintptr_t doomed_address = 0;  // memory that was unmapped under it
+  std::uintptr_t doomed_address = 0;  // memory that was unmapped under an extent
+  std::vector<Range> suspects;        // ranges that were unmapped under a word
   bool done = false;
 
   std::string Description() const { return *subject == '\0' ? name : std::string(name) + ' ' + subject; }
-  // The first address in [base, base + size_bytes) that this operation uses, or 0.
-  std::uintptr_t UsedAddressIn(std::uintptr_t base, std::size_t size_bytes) const;
+  // The first address in `range` that this operation certainly uses, or 0.
+  std::uintptr_t UsedAddressIn(const Range& range) const;
+  bool HasWordIn(const Range& range) const;
+  bool IsSuspect(std::uintptr_t address) const;
+  void AddSuspect(const Range& range);
 };
 
 // No operation at all counts as done.

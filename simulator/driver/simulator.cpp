@@ -47,7 +47,7 @@ CUresult Refuse(const std::string& reason) {
 
 Simulator::Simulator(const Profile& device, std::uint64_t capacity_bytes, bool real_clock)
     : profile(device),
-      engine(profile, real_clock),
+      engine(profile, addresses, real_clock),
       physical(capacity_bytes),
       heap(physical, addresses, Location::kDevice),
       managed_heap(physical, addresses, Location::kHost),

@@ -129,7 +129,7 @@ void Vmm::ForWholeMappings(CUdeviceptr base, std::size_t size_bytes, Action acti
 
 void Vmm::Unmap(CUdeviceptr base, std::size_t size_bytes) {
   ForWholeMappings(base, size_bytes, [](CUdeviceptr) {});
-  if (const std::string user = engine_.DoomUsersOf(base, size_bytes); !user.empty()) {
+  if (const std::string user = engine_.DoomUsersOf({base, size_bytes}); !user.empty()) {
     ++TheBooks().unmapped_while_in_use;
     TheBooks().AddViolation("cuMemUnmap under unfinished work: " + user);
   }

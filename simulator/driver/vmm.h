@@ -7,7 +7,8 @@
 //  1. Sizes, addresses and offsets are whole granules; the offset is zero.
 //  2. A mapping lies inside one reservation, on addresses that nothing is mapped to. It has no access at first.
 //  3. Access is set, and mappings are removed, for whole mappings only; one call may take several adjacent ones.
-//  4. Unmapping waits for nothing. Work that still uses the range is doomed (engine), counted and named in the books.
+//  4. Unmapping waits for nothing. Unfinished copies and sets over the range are doomed (engine), counted and named in
+//     the books; so is a kernel that was given an address in it, once its body really touches the range.
 //  5. A released handle's memory stays while it is mapped.
 #pragma once
 

@@ -88,6 +88,35 @@ TEST_F(AddressSpaceTest, UnmappedAndInaccessibleMemoryFaults) {
   EXPECT_DEATH(*At(range + kGranule) = 1, "");
 }
 
+TEST_F(AddressSpaceTest, WithheldPartsOfMappingsFaultUntilGivenBackAsTheyWere) {
+  const auto range = addresses_.Reserve(3 * kGranule, kGranule, 0);
+  addresses_.Map(range, 2 * kGranule, physical_.Create(2 * kGranule, Location::kDevice), Access::kReadWrite);
+  addresses_.Map(range + 2 * kGranule, kGranule, physical_.Create(kGranule, Location::kDevice),
+                 Access::kRead);
+
+  addresses_.Withhold(range + kGranule, 2 * kGranule);
+
+  *At(range) = 1;
+  EXPECT_DEATH(*At(range + kGranule) = 1, "");
+  EXPECT_DEATH(static_cast<void>(*static_cast<volatile char*>(At(range + 2 * kGranule))), "");
+
+  addresses_.GiveBack(range + kGranule, 2 * kGranule);
+
+  *At(range + kGranule) = 1;
+  EXPECT_EQ(*At(range + 2 * kGranule), 0);
+  EXPECT_DEATH(*At(range + 2 * kGranule) = 1, "");
+}
+
+TEST_F(AddressSpaceTest, WhatTheProcessorMaySeeIsNotWithheld) {
+  const auto range = addresses_.Reserve(kGranule, kGranule, 0);
+  addresses_.Map(range, kGranule, physical_.Create(kGranule, Location::kHost), Access::kReadWrite);
+  addresses_.SetHostAccess(range, Access::kReadWrite);
+
+  addresses_.Withhold(range, kGranule);
+
+  *At(range) = 1;
+}
+
 TEST(PhysicalMemoryTest, CapacityCountsHeldBlocksAndComesBackWithThem) {
   PhysicalMemory physical(4 * kGranule);
   auto most = physical.Create(3 * kGranule, Location::kDevice);

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "simulator/driver/address_space.h"
 #include "simulator/driver/books.h"
+#include "simulator/driver/fault_guard.h"
 #include "simulator/driver/profile.h"
 
 namespace spillway::simulator {
@@ -51,7 +53,8 @@ class EngineTest : public ::testing::Test {
   }
 
   const Profile profile_ = PlainProfile();
-  Engine engine_{profile_, false};
+  AddressSpace addresses_;
+  Engine engine_{profile_, addresses_, false};
   Engine::Lock lock_ = engine_.Acquire();
   std::shared_ptr<ErrorState> errors_ = std::make_shared<ErrorState>();
 };
@@ -136,17 +139,89 @@ TEST_F(EngineTest, GreaterPriorityGoesFirstAmongReadyKernels) {
 TEST_F(EngineTest, WorkOverMemoryThatWentAwayEndsInAStickyFault) {
   Operation kernel = Kernel(100);
   kernel.subject = "fill";
-  kernel.words = {7, 0x5000'0010};
+  kernel.extents = {{0x5000'0010, 16, true}};
   bool happened = false;
   kernel.effect = [&] { happened = true; };
   const auto submitted = Submit(std::move(kernel));
 
-  EXPECT_EQ(engine_.DoomUsersOf(0x6000'0000, 0x1000), "");
-  EXPECT_EQ(engine_.DoomUsersOf(0x5000'0000, 0x1000), "kernel fill");
+  EXPECT_EQ(engine_.DoomUsersOf({0x6000'0000, 0x1000}), "");
+  EXPECT_EQ(engine_.DoomUsersOf({0x5000'0000, 0x1000}), "kernel fill");
   engine_.Wait(lock_, submitted);
 
   EXPECT_FALSE(happened);
   EXPECT_EQ(errors_->sticky.load(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+// One granule of device memory, mapped twice; a kernel that was given the first address is unfinished.
+class SuspectTest : public EngineTest {
+ protected:
+  void Launch(std::function<void(int* suspect, int* elsewhere)> body) {
+    Operation kernel = Kernel(100);
+    kernel.subject = "fill";
+    kernel.words = {7, first_ + 16};
+    kernel.effect = [this, body] { body(At(first_), At(second_)); };
+    kernel_ = Submit(std::move(kernel));
+  }
+
+  void UnmapAndMapAgain() {
+    EXPECT_EQ(engine_.DoomUsersOf({first_, kGranule}), "");
+    addresses_.Unmap(first_);
+    addresses_.Map(first_, kGranule, block_, Access::kReadWrite);
+  }
+
+  static int* At(std::uintptr_t address) { return reinterpret_cast<int*>(address); }
+  static void Read(void* word) { *static_cast<volatile int*>(word); }
+
+  static constexpr std::size_t kGranule = PhysicalMemory::kGranuleBytes;
+  PhysicalMemory physical_{kGranule};
+  PhysicalRef block_ = physical_.Create(kGranule, Location::kDevice);
+  const std::uintptr_t first_ = addresses_.Reserve(2 * kGranule, kGranule, 0);
+  const std::uintptr_t second_ = first_ + kGranule;
+  OperationRef kernel_;
+
+  void SetUp() override {
+    addresses_.Map(first_, kGranule, block_, Access::kReadWrite);
+    addresses_.Map(second_, kGranule, block_, Access::kReadWrite);
+  }
+};
+
+TEST_F(SuspectTest, ARangeThatWentAwayIsOutOfReachWhateverIsMappedThere) {
+  const std::uint64_t counted = TheBooks().unmapped_while_in_use;
+  Launch([](int* suspect, int*) { RunGuarded(Read, suspect + 1000); });
+  UnmapAndMapAgain();
+
+  engine_.Wait(lock_, kernel_);
+
+  EXPECT_EQ(errors_->sticky.load(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(TheBooks().unmapped_while_in_use, counted + 1);
+}
+
+TEST_F(SuspectTest, TheSameBytesStayInReachElsewhere) {
+  Launch([](int*, int* elsewhere) { *elsewhere = 5; });
+  UnmapAndMapAgain();
+
+  engine_.Wait(lock_, kernel_);
+
+  EXPECT_EQ(errors_->sticky.load(), CUDA_SUCCESS);
+  EXPECT_EQ(*At(first_), 5);
+}
+
+TEST_F(SuspectTest, TheRangeIsBackForTheNextKernelAlsoAfterAFault) {
+  Launch([](int* suspect, int*) { RunGuarded(Read, suspect); });
+  UnmapAndMapAgain();
+  engine_.Wait(lock_, kernel_);
+
+  *At(first_) = 6;
+
+  EXPECT_EQ(*At(second_), 6);
+}
+
+TEST_F(SuspectTest, ARangeThatGoesTwiceIsOneSuspect) {
+  Launch([](int*, int*) {});
+  UnmapAndMapAgain();
+  UnmapAndMapAgain();
+
+  EXPECT_EQ(kernel_->suspects.size(), 1u);
 }
 
 TEST_F(EngineTest, NothingTakesEffectAfterAFault) {

@@ -94,7 +94,7 @@ TEST_F(LatenessTest, PinnedTargetIsStaleUntilItsStreamIsDone) {
   EXPECT_EQ(*target, 7);
 }
 
-TEST_F(LatenessTest, UnmappingUnderAKernelSucceedsIsCountedAndEndsInAStickyError) {
+TEST_F(LatenessTest, UnmappingUnderAKernelSucceedsEndsInAStickyErrorAndIsCounted) {
   MakeRange();
   const CUstream stream = MakeStream();
   const auto counted = spillway_sim_read("unmapped_while_in_use");
@@ -102,8 +102,8 @@ TEST_F(LatenessTest, UnmappingUnderAKernelSucceedsIsCountedAndEndsInAStickyError
 
   EXPECT_OK(cuMemUnmap(range_, kGranule));
 
-  EXPECT_EQ(spillway_sim_read("unmapped_while_in_use"), counted + 1);
   EXPECT_EQ(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(spillway_sim_read("unmapped_while_in_use"), counted + 1);
   CUdeviceptr other = 0;
   EXPECT_EQ(cuMemAlloc(&other, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
@@ -111,12 +111,41 @@ TEST_F(LatenessTest, UnmappingUnderAKernelSucceedsIsCountedAndEndsInAStickyError
 TEST_F(LatenessTest, RemappingBeforeTheKernelEndsDoesNotHealIt) {
   MakeRange();
   const CUstream stream = MakeStream();
+  const auto counted = spillway_sim_read("unmapped_while_in_use");
   Fill(range_, 4, 1, stream);
 
   EXPECT_OK(cuMemUnmap(range_, kGranule));
   MapRange();
 
   EXPECT_EQ(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(spillway_sim_read("unmapped_while_in_use"), counted + 1);
+}
+
+TEST_F(LatenessTest, AnAddressThatAKernelIsGivenButDoesNotTouchMayBeUnmapped) {
+  MakeRange();
+  const CUstream stream = MakeStream();
+  const auto counted = spillway_sim_read("unmapped_while_in_use");
+  Fill(range_, 0, 1, stream);
+
+  EXPECT_OK(cuMemUnmap(range_, kGranule));
+
+  EXPECT_OK(cuStreamSynchronize(stream));
+  EXPECT_EQ(spillway_sim_read("unmapped_while_in_use"), counted);
+}
+
+TEST_F(LatenessTest, AStalePointerDoesNoHarmToWhatIsMappedThereNext) {
+  MakeRange();
+  const CUstream stream = MakeStream();
+  Fill(range_, 0, 1, stream);
+  EXPECT_OK(cuMemUnmap(range_, kGranule));
+  MapRange();
+
+  Fill(range_, 1, 7, stream);
+
+  int word = 0;
+  EXPECT_OK(cuStreamSynchronize(stream));
+  EXPECT_OK(cuMemcpyDtoH(&word, range_, 4));
+  EXPECT_EQ(word, 7);
 }
 
 TEST_F(LatenessTest, UnmappingAfterAWaitIsClean) {
