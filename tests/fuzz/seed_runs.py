@@ -63,6 +63,7 @@ class Bench:
     def __init__(self, build, options):
         self.build = build
         self.options = options
+        self.quiet_s = QUIET_S
 
     def program(self, seed):
         """Every fourth batch of seeds runs as a program with per-thread default streams."""
@@ -81,7 +82,7 @@ class Bench:
         remaining = list(batch)
         while remaining:
             command = self.command(remaining[0], remaining[-1], options)
-            run = simulated_gpu.run(command, env, QUIET_S)
+            run = simulated_gpu.run(command, env, self.quiet_s)
             if run.books:
                 result.books.append(run.books)
             found = self.parse(run.output)

@@ -66,11 +66,10 @@ View Chooser::Spread(int buffer) const {
   return {buffer, 0, bytes, std::max<std::uint64_t>(8, RoundUp(bytes / 2000, 8) + 8)};
 }
 
-int Chooser::PickDecoy(bool stale_too) {
+int Chooser::PickDecoy() {
   std::vector<int> candidates;
   for (const auto& [id, buffer] : world_.Buffers()) {
-    const bool may_be_named = buffer.live || stale_too;
-    if (may_be_named && buffer.thread == thread_ && !buffer.InHostMemory()) candidates.push_back(id);
+    if (buffer.thread == thread_ && !buffer.InHostMemory()) candidates.push_back(id);
   }
   return PickOf(candidates);
 }

@@ -44,8 +44,8 @@ class Chooser {
     }
     return PickOf(candidates);
   }
-  // Any buffer whose pointer may lie about in a kernel's parameters: it must do no harm; `stale_too`: freed or not.
-  int PickDecoy(bool stale_too);
+  // Any buffer whose pointer may lie about in a kernel's parameters: it must do no harm, freed or not.
+  int PickDecoy();
 
   // Where the segments of a new buffer begin: windows at the beginning, at the end, across a chunk's edge and anywhere;
   // what lies between is a segment too.

@@ -252,7 +252,7 @@ class Generator {
     for (int from : inputs) {
       if (const std::optional<View> in = choose_.PickKernelInput(from)) kernel.in.push_back(*in);
     }
-    if (dice_.Percent(25)) kernel.decoy = choose_.PickDecoy(shape_.stale_pointers);
+    if (dice_.Percent(25)) kernel.decoy = choose_.PickDecoy();
     Add(kernel);
   }
 

@@ -23,9 +23,6 @@ inline constexpr std::uint64_t kSmallTotalBytes = 6ull << 20;  // of living buff
 struct Shape {
   int threads = 1;     // 1 or 2
   bool small = false;  // fewer operations, smaller buffers
-  // Kernels are also given pointers to freed memory, which they ignore. CUDA allows it; the simulated driver takes any
-  // parameter for a use and reports memory that is unmapped meanwhile.
-  bool stale_pointers = false;
 };
 
 std::vector<Operation> Generate(std::uint64_t seed, const Shape& shape);

@@ -23,7 +23,6 @@ constexpr char kUsage[] =
     "usage: differential --seeds FIRST..LAST [options]\n"
     "  --threads 0|1|2   threads in each program (default 0: mostly one, in some seeds two)\n"
     "  --small           shorter programs with smaller buffers\n"
-    "  --stale-pointers  kernels are given pointers to freed memory, too, which they ignore\n"
     "  --keep LIST       of the last seed only the operations with these numbers (1,4-7): for shortening a "
     "program\n"
     "  --timing SALT     let kernels last differently; the digest stays the same\n"
@@ -83,8 +82,6 @@ std::optional<Options> Parse(int count, char** arguments) {
     const std::string name = arguments[i];
     if (name == "--small") {
       options.shape.small = true;
-    } else if (name == "--stale-pointers") {
-      options.shape.stale_pointers = true;
     } else if (name == "--trace") {
       options.manner.trace = true;
     } else if (name == "--print-program") {

@@ -141,10 +141,6 @@ class Orderer {
     for (const View& view : operation.in) {
       ForEachHistory(view, [&](History& history) { history.AddRead(access); });
     }
-    if (operation.decoy != kNone && world_.At(operation.decoy).live) {
-      const View decoy = Whole(operation.decoy, world_.At(operation.decoy).bytes);
-      ForEachHistory(decoy, [&](History& history) { history.AddRead(access); });
-    }
     if (operation.out.buffer != kNone) {
       ForEachHistory(operation.out, [&](History& history) { history.SetWrite(access); });
     }

@@ -9,7 +9,6 @@
 //  3. cuMemFree needs no order (new memory is safe to write at once, whatever still ran on the old); cuMemFreeAsync and
 //     cuMemAllocAsync are operations of their stream; freeing stream-ordered memory by cuMemFree, or host memory, needs
 //     all its uses complete;
-//     A decoy of a living buffer counts as read, so that stream-ordered frees wait for it as the simulated driver expects;
 //  4. work of a destroyed stream is complete after cuCtxSynchronize.
 // With `omitted` set, inserted operations of that kind are left out: a broken program, to see that it is noticed.
 #pragma once
