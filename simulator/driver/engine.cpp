@@ -20,6 +20,8 @@ constexpr auto kHostFunctionPatience = std::chrono::milliseconds(200);
 // A program that makes no call for this long while a host function is due waits for it without the driver.
 constexpr auto kHostIdle = std::chrono::milliseconds(20);
 constexpr int kTurnAttempts = 100;
+// A driver's queues take some thousand launches before the next one blocks.
+constexpr std::size_t kOperationsInFlight = 4096;
 // A polling thread may sleep between its polls, and its sleep is not on the virtual clock; so polls in a row count as
 // a wait before the constant cost of a call adds up to anything.
 constexpr int kPatientPolls = 64;
@@ -107,10 +109,19 @@ void Engine::Submit(Lock& lock, const OperationRef& operation,
 
 void Engine::ChargeApiCall(Lock& lock) {
   ++api_calls_;
+  WaitForRoom(lock);
   if (real_clock_) {
     AdvanceToRealNow(lock);
   } else {
     AdvanceTo(lock, clock_ns_ + static_cast<Nanos>(profile_.api_call_ns));
+  }
+}
+
+void Engine::WaitForRoom(Lock& lock) {
+  while (pending_.size() > kOperationsInFlight) {
+    const OperationRef next = NextToEnd();
+    if (next == nullptr) return;
+    Wait(lock, next);
   }
 }
 

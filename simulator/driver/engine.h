@@ -15,7 +15,9 @@
 //     on addresses or on real time.
 //  3. Both links busy: each progresses at its both-way rate from that moment on.
 //  4. A wait in one thread never keeps another thread from submitting work.
-//  5. After a fault no operation of that context takes effect, but all still become done.
+//  5. Work in flight is bounded: who submits faster than the device works is held back, unless the device itself waits
+//     for something outside.
+//  6. After a fault no operation of that context takes effect, but all still become done.
 #pragma once
 
 #include <array>
@@ -48,7 +50,8 @@ class Engine {
   // Adds work that starts after `dependencies` (null and finished ones are ignored).
   void Submit(Lock& lock, const OperationRef& operation, const std::vector<OperationRef>& dependencies);
 
-  // One API call has been made: its cost passes, and whatever ends meanwhile takes effect.
+  // One API call has been made: its cost passes, and whatever ends meanwhile takes effect. If the last call filled the
+  // queues, this one waits for room.
   void ChargeApiCall(Lock& lock);
 
   // The calling thread is busy in the driver for this long.
@@ -78,6 +81,7 @@ class Engine {
   enum Link { kH2d, kD2h, kLinks };
 
   void LetOthersIn(Lock& lock);
+  void WaitForRoom(Lock& lock);
   void AdvanceTo(Lock& lock, Nanos time_ns);
   void AdvanceToRealNow(Lock& lock);
   void WaitForHostFunctions(Lock& lock);
