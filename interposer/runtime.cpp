@@ -83,6 +83,17 @@ void Retire(JobMemory* job) {
   internal::job.store(nullptr, std::memory_order_release);
 }
 
+// The context has gone, but physical memory and addresses belong to the process: they are given back from within a
+// short-lived one.
+void RetireOrphaned(JobMemory* job) {
+  CUcontext context = nullptr;
+  if (Driver().cuDevicePrimaryCtxRetain(&context, job->device()) != CUDA_SUCCESS) return;
+  Driver().cuCtxPushCurrent_v2(context);
+  Retire(job);
+  Driver().cuCtxPopCurrent_v2(&context);
+  Driver().cuDevicePrimaryCtxRelease_v2(job->device());
+}
+
 }  // namespace
 
 size_t BudgetBytes(size_t device_bytes) {
@@ -119,7 +130,8 @@ void PrimaryContextReleased(CUdevice device) {
   unsigned int flags = 0;
   int active = 1;
   if (!job || job->device() != device || !primary_is_managed) return;
-  if (Driver().cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active) Retire(job);
+  if (Driver().cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active)
+    RetireOrphaned(job);
 }
 
 }  // namespace spillway::interposer

@@ -133,22 +133,26 @@ SPILLWAY_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
 SPILLWAY_CAPTURE(, false)
 SPILLWAY_CAPTURE(_ptsz, true)
 
-SPILLWAY_EXPORT CUresult cuCtxDestroy_v2(CUcontext context) {
-  const ReentryGuard guard;
-  if (guard.IsOutermost()) spillway::interposer::ContextGoesAway(context);
-  return Driver().cuCtxDestroy_v2(context);
-}
-SPILLWAY_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
-  const ReentryGuard guard;
-  if (guard.IsOutermost()) spillway::interposer::PrimaryContextGoesAway(device);
-  return Driver().cuDevicePrimaryCtxReset_v2(device);
-}
-SPILLWAY_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
-  const ReentryGuard guard;
-  const CUresult result = Driver().cuDevicePrimaryCtxRelease_v2(device);
-  if (guard.IsOutermost() && result == CUDA_SUCCESS) spillway::interposer::PrimaryContextReleased(device);
-  return result;
-}
+#define SPILLWAY_END_OF_CONTEXTS(suffix)                                           \
+  SPILLWAY_EXPORT CUresult cuCtxDestroy##suffix(CUcontext context) {               \
+    const ReentryGuard guard;                                                      \
+    if (guard.IsOutermost()) spillway::interposer::ContextGoesAway(context);       \
+    return Driver().cuCtxDestroy##suffix(context);                                 \
+  }                                                                                \
+  SPILLWAY_EXPORT CUresult cuDevicePrimaryCtxReset##suffix(CUdevice device) {      \
+    const ReentryGuard guard;                                                      \
+    if (guard.IsOutermost()) spillway::interposer::PrimaryContextGoesAway(device); \
+    return Driver().cuDevicePrimaryCtxReset##suffix(device);                       \
+  }                                                                                \
+  SPILLWAY_EXPORT CUresult cuDevicePrimaryCtxRelease##suffix(CUdevice device) {    \
+    const ReentryGuard guard;                                                      \
+    const CUresult result = Driver().cuDevicePrimaryCtxRelease##suffix(device);    \
+    const bool released = guard.IsOutermost() && result == CUDA_SUCCESS;           \
+    if (released) spillway::interposer::PrimaryContextReleased(device);            \
+    return result;                                                                 \
+  }
+SPILLWAY_END_OF_CONTEXTS()
+SPILLWAY_END_OF_CONTEXTS(_v2)
 
 SPILLWAY_EXPORT CUresult cuModuleUnload(CUmodule module) {
   spillway::entry::ForgetKernelParameters();
