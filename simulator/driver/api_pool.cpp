@@ -50,7 +50,10 @@ CUresult AllocateFrom(CUdeviceptr* address, std::size_t bytes, CUmemoryPool hand
 
 void ForgetIfDoomedAndEmpty(Call& call, Pool* pool) {
   if (!pool->doomed || !pool->live.empty()) return;
-  for (const auto& block : pool->free) call.sim.engine.Wait(call.lock, OperationRef(block.freed));
+  std::vector<OperationRef>
+      frees;  // a copy: other threads' synchronisations trim the list while this one waits
+  for (const Pool::FreeBlock& block : pool->free) frees.push_back(block.freed);
+  for (const OperationRef& free : frees) call.sim.engine.Wait(call.lock, free);
   call.sim.pools.erase(pool);
 }
 

@@ -33,6 +33,11 @@ Nanos MonotonicNow() {
   return static_cast<Nanos>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
+// Its context is broken: it takes no effect, and nothing that it waits for will come.
+bool IsDead(const Operation& operation) {
+  return operation.errors != nullptr && operation.errors->sticky != CUDA_SUCCESS;
+}
+
 // Out of reach while it lives, also when the effect leaves by a Fault.
 class WithheldRanges {
  public:
@@ -239,7 +244,7 @@ void Engine::Settle() {
     if (operation->done) continue;
     if (operation->resource != Resource::kExternalWait) {
       Finish(operation);
-    } else if (operation->condition()) {
+    } else if (IsDead(*operation) || operation->condition()) {
       std::erase(external_, operation);
       Finish(operation);
     }
@@ -314,8 +319,7 @@ void Engine::Finish(const OperationRef& operation) {
 }
 
 void Engine::ApplyEffect(Operation& operation) {
-  const bool dead = operation.errors != nullptr && operation.errors->sticky != CUDA_SUCCESS;
-  if (dead || operation.effect == nullptr) return;
+  if (IsDead(operation) || operation.effect == nullptr) return;
   try {
     if (operation.doomed_address != 0) throw Fault{operation.doomed_address};
     RunEffect(operation);

@@ -239,6 +239,20 @@ TEST_F(EngineTest, NothingTakesEffectAfterAFault) {
   EXPECT_FALSE(happened);
 }
 
+TEST_F(EngineTest, AStreamHeldByAConditionIsNotHeldForEverInABrokenContext) {
+  Operation wait;
+  wait.resource = Resource::kExternalWait;
+  wait.condition = [] { return false; };
+  const auto held = Submit(std::move(wait));
+  Operation bad = Kernel(10);
+  bad.effect = [] { throw Fault{0x1234}; };
+  Submit(std::move(bad));
+
+  engine_.Wait(lock_, held);
+
+  EXPECT_EQ(errors_->sticky.load(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 TEST_F(EngineTest, PollingAloneReachesTheEndOfLongWork) {
   const auto kernel = Submit(Kernel(1'000'000'000));
 

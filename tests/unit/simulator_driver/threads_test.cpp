@@ -98,6 +98,44 @@ TEST_F(ThreadsTest, TwinsUseTheThreadsStreamWherePlainOnesUseTheLegacyStream) {
   EXPECT_EQ(of_plain, legacy);
 }
 
+// Two pieces of a pool are freed behind one flag each. While one thread destroys the pool and so waits for both, the
+// other opens the first flag and synchronises, which takes the first piece off the list of the pool.
+TEST_F(ThreadsTest, APoolMayBeDestroyedWhileAnotherThreadTrimsIt) {
+  CUcontext context = nullptr;
+  ASSERT_OK(cuCtxGetCurrent(&context));
+  CUmemPoolProps properties = {};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  CUmemoryPool pool = nullptr;
+  ASSERT_OK(cuMemPoolCreate(&pool, &properties));
+  CUdeviceptr flags = 0;
+  ASSERT_OK(cuMemAlloc(&flags, 8));
+  ASSERT_OK(cuMemsetD32(flags, 0, 2));
+  ASSERT_OK(cuCtxSynchronize());
+  const CUstream held[] = {MakeStream(), MakeStream()};
+  for (int i = 0; i < 2; ++i) {
+    CUdeviceptr piece = 0;
+    ASSERT_OK(cuMemAllocFromPoolAsync(&piece, 4, pool, held[i]));
+    ASSERT_OK(cuStreamWaitValue32(held[i], flags + 4 * i, 1, CU_STREAM_WAIT_VALUE_EQ));
+    Fill(piece, 1, 1, held[i]);
+    ASSERT_OK(cuMemFreeAsync(piece, held[i]));
+  }
+
+  std::thread destroyer([&] {
+    EXPECT_OK(cuCtxSetCurrent(context));
+    EXPECT_OK(cuMemPoolDestroy(pool));
+  });
+  std::uint64_t used_bytes = 0;
+  while (cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used_bytes) == CUDA_SUCCESS) {
+  }
+  const CUstream writer = MakeStream();
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_OK(cuStreamWriteValue32(writer, flags + 4 * i, 1, 0));
+    ASSERT_OK(cuStreamSynchronize(held[i]));
+  }
+  destroyer.join();
+}
+
 TEST_F(ThreadsTest, ManyThreadsWorkAtOnceAndEachSeesItsOwnBytes) {
   CUcontext context = nullptr;
   ASSERT_OK(cuCtxGetCurrent(&context));
