@@ -38,6 +38,7 @@ CONTRACT(Simulator, UnmapUnderQueuedWorkIsCounted,
   const CUdeviceptr busy = MappedRange(1);
   Spin(50, stream, busy, 1);
   cuMemUnmap(busy, HandleBytes());
+  EXPECT_EQ(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
   EXPECT_EQ(Book("unmapped_while_in_use"), 1ull);
 }
 
