@@ -265,7 +265,9 @@ template <class TakeNow>
 bool JobMemory::MakeRoom(size_t bytes, TakeNow take_now) {
   const std::uint64_t deadline_ns = NowNs() + kPatienceNs;
   for (;;) {
+    Use next;
     CUevent event = nullptr;
+    CUstream stream = nullptr;
     {
       const MutexLock lock(state_);
       if (take_now()) return true;
@@ -273,22 +275,27 @@ bool JobMemory::MakeRoom(size_t bytes, TakeNow take_now) {
       GiveBackEmptySlabs();
       if (take_now()) return true;
       residency_.StartMakingRoom(bytes);
-      Use next = residency_.NextToAwait();
+      next = residency_.NextToAwait();
       if (!next.stream) next = slabs_.NextToAwait();
       const bool others_may_end = calls_in_progress_ > 0 && NowNs() < deadline_ns;
       if (!next.stream && !others_may_end) {
         return take_now();
       }
-      if (next.stream) event = timeline_.EventFor(next);
+      if (next.stream) {
+        event = timeline_.EventFor(next);
+        stream = timeline_.HandleOf(next.stream);
+      }
     }
-    event ? Await(event) : static_cast<void>(sched_yield());
+    next.stream ? Await(next, event, stream) : static_cast<void>(sched_yield());
   }
 }
 
-void JobMemory::Await(CUevent event) {
+// Waits for the event, or where none can be recorded for the whole stream; after an error the work is over, too.
+void JobMemory::Await(Use use, CUevent event, CUstream stream) {
   const std::uint64_t start_ns = NowNs();
-  Driver().cuEventSynchronize(event);
+  event ? Driver().cuEventSynchronize(event) : Driver().cuStreamSynchronize(stream);
   const MutexLock lock(state_);
+  if (!event) timeline_.Completed(use.stream, use.sequence);
   counters_.stall_ns += NowNs() - start_ns;
 }
 

@@ -115,7 +115,7 @@ class JobMemory {
   template <class TakeNow>
   bool MakeRoom(size_t bytes, TakeNow take_now) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   void GiveBackEmptySlabs() SPILLWAY_REQUIRES(state_);
-  void Await(CUevent event) SPILLWAY_EXCLUDES(state_);
+  void Await(Use use, CUevent event, CUstream stream) SPILLWAY_EXCLUDES(state_);
   void Want(size_t bytes) SPILLWAY_REQUIRES(state_);
 
   // Constant after construction.

@@ -87,6 +87,8 @@ StreamState* Timeline::NewState() {
   return state;
 }
 
+CUstream Timeline::HandleOf(const StreamState* stream) const { return stream->handle; }
+
 std::uint64_t Timeline::SerialOf(const StreamState* stream) const { return stream->serial; }
 
 Use Timeline::Issue(StreamState* stream) {
@@ -125,8 +127,10 @@ bool Timeline::AllDone(UseList* uses) {
 void Timeline::Poll(StreamState* stream) {
   while (!stream->checkpoints.empty()) {
     const Checkpoint front = stream->checkpoints.front();
-    if (Driver().cuEventQuery(front.event) != CUDA_SUCCESS) return;
-    Completed(stream, front.sequence);
+    const CUresult result = Driver().cuEventQuery(front.event);
+    if (result == CUDA_ERROR_NOT_READY) return;
+    // Any other error has ended the context: none of its work will touch memory any more.
+    Completed(stream, result == CUDA_SUCCESS ? front.sequence : stream->issued);
   }
 }
 
@@ -144,7 +148,7 @@ void Timeline::OrderAfter(StreamState* stream, Use use) {
   if (event) {
     Driver().cuStreamWaitEvent(stream->handle, event, CU_EVENT_WAIT_DEFAULT);
   } else {
-    Driver().cuCtxSynchronize();
+    Driver().cuStreamSynchronize(use.stream->handle);
   }
 }
 

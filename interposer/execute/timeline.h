@@ -58,6 +58,7 @@ class Timeline {
 
   // The stream's state, made at first sight.
   StreamState* Of(StreamName name);
+  CUstream HandleOf(const StreamState* stream) const;
   // Tells one stream from all others, also from a later one in the same slot.
   std::uint64_t SerialOf(const StreamState* stream) const;
 
@@ -71,7 +72,8 @@ class Timeline {
   bool AllDone(UseList* uses);  // forgets those that are done
   // Makes the stream's next operation wait, on the device, for `use`.
   void OrderAfter(StreamState* stream, Use use);
-  // An event whose completion implies the use's; null when the stream cannot be recorded on (then wait for the context).
+  // An event whose completion implies the use's; null when the stream cannot be recorded on (another
+  // context's, or its context is beyond use): then wait for the stream.
   CUevent EventFor(Use use);
 
   // A synchronising call covered everything that was issued when it began.
