@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
@@ -226,6 +227,30 @@ TEST_F(MemoryUnderBudgetTest, TwoThreadsThatNeedTheWholeBudgetTakeTurns) {
   std::thread first(work, 100), second(work, 200);
   first.join();
   second.join();
+}
+
+// Once the wait for memory span for ever: in a context that a fault has ended, event queries fail and never succeed.
+int ExitCodeAfterAFault() {
+  CUlibrary library;
+  CUkernel kernel;
+  cuLibraryLoadData(&library, &kImage, nullptr, nullptr, 0, nullptr, nullptr, 0);
+  cuLibraryGetKernel(&kernel, library, "add_index");
+  CUdeviceptr nowhere = 0x10000, address = 0;
+  std::uint64_t count = 1;
+  void* parameters[] = {&nowhere, &count};
+  std::vector<CUdeviceptr> buffers(8);
+  for (CUdeviceptr& buffer : buffers) cuMemAlloc(&buffer, 12 * kMiB);
+  for (CUdeviceptr buffer : buffers) cuMemsetD32Async(buffer, 1, 3 * kMiB, nullptr);
+  cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr);
+  const CUresult waited = cuCtxSynchronize();
+  const CUresult touched = cuMemsetD32(buffers[0], 1, 1), allocated = cuMemAlloc(&address, 1000);
+  const bool told = waited == CUDA_ERROR_ILLEGAL_ADDRESS && touched == waited && allocated == waited;
+  return told ? 0 : 1;
+}
+
+TEST_F(MemoryUnderBudgetTest, AFaultIsToldAndKeepsNobodyWaiting) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(std::exit(ExitCodeAfterAFault()), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(MemoryUnderBudgetTest, ContextResetFreesEverythingAndANewLifeBegins) {
