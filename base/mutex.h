@@ -21,6 +21,7 @@
 #define SPILLWAY_REQUIRES(...) SPILLWAY_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
 #define SPILLWAY_EXCLUDES(...) SPILLWAY_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 #define SPILLWAY_ACQUIRE(...) SPILLWAY_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
+#define SPILLWAY_TRY_ACQUIRE(...) SPILLWAY_THREAD_ANNOTATION(try_acquire_capability(__VA_ARGS__))
 #define SPILLWAY_RELEASE(...) SPILLWAY_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
 
 namespace spillway::base {
@@ -46,6 +47,11 @@ class SPILLWAY_CAPABILITY("mutex") Mutex {
   void Lock() SPILLWAY_ACQUIRE() {
     NoteLock(rank_);
     mutex_.lock();
+  }
+  bool TryLock() SPILLWAY_TRY_ACQUIRE(true) {
+    if (!mutex_.try_lock()) return false;
+    NoteLock(rank_);
+    return true;
   }
   void Unlock() SPILLWAY_RELEASE() {
     mutex_.unlock();

@@ -1,13 +1,16 @@
 #include "interposer/runtime.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <mutex>
 
 #include "interposer/config.h"
+#include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/report.h"
 
@@ -24,8 +27,30 @@ namespace {
 constinit std::mutex making_job;
 constinit bool primary_is_managed = false;  // guarded by making_job
 
+// The first number after `key` in a file, in units of `unit_bytes`; unlimited where there is none ("max", no file).
+size_t NumberIn(const char* path, const char* key, size_t unit_bytes) {
+  size_t bytes = SIZE_MAX;
+  FILE* file = fopen(path, "r");
+  if (!file) return bytes;
+  char line[256];
+  unsigned long long number = 0;
+  while (fgets(line, sizeof line, file)) {
+    if (strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), "%llu", &number) == 1) {
+      bytes = std::min<unsigned long long>(number, SIZE_MAX / unit_bytes) * unit_bytes;
+      break;
+    }
+  }
+  fclose(file);
+  return bytes;
+}
+
+// What the host, and the control group of a container, can still give.
 size_t FreeHostBytes() {
-  return static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t available = NumberIn("/proc/meminfo", "MemAvailable:", 1024);
+  const size_t limit = NumberIn("/sys/fs/cgroup/memory.max", "", 1);
+  const size_t used = NumberIn("/sys/fs/cgroup/memory.current", "", 1);
+  return limit == SIZE_MAX || used == SIZE_MAX ? available
+                                               : std::min(available, limit - std::min(limit, used));
 }
 
 bool HasAttribute(CUdevice device, CUdevice_attribute attribute) {
@@ -79,8 +104,15 @@ JobMemory* MakeJob(CUcontext context) {
 }
 
 void Retire(JobMemory* job) {
-  job->ReleaseAll();
   internal::job.store(nullptr, std::memory_order_release);
+  job->ReleaseAll();
+}
+
+// The context is about to go.
+void RetireFirst(JobMemory* job) {
+  const driver::CurrentContext current(job->context());
+  Driver().cuCtxSynchronize();
+  Retire(job);
 }
 
 // The context has gone, but physical memory and addresses belong to the process: they are given back from within a
@@ -109,19 +141,21 @@ JobMemory* JobForAllocation() {
   return MakeJob(context);
 }
 
+// The driver refuses to destroy a primary context: then nothing goes away.
 void ContextGoesAway(CUcontext context) {
   const std::lock_guard<std::mutex> lock(making_job);
   JobMemory* job = Job();
-  if (!job || job->context() != context) return;
-  Driver().cuCtxPushCurrent_v2(context);
-  Driver().cuCtxSynchronize();
-  Retire(job);
-  Driver().cuCtxPopCurrent_v2(&context);
+  if (job && job->context() == context && !primary_is_managed) RetireFirst(job);
+}
+
+void ContextWentAway(CUcontext context) {
+  if (JobMemory* job = Job()) job->ForgetPassedThroughIn(context);
 }
 
 void PrimaryContextGoesAway(CUdevice device) {
+  const std::lock_guard<std::mutex> lock(making_job);
   JobMemory* job = Job();
-  if (job && job->device() == device && primary_is_managed) ContextGoesAway(job->context());
+  if (job && job->device() == device && primary_is_managed) RetireFirst(job);
 }
 
 void PrimaryContextReleased(CUdevice device) {

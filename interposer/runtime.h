@@ -29,6 +29,7 @@ JobMemory* JobForAllocation();
 
 // The managed context, or the primary context that it is, is about to be destroyed.
 void ContextGoesAway(CUcontext context);
+void ContextWentAway(CUcontext context);
 void PrimaryContextGoesAway(CUdevice device);
 // After a release: the primary context may have gone with its last user.
 void PrimaryContextReleased(CUdevice device);

@@ -8,7 +8,16 @@ namespace spillway::interposer {
 
 using driver::Driver;
 
+// Tenants come and go: after a while a device that was full is tried again.
+void ChunkPool::LookForMoreNowAndThen() {
+  constexpr size_t kTakesBetween = 256;
+  if (ceiling_bytes_ == budget_bytes_ || ++takes_below_budget_ < kTakesBetween) return;
+  takes_below_budget_ = 0;
+  ceiling_bytes_ = budget_bytes_;
+}
+
 bool ChunkPool::Take(size_t bytes, Chunks* out) {
+  LookForMoreNowAndThen();
   if (ObtainableBytes() < bytes) return false;
   Chunks taken;
   const size_t missing = TakeFree(bytes, &taken);
@@ -47,7 +56,10 @@ bool ChunkPool::CreateOne(size_t bytes, Chunks* out) {
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_};
   CUmemGenericAllocationHandle handle;
-  if (Driver().cuMemCreate(&handle, bytes, &properties, 0) != CUDA_SUCCESS) return false;
+  if (Driver().cuMemCreate(&handle, bytes, &properties, 0) != CUDA_SUCCESS) {
+    ceiling_bytes_ = held_bytes();
+    return false;
+  }
   created_bytes_ += bytes;
   held_peak_bytes_ = std::max(held_peak_bytes_, held_bytes());
   out->push_back({handle, bytes});

@@ -10,6 +10,7 @@
 // Never: maps, copies, or decides whose memory is given up.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <vector>
@@ -31,7 +32,8 @@ using Chunks = std::vector<Chunk>;
 
 class ChunkPool {
  public:
-  ChunkPool(int device, size_t budget_bytes) : device_(device), budget_bytes_(budget_bytes) {}
+  ChunkPool(int device, size_t budget_bytes)
+      : device_(device), budget_bytes_(budget_bytes), ceiling_bytes_(budget_bytes) {}
 
   // Appends chunks of `bytes` in all (a multiple of the granule) to `out`; false when neither the pool nor the
   // budget nor the device has them.
@@ -47,7 +49,10 @@ class ChunkPool {
   size_t created_bytes() const { return created_bytes_; }
   size_t held_bytes() const { return created_bytes_ + charged_bytes_; }
   size_t held_peak_bytes() const { return held_peak_bytes_; }
-  size_t ObtainableBytes() const { return free_bytes_ + budget_bytes_ - held_bytes(); }
+  // Without waiting: free chunks, and new ones within the budget and what the device was last seen to have.
+  size_t ObtainableBytes() const {
+    return free_bytes_ + std::max(ceiling_bytes_, held_bytes()) - held_bytes();
+  }
 
  private:
   static constexpr std::array<size_t, 3> kClasses = {256 * kMiB, 32 * kMiB, 2 * kMiB};
@@ -55,6 +60,7 @@ class ChunkPool {
   size_t TakeFree(size_t bytes, Chunks* out);
   bool CreateFor(size_t bytes, Chunks* out);
   bool CreateOne(size_t bytes, Chunks* out);
+  void LookForMoreNowAndThen();
   bool ReleaseForRoom(size_t bytes);
   void ReleaseOne(size_t index);
 
@@ -67,6 +73,8 @@ class ChunkPool {
   size_t created_bytes_ = 0;
   size_t charged_bytes_ = 0;
   size_t held_peak_bytes_ = 0;
+  size_t ceiling_bytes_;  // the budget, or less while others fill the device
+  size_t takes_below_budget_ = 0;
 };
 
 }  // namespace spillway::interposer

@@ -1,4 +1,5 @@
 // Waits, captures, and the ends of streams, contexts and modules.
+#include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -35,7 +36,7 @@ CUresult AroundContextWait(CUcontext context, Call call) {
   return AroundWait(
       [&](JobMemory* job) {
         const bool ours = context == job->context();
-        return ours ? job->IssuedEverywhere() : std::vector<Use>{};
+        return ours ? job->IssuedIn(context) : std::vector<Use>{};
       },
       call);
 }
@@ -46,21 +47,27 @@ CUcontext CurrentContext() {
   return context;
 }
 
+// Counted before the driver's call, so that nothing of ours gets into the capture.
 template <class Call>
-CUresult BeginCapture(Call call) {
+CUresult BeginCapture(StreamName stream, Call call) {
   const ReentryGuard guard;
-  JobMemory* const job = Job();
+  if (!guard.IsOutermost()) return call();
+  if (JobMemory* const job = Job()) job->CaptureBegins(stream);
+  JobMemory::CaptureBegan();
   const CUresult result = call();
-  if (job && guard.IsOutermost() && result == CUDA_SUCCESS) job->CaptureBegan();
+  if (result != CUDA_SUCCESS) JobMemory::CaptureEnded();
   return result;
 }
 
 template <class Call>
-CUresult EndCapture(Call call) {
+CUresult EndCapture(StreamName stream, Call call) {
   const ReentryGuard guard;
-  JobMemory* const job = Job();
+  if (!guard.IsOutermost()) return call();
+  CUstreamCaptureStatus before = CU_STREAM_CAPTURE_STATUS_NONE;
+  Driver().cuStreamIsCapturing(stream.per_thread && !stream.handle ? CU_STREAM_PER_THREAD : stream.handle,
+                               &before);
   const CUresult result = call();
-  if (job && guard.IsOutermost() && result != CUDA_ERROR_ILLEGAL_STATE) job->CaptureEnded();
+  if (before != CU_STREAM_CAPTURE_STATUS_NONE && !JobMemory::Captures(stream)) JobMemory::CaptureEnded();
   return result;
 }
 
@@ -114,17 +121,18 @@ SPILLWAY_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
 #define SPILLWAY_CAPTURE(suffix, per_thread)                                                                \
   SPILLWAY_EXPORT CUresult cuStreamBeginCapture_v2##suffix(CUstream stream, CUstreamCaptureMode mode) {     \
     return spillway::entry::BeginCapture(                                                                   \
-        [&] { return Driver().cuStreamBeginCapture_v2##suffix(stream, mode); });                            \
+        {stream, per_thread}, [&] { return Driver().cuStreamBeginCapture_v2##suffix(stream, mode); });      \
   }                                                                                                         \
   SPILLWAY_EXPORT CUresult cuStreamBeginCaptureToGraph##suffix(                                             \
       CUstream stream, CUgraph graph, const CUgraphNode* nodes, const CUgraphEdgeData* edges, size_t count, \
       CUstreamCaptureMode mode) {                                                                           \
-    return spillway::entry::BeginCapture([&] {                                                              \
+    return spillway::entry::BeginCapture({stream, per_thread}, [&] {                                        \
       return Driver().cuStreamBeginCaptureToGraph##suffix(stream, graph, nodes, edges, count, mode);        \
     });                                                                                                     \
   }                                                                                                         \
   SPILLWAY_EXPORT CUresult cuStreamEndCapture##suffix(CUstream stream, CUgraph* graph) {                    \
-    return spillway::entry::EndCapture([&] { return Driver().cuStreamEndCapture##suffix(stream, graph); }); \
+    return spillway::entry::EndCapture({stream, per_thread},                                                \
+                                       [&] { return Driver().cuStreamEndCapture##suffix(stream, graph); }); \
   }                                                                                                         \
   SPILLWAY_EXPORT CUresult cuGraphLaunch##suffix(CUgraphExec graph, CUstream stream) {                      \
     return spillway::entry::LaunchGraph({stream, per_thread},                                               \
@@ -133,11 +141,34 @@ SPILLWAY_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
 SPILLWAY_CAPTURE(, false)
 SPILLWAY_CAPTURE(_ptsz, true)
 
+// Contexts that begin are counted: while there is one, default streams need no owner (timeline.h).
+#define SPILLWAY_CREATE_CONTEXT(name, parameters, arguments)                     \
+  SPILLWAY_EXPORT CUresult name parameters {                                     \
+    const CUresult result = Driver().name arguments;                             \
+    if (result == CUDA_SUCCESS) spillway::driver::ContextCensus::Note(*context); \
+    return result;                                                               \
+  }
+SPILLWAY_CREATE_CONTEXT(cuCtxCreate, (CUcontext * context, unsigned int flags, CUdevice device),
+                        (context, flags, device))
+SPILLWAY_CREATE_CONTEXT(cuCtxCreate_v2, (CUcontext * context, unsigned int flags, CUdevice device),
+                        (context, flags, device))
+SPILLWAY_CREATE_CONTEXT(cuCtxCreate_v3,
+                        (CUcontext * context, CUexecAffinityParam* affinity, int count, unsigned int flags,
+                         CUdevice device),
+                        (context, affinity, count, flags, device))
+SPILLWAY_CREATE_CONTEXT(cuCtxCreate_v4,
+                        (CUcontext * context, CUctxCreateParams* wishes, unsigned int flags, CUdevice device),
+                        (context, wishes, flags, device))
+SPILLWAY_CREATE_CONTEXT(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device), (context, device))
+
 #define SPILLWAY_END_OF_CONTEXTS(suffix)                                           \
   SPILLWAY_EXPORT CUresult cuCtxDestroy##suffix(CUcontext context) {               \
     const ReentryGuard guard;                                                      \
     if (guard.IsOutermost()) spillway::interposer::ContextGoesAway(context);       \
-    return Driver().cuCtxDestroy##suffix(context);                                 \
+    const CUresult result = Driver().cuCtxDestroy##suffix(context);                \
+    const bool gone = guard.IsOutermost() && result == CUDA_SUCCESS;               \
+    if (gone) spillway::interposer::ContextWentAway(context);                      \
+    return result;                                                                 \
   }                                                                                \
   SPILLWAY_EXPORT CUresult cuDevicePrimaryCtxReset##suffix(CUdevice device) {      \
     const ReentryGuard guard;                                                      \

@@ -49,6 +49,13 @@ void HostPool::Give(HostBuffer* buffer) {
   *buffer = HostBuffer{};
 }
 
+Use HostPool::NextToAwait() {
+  for (HostBuffer& buffer : free_) {
+    if (!timeline_->AllDone(&buffer.busy)) return buffer.busy.items().front();
+  }
+  return {};
+}
+
 void HostPool::ReleaseAll() {
   for (const HostBuffer& buffer : free_) {
     Driver().cuMemFreeHost(buffer.data);

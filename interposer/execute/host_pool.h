@@ -28,6 +28,8 @@ class HostPool {
 
   bool Take(size_t bytes, HostBuffer* out);
   void Give(HostBuffer* buffer);
+  // The first copy that keeps a free buffer busy; null stream when there is none.
+  Use NextToAwait();
   void ReleaseAll();
 
   size_t limit_bytes() const { return limit_bytes_; }

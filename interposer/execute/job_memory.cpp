@@ -6,22 +6,28 @@
 #include <algorithm>
 #include <cstring>
 
+#include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/ordering_rules.h"
 
 namespace spillway::interposer {
 
 using base::MutexLock;
+using driver::CurrentContext;
 using driver::Driver;
+using driver::RelaxedCapture;
 
 namespace {
 
-// Under memory pressure completions are looked for this often per stream; without it events are recorded only for
-// what must be awaited.
-constexpr std::uint64_t kCheckpointInterval = 4;
+// Under memory pressure every operation gets a checkpoint, so that what leaves waits for its own uses and not for what
+// was enqueued behind them; without pressure events are recorded only for what must be awaited.
+constexpr std::uint64_t kCheckpointInterval = 1;
 
 // How long to hope that other threads' calls end and leave memory that may move.
 constexpr std::uint64_t kPatienceNs = 10'000'000'000;
+
+// How long a report at exit hopes for the state lock.
+constexpr std::uint64_t kReadPatienceNs = 100'000'000;
 
 std::uint64_t NowNs() {
   timespec now;
@@ -29,24 +35,8 @@ std::uint64_t NowNs() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// While any stream captures in global mode, calls of ours that allocate or query would end the capture; a relaxed
-// thread may make them (cuThreadExchangeStreamCaptureMode).
-class RelaxedCapture {
- public:
-  explicit RelaxedCapture(bool needed) : needed_(needed) { Exchange(); }
-  ~RelaxedCapture() { Exchange(); }
-  RelaxedCapture(const RelaxedCapture&) = delete;
-  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
- private:
-  void Exchange() {
-    if (needed_) Driver().cuThreadExchangeStreamCaptureMode(&mode_);
-  }
-  const bool needed_;
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-};
-
-bool IsCapturing(CUstream stream) {
+bool IsCapturing(StreamName name) {
+  const CUstream stream = name.per_thread && !name.handle ? CU_STREAM_PER_THREAD : name.handle;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   return Driver().cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
          status != CU_STREAM_CAPTURE_STATUS_NONE;
@@ -61,20 +51,20 @@ JobMemory::JobMemory(CUcontext context, int device, size_t budget_bytes, size_t 
       device_(device),
       budget_bytes_(budget_bytes / kGranuleBytes * kGranuleBytes),
       host_limit_bytes_(host_limit_bytes),
+      timeline_(context),
       residency_(device, budget_bytes_, host_limit_bytes, &timeline_, &counters_),
       slabs_(&ledger_, &timeline_) {}
 
 CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {
-  const RelaxedCapture relaxed(captures_.load(std::memory_order_relaxed) > 0);
+  const RelaxedCapture relaxed(CapturesGoOn());
+  const CurrentContext current(context_);
   return bytes < kSmallBytes ? AllocateSmall(bytes, out) : AllocateRange(bytes, out);
 }
 
 CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   const MutexLock lock(state_);
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
-  const bool fits = size_bytes >= bytes && size_bytes <= budget_bytes_ &&
-                    counters_.wanted_bytes + size_bytes <= budget_bytes_ + host_limit_bytes_;
-  Range* range = fits ? residency_.NewRange(bytes) : nullptr;
+  Range* range = size_bytes >= bytes && Admits(size_bytes) ? residency_.NewRange(bytes) : nullptr;
   if (!range) {
     ++counters_.refused_allocations;
     return OutOfMemory();
@@ -84,6 +74,16 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   Want(range->size_bytes);
   *out = range->base;
   return CUDA_SUCCESS;
+}
+
+// What is granted can be used: beyond the budget there must be host memory for what is away, and for one range more,
+// which leaves before the one that takes its place has come.
+bool JobMemory::Admits(size_t size_bytes) {
+  if (size_bytes > budget_bytes_) return false;
+  const size_t wanted_bytes = counters_.wanted_bytes + size_bytes;
+  largest_range_bytes_ = std::max(largest_range_bytes_, size_bytes);
+  return wanted_bytes <= budget_bytes_ ||
+         wanted_bytes - budget_bytes_ + largest_range_bytes_ <= host_limit_bytes_;
 }
 
 CUresult JobMemory::AllocateSmall(size_t bytes, CUdeviceptr* out) {
@@ -136,21 +136,20 @@ Allocation* JobMemory::FindBase(CUdeviceptr base) {
 }
 
 bool JobMemory::Free(CUdeviceptr base) {
-  const RelaxedCapture relaxed(captures_.load(std::memory_order_relaxed) > 0);
+  const RelaxedCapture relaxed(CapturesGoOn());
+  const CurrentContext current(context_);
   const MutexLock lock(state_);
   Allocation* found = FindBase(base);
-  found ? FreeFound(found, timeline_.Unfinished()) : ForgetPassedThrough(base);
+  if (found) FreeFound(found, timeline_.Unfinished());
   return found != nullptr;
 }
 
 bool JobMemory::FreeAsync(CUdeviceptr base, StreamName stream) {
-  const RelaxedCapture relaxed(captures_.load(std::memory_order_relaxed) > 0);
+  const RelaxedCapture relaxed(CapturesGoOn());
+  const CurrentContext current(context_);
   const MutexLock lock(state_);
   Allocation* found = FindBase(base);
-  if (!found) {
-    ForgetPassedThrough(base);
-    return false;
-  }
+  if (!found) return false;
   // The free has its own place in the stream: behind waits for other streams' events, too, that are no work of ours.
   UseList busy;
   busy.Add(timeline_.Issue(timeline_.Of(stream)));
@@ -160,6 +159,8 @@ bool JobMemory::FreeAsync(CUdeviceptr base, StreamName stream) {
 
 void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
   ++counters_.frees;
+  // A graph under capture may hold the address, and launches later: such memory serves nobody else.
+  if (CapturesGoOn() || found->unmovable == Unmovable::kCaptured) return;
   if (found->kind == AllocationKind::kSlabBlock) {
     slabs_.Give(static_cast<SlabBlock*>(found), busy);
     return;
@@ -170,9 +171,9 @@ void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
 }
 
 CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
-  const bool capture_somewhere = captures_.load(std::memory_order_relaxed) > 0;
+  const bool capture_somewhere = CapturesGoOn();
   const RelaxedCapture relaxed(capture_somewhere);
-  set->capturing = capture_somewhere && IsCapturing(stream.handle);
+  set->capturing = capture_somewhere && IsCapturing(stream);
   {
     const MutexLock lock(state_);
     set->stream = timeline_.Of(stream);
@@ -187,6 +188,7 @@ CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect 
 }
 
 CUresult JobMemory::BeginSlowly(const Addresses& addresses, TouchSet* set) {
+  const CurrentContext current(context_);
   const MutexLock making(making_);
   {
     const MutexLock lock(state_);
@@ -245,7 +247,9 @@ void JobMemory::OrderBehind(Tracked* memory, const TouchSet& set) {
   if (std::find(ordered.begin(), ordered.end(), stream) != ordered.end()) return;
   for (Use use : memory->ready_after.items()) {
     if (set.capturing) {
-      Driver().cuEventSynchronize(timeline_.EventFor(use));
+      if (use.stream == set.stream) continue;
+      const CUevent event = timeline_.EventFor(use);
+      event ? Driver().cuEventSynchronize(event) : Driver().cuCtxSynchronize();
     } else if (ordering_rules::kUseFollowsRestore || !residency_.IsRestore(use)) {
       timeline_.OrderAfter(set.stream, use);
     }
@@ -274,7 +278,7 @@ bool JobMemory::MakeRoom(size_t bytes, TakeNow take_now) {
       timeline_.set_checkpoint_interval(kCheckpointInterval);
       GiveBackEmptySlabs();
       if (take_now()) return true;
-      residency_.StartMakingRoom(bytes);
+      if (!CapturesGoOn()) residency_.StartMakingRoom(bytes);
       next = residency_.NextToAwait();
       if (!next.stream) next = slabs_.NextToAwait();
       const bool others_may_end = calls_in_progress_ > 0 && NowNs() < deadline_ns;
@@ -307,7 +311,7 @@ void JobMemory::GiveBackEmptySlabs() {
 }
 
 void JobMemory::End(TouchSet* set, Effect effect) {
-  const RelaxedCapture relaxed(captures_.load(std::memory_order_relaxed) > 0);
+  const RelaxedCapture relaxed(CapturesGoOn());
   const MutexLock lock(state_);
   --calls_in_progress_;
   ++(effect == Effect::kLaunches ? counters_.launches : counters_.copies);
@@ -322,6 +326,8 @@ void JobMemory::End(TouchSet* set, Effect effect) {
   }
 }
 
+bool JobMemory::Captures(StreamName stream) { return IsCapturing(stream); }
+
 bool JobMemory::IsAway(CUdeviceptr address) {
   const MutexLock lock(state_);
   const Allocation* found = ledger_.Find(address);
@@ -335,13 +341,16 @@ bool JobMemory::ReadAway(CUdeviceptr source, void* destination, size_t bytes) {
   if (!found || found->kind != AllocationKind::kRange) return false;
   const auto* copy = static_cast<const std::byte*>(residency_.HostCopy(AsRange(found)));
   const size_t offset = source - found->base;
-  if (!copy || offset + bytes > found->requested_bytes) return false;
+  if (!copy || offset > found->requested_bytes || bytes > found->requested_bytes - offset) return false;
   std::memcpy(destination, copy + offset, bytes);
   ++counters_.served_from_host;
   return true;
 }
 
 bool JobMemory::Charge(size_t bytes) {
+  if (bytes > budget_bytes_) return false;
+  const RelaxedCapture relaxed(CapturesGoOn());
+  const CurrentContext current(context_);
   const MutexLock making(making_);
   return MakeRoom(bytes, [&]() SPILLWAY_REQUIRES(state_) {
     if (!residency_.Charge(bytes)) return false;
@@ -362,15 +371,30 @@ void JobMemory::DischargeLocked(size_t bytes) {
 }
 
 void JobMemory::NotePassedThrough(CUdeviceptr base, size_t bytes) {
+  CUcontext context = nullptr;
+  Driver().cuCtxGetCurrent(&context);
   const MutexLock lock(state_);
-  passed_through_[base] = bytes;
+  passed_through_[base] = {bytes, context};
 }
 
 void JobMemory::ForgetPassedThrough(CUdeviceptr base) {
+  const MutexLock lock(state_);
   const auto at = passed_through_.find(base);
   if (at == passed_through_.end()) return;
-  DischargeLocked(at->second);
+  DischargeLocked(at->second.bytes);
   passed_through_.erase(at);
+}
+
+void JobMemory::ForgetPassedThroughIn(CUcontext context) {
+  const MutexLock lock(state_);
+  for (auto at = passed_through_.begin(); at != passed_through_.end();) {
+    if (at->second.context != context) {
+      ++at;
+      continue;
+    }
+    DischargeLocked(at->second.bytes);
+    at = passed_through_.erase(at);
+  }
 }
 
 std::vector<Use> JobMemory::IssuedOn(StreamName stream) {
@@ -379,9 +403,9 @@ std::vector<Use> JobMemory::IssuedOn(StreamName stream) {
   return {{state, timeline_.IssuedOn(state)}};
 }
 
-std::vector<Use> JobMemory::IssuedEverywhere() {
+std::vector<Use> JobMemory::IssuedIn(CUcontext context) {
   const MutexLock lock(state_);
-  return timeline_.IssuedEverywhere();
+  return timeline_.IssuedIn(context);
 }
 
 void JobMemory::Completed(const std::vector<Use>& uses) {
@@ -390,8 +414,16 @@ void JobMemory::Completed(const std::vector<Use>& uses) {
 }
 
 void JobMemory::StreamDestroyed(CUstream stream) {
+  const RelaxedCapture relaxed(CapturesGoOn());
+  const CurrentContext current(context_);
   const MutexLock lock(state_);
   timeline_.Destroyed(stream);
+}
+
+void JobMemory::CaptureBegins(StreamName stream) {
+  const CurrentContext current(context_);
+  const MutexLock lock(state_);
+  timeline_.CaptureBegins(timeline_.Of(stream));
 }
 
 void JobMemory::Enqueued(StreamName stream) {
@@ -407,6 +439,11 @@ bool JobMemory::Describe(CUdeviceptr address, Allocation* out) {
   return true;
 }
 
+bool JobMemory::IsFreed(CUdeviceptr address) {
+  const MutexLock lock(state_);
+  return residency_.OwnsAddress(address) && !ledger_.Find(address);
+}
+
 size_t JobMemory::FreeBytes() {
   const MutexLock lock(state_);
   return budget_bytes_ - std::min(budget_bytes_, counters_.wanted_bytes);
@@ -414,6 +451,21 @@ size_t JobMemory::FreeBytes() {
 
 JobMemory::Snapshot JobMemory::Read() {
   const MutexLock lock(state_);
+  return ReadLocked();
+}
+
+bool JobMemory::TryRead(Snapshot* out) {
+  const std::uint64_t deadline_ns = NowNs() + kReadPatienceNs;
+  while (!state_.TryLock()) {
+    if (NowNs() > deadline_ns) return false;
+    sched_yield();
+  }
+  *out = ReadLocked();
+  state_.Unlock();
+  return true;
+}
+
+JobMemory::Snapshot JobMemory::ReadLocked() {
   return {counters_, residency_.chunks().held_bytes(), residency_.chunks().held_peak_bytes(),
           residency_.host().pinned_peak_bytes()};
 }

@@ -69,17 +69,26 @@ class JobMemory {
   bool Charge(size_t bytes);
   void Discharge(size_t bytes);
   void NotePassedThrough(CUdeviceptr base, size_t bytes);
+  // The driver has freed it, or destroyed its context.
+  void ForgetPassedThrough(CUdeviceptr base) SPILLWAY_EXCLUDES(state_);
+  void ForgetPassedThroughIn(CUcontext context) SPILLWAY_EXCLUDES(state_);
 
   // A synchronising call: what it covers is noted before, and marked complete after it succeeded.
   std::vector<Use> IssuedOn(StreamName stream);
-  std::vector<Use> IssuedEverywhere();
+  std::vector<Use> IssuedIn(CUcontext context);
   void Completed(const std::vector<Use>& uses);
   void StreamDestroyed(CUstream stream);
-  void CaptureBegan() { captures_.fetch_add(1, std::memory_order_relaxed); }
-  void CaptureEnded() { captures_.fetch_sub(1, std::memory_order_relaxed); }
+  // Captures in the process; they may begin before there is a job. While one goes on nothing is evicted, and what is
+  // freed serves nobody else: a graph may hold its address.
+  static bool Captures(StreamName stream);
+  void CaptureBegins(StreamName stream);
+  static void CaptureBegan() { captures.fetch_add(1, std::memory_order_relaxed); }
+  static void CaptureEnded() { captures.fetch_sub(1, std::memory_order_relaxed); }
   // Work of which no addresses are known (a graph launch) was enqueued.
   void Enqueued(StreamName stream);
 
+  // An address of ours at which nothing lives any more.
+  bool IsFreed(CUdeviceptr address);
   // The allocation that the address lies in; false when it is not managed.
   bool Describe(CUdeviceptr address, Allocation* out);
   size_t FreeBytes();
@@ -92,17 +101,21 @@ class JobMemory {
     size_t held_bytes, held_peak_bytes, pinned_peak_bytes;
   };
   Snapshot Read();
+  // For code that may run in a signal handler: false when the lock is not to be had soon.
+  bool TryRead(Snapshot* out);
 
   // The context is going away: gives everything back to the driver.
   void ReleaseAll();
 
  private:
+  static bool CapturesGoOn() { return captures.load(std::memory_order_relaxed) > 0; }
+  bool Admits(size_t size_bytes) SPILLWAY_REQUIRES(state_);
+  Snapshot ReadLocked() SPILLWAY_REQUIRES(state_);
   CUresult AllocateSmall(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
   CUresult AllocateRange(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
   CUresult AddSlab(size_t bytes) SPILLWAY_EXCLUDES(making_, state_);
   void FreeFound(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(state_);
   void DischargeLocked(size_t bytes) SPILLWAY_REQUIRES(state_);
-  void ForgetPassedThrough(CUdeviceptr base) SPILLWAY_REQUIRES(state_);
   Allocation* FindBase(CUdeviceptr base) SPILLWAY_REQUIRES(state_);
 
   bool AllOnDevice(const TouchSet& set) const SPILLWAY_REQUIRES(state_);
@@ -124,7 +137,7 @@ class JobMemory {
   const size_t budget_bytes_;
   const size_t host_limit_bytes_;
   // Synchronises itself.
-  std::atomic<int> captures_{0};
+  inline static constinit std::atomic<int> captures{0};
   base::Mutex making_{base::LockRank::kMaking};
   base::Mutex state_{base::LockRank::kState};
   // Guarded by state_.
@@ -132,7 +145,12 @@ class JobMemory {
   Counters counters_ SPILLWAY_GUARDED_BY(state_);
   Timeline timeline_ SPILLWAY_GUARDED_BY(state_);
   Ledger ledger_;  // MightBeManaged needs no lock
-  std::unordered_map<CUdeviceptr, size_t> passed_through_ SPILLWAY_GUARDED_BY(state_);  // base -> bytes
+  struct PassedThrough {
+    size_t bytes;
+    CUcontext context;
+  };
+  std::unordered_map<CUdeviceptr, PassedThrough> passed_through_ SPILLWAY_GUARDED_BY(state_);  // by base
+  size_t largest_range_bytes_ SPILLWAY_GUARDED_BY(state_) = 0;
   Residency residency_ SPILLWAY_GUARDED_BY(state_);
   Slabs slabs_ SPILLWAY_GUARDED_BY(state_);
 };

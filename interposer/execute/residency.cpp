@@ -187,7 +187,11 @@ void Residency::UnmapAndGive(CUdeviceptr base, size_t bytes, Chunks* chunks) {
 
 bool Residency::StartMakingRoom(size_t bytes) {
   while (chunks_.ObtainableBytes() + PendingBytes() < bytes) {
-    Range* victim = Victim();
+    Range* victim = Victim([](const Range&) { return true; });
+    if (!victim) return false;
+    if (StartLeaving(victim)) continue;
+    // No host memory for its bytes: a range whose host copy is still good leaves without any.
+    victim = Victim([](const Range& range) { return range.host_valid; });
     if (!victim || !StartLeaving(victim)) return false;
   }
   return true;
@@ -201,14 +205,27 @@ size_t Residency::PendingBytes() const {
   return bytes;
 }
 
-Range* Residency::Victim() {
+template <class Accepts>
+Range* Residency::Victim(Accepts accepts) {
   Range* victim = nullptr;
   for (const auto& range : ranges_) {
     const bool may_leave = range->place == Place::kDevice && range->pins == 0 &&
-                           range->unmovable == Unmovable::kNo && range->live;
+                           range->unmovable == Unmovable::kNo && range->live && accepts(*range);
     if (may_leave && (!victim || range->last_touch < victim->last_touch)) victim = range.get();
   }
   return victim;
+}
+
+// A good host copy of data that is on the device is a convenience: its buffer serves data that must leave.
+bool Residency::TakeHostBuffer(Range* range) {
+  if (range->host.data || host_.Take(range->size_bytes, &range->host)) return true;
+  for (const auto& other : ranges_) {
+    const bool spare = other->place == Place::kDevice && other->host_valid && other->pins == 0;
+    if (!spare) continue;
+    GiveHostCopy(other.get());
+    if (host_.Take(range->size_bytes, &range->host)) return true;
+  }
+  return false;
 }
 
 bool Residency::StartLeaving(Range* range) {
@@ -226,7 +243,7 @@ bool Residency::StartLeaving(Range* range) {
 }
 
 bool Residency::CopyOut(Range* range) {
-  if (!range->host.data && !host_.Take(range->size_bytes, &range->host)) return false;
+  if (!TakeHostBuffer(range)) return false;
   if constexpr (ordering_rules::kHostBufferWaitsForCopy) {
     for (Use use : range->host.busy.items()) timeline_->OrderAfter(to_host_, use);
   }
@@ -254,7 +271,7 @@ Use Residency::NextToAwait() {
   for (Range* range : leaving_) {
     if (!timeline_->AllDone(&range->departure)) return range->departure.items().front();
   }
-  return {};
+  return host_.NextToAwait();
 }
 
 void Residency::CollectLeaving() {

@@ -89,7 +89,9 @@ class Residency {
   void CollectLeaving();
   bool RetireOldestIdle();
   void Retire(Range* range);
-  Range* Victim();
+  template <class Accepts>
+  Range* Victim(Accepts accepts);
+  bool TakeHostBuffer(Range* range);
   size_t PendingBytes() const;
 
   // Constant after construction.

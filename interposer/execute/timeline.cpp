@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 
 namespace spillway::interposer {
@@ -16,6 +17,7 @@ struct Checkpoint {
 
 struct StreamState {
   CUstream handle = nullptr;
+  CUcontext context = nullptr;
   std::uint64_t serial = 0;  // another one for each stream that the slot serves
   bool per_thread = false;
   bool recordable = true;
@@ -36,12 +38,30 @@ bool IsPerThread(StreamName name) {
   return name.handle == CU_STREAM_PER_THREAD || (name.handle == nullptr && name.per_thread);
 }
 
-// Distinct for every stream: handles are addresses, default streams small numbers with the thread above bit 48.
-std::uint64_t Key(StreamName name) {
-  if (IsPerThread(name)) return (ThisThread() << 48) | 2;
-  if (name.handle == nullptr) return reinterpret_cast<std::uint64_t>(CU_STREAM_LEGACY);
-  return reinterpret_cast<std::uint64_t>(name.handle);
+// Errors after which the context does no more work (cuda.h, CUresult: "the context cannot be used").
+bool EndsTheContext(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_DEINITIALIZED:
+      return true;
+    default:
+      return false;
+  }
 }
+
+// More checkpoints than this on one stream are looked through for those that have completed.
+constexpr std::size_t kManyCheckpoints = 8;
 
 }  // namespace
 
@@ -59,19 +79,41 @@ void UseList::Merge(const UseList& other) {
   for (const Use& use : other.uses_) Add(use);
 }
 
-Timeline::Timeline() = default;
+Timeline::Timeline(CUcontext context) : context_(context) {}
 Timeline::~Timeline() = default;
 
+std::size_t Timeline::KeyHash::operator()(const Key& key) const {
+  const auto mix = [](std::uint64_t a, std::uint64_t b) { return (a ^ b) * 0x9e3779b97f4a7c15u; };
+  return mix(mix(reinterpret_cast<std::uint64_t>(key.handle), key.thread),
+             reinterpret_cast<std::uint64_t>(key.context));
+}
+
+Timeline::Key Timeline::KeyOf(StreamName name) const {
+  const bool per_thread = IsPerThread(name);
+  if (!per_thread && name.handle && name.handle != CU_STREAM_LEGACY) return {name.handle, nullptr, 0};
+  CUcontext context = context_;
+  if (driver::ContextCensus::HasSeveral()) Driver().cuCtxGetCurrent(&context);
+  return {per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY, context, per_thread ? ThisThread() : 0};
+}
+
+CUcontext Timeline::OwnerOf(const Key& key) const {
+  CUcontext context = context_;
+  if (key.context) return key.context;
+  if (driver::ContextCensus::HasSeveral()) Driver().cuStreamGetCtx(key.handle, &context);
+  return context;
+}
+
 StreamState* Timeline::Of(StreamName name) {
-  const std::uint64_t key = Key(name);
-  if (key == last_name_) return last_state_;
-  StreamState*& state = by_name_[key];
+  const Key key = KeyOf(name);
+  if (last_state_ && key == last_key_) return last_state_;
+  StreamState*& state = by_key_[key];
   if (!state) {
     state = NewState();
-    state->per_thread = IsPerThread(name);
-    state->handle = state->per_thread ? CU_STREAM_PER_THREAD : name.handle ? name.handle : CU_STREAM_LEGACY;
+    state->per_thread = key.thread != 0;
+    state->handle = key.handle;
+    state->context = OwnerOf(key);
   }
-  last_name_ = key;
+  last_key_ = key;
   last_state_ = state;
   return state;
 }
@@ -93,6 +135,7 @@ std::uint64_t Timeline::SerialOf(const StreamState* stream) const { return strea
 
 Use Timeline::Issue(StreamState* stream) {
   const Use use{stream, ++stream->issued};
+  if (stream->checkpoints.size() > kManyCheckpoints) Poll(stream);
   const std::uint64_t last =
       stream->checkpoints.empty() ? stream->completed : stream->checkpoints.back().sequence;
   if (stream->per_thread || (checkpoint_interval_ && use.sequence - last >= checkpoint_interval_))
@@ -128,8 +171,8 @@ void Timeline::Poll(StreamState* stream) {
   while (!stream->checkpoints.empty()) {
     const Checkpoint front = stream->checkpoints.front();
     const CUresult result = Driver().cuEventQuery(front.event);
-    if (result == CUDA_ERROR_NOT_READY) return;
-    // Any other error has ended the context: none of its work will touch memory any more.
+    if (result != CUDA_SUCCESS && !EndsTheContext(result)) return;
+    // In a context that a fault has ended no work touches memory any more.
     Completed(stream, result == CUDA_SUCCESS ? front.sequence : stream->issued);
   }
 }
@@ -179,19 +222,25 @@ CUevent Timeline::Record(StreamState* stream) {
 
 std::uint64_t Timeline::IssuedOn(const StreamState* stream) const { return stream->issued; }
 
-std::vector<Use> Timeline::IssuedEverywhere() const {
+std::vector<Use> Timeline::IssuedIn(CUcontext context) const {
   std::vector<Use> all;
-  for (const auto& state : states_) all.push_back({state.get(), state->issued});
+  for (const auto& state : states_) {
+    if (state->context == context) all.push_back({state.get(), state->issued});
+  }
   return all;
+}
+
+void Timeline::CaptureBegins(StreamState* stream) {
+  if (!Done({stream, stream->issued})) EventFor({stream, stream->issued});
 }
 
 // The stream's work goes on after cuStreamDestroy: a last checkpoint, recorded before, tells when it is complete.
 void Timeline::Destroyed(CUstream handle) {
-  const auto at = by_name_.find(reinterpret_cast<std::uint64_t>(handle));
-  if (at == by_name_.end()) return;
+  const auto at = by_key_.find({handle, nullptr, 0});
+  if (at == by_key_.end()) return;
   StreamState* state = at->second;
-  by_name_.erase(at);
-  last_name_ = 0;
+  by_key_.erase(at);
+  last_state_ = nullptr;
   if (!Done({state, state->issued})) EventFor({state, state->issued});
   dying_.push_back(state);
   const auto finished = [this](StreamState* s) {
@@ -210,8 +259,8 @@ void Timeline::Recycle(StreamState* stream) {
 
 // The context is gone, and with it all streams and events.
 void Timeline::Reset() {
-  by_name_.clear();
-  last_name_ = 0;
+  by_key_.clear();
+  last_state_ = nullptr;
   for (const auto& state : states_) {
     state->completed = state->issued;
     state->checkpoints.clear();

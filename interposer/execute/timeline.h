@@ -53,7 +53,7 @@ class UseList {
 
 class Timeline {
  public:
-  Timeline();
+  explicit Timeline(CUcontext context = nullptr);  // the job's
   ~Timeline();
 
   // The stream's state, made at first sight.
@@ -79,27 +79,43 @@ class Timeline {
   // A synchronising call covered everything that was issued when it began.
   std::uint64_t IssuedOn(const StreamState* stream) const;
   void Completed(StreamState* stream, std::uint64_t sequence);
-  std::vector<Use> IssuedEverywhere() const;
+  std::vector<Use> IssuedIn(CUcontext context) const;
 
   void Destroyed(CUstream handle);
+  // Nothing can be recorded on a stream while it captures: its work so far is checkpointed before.
+  void CaptureBegins(StreamState* stream);
   // Record a checkpoint every `interval` operations (0: only when asked for).
   void set_checkpoint_interval(std::uint64_t interval) { checkpoint_interval_ = interval; }
   void Reset();
 
  private:
+  // What tells streams apart: default streams have one handle in all contexts and threads.
+  struct Key {
+    CUstream handle = nullptr;
+    CUcontext context = nullptr;  // of a default stream
+    std::uint64_t thread = 0;     // of a per-thread default stream
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
+  };
+
+  Key KeyOf(StreamName name) const;
+  CUcontext OwnerOf(const Key& key) const;
   CUevent Record(StreamState* stream);
   void Poll(StreamState* stream);
   void Recycle(StreamState* stream);
   StreamState* NewState();
 
-  std::unordered_map<std::uint64_t, StreamState*> by_name_;
+  const CUcontext context_;
+  std::unordered_map<Key, StreamState*, KeyHash> by_key_;
   std::vector<std::unique_ptr<StreamState>> states_;
   std::vector<StreamState*> idle_states_;
   std::vector<StreamState*> dying_;
   std::vector<CUevent> free_events_;
   std::uint64_t last_serial_ = 0;
   std::uint64_t checkpoint_interval_ = 0;
-  std::uint64_t last_name_ = 0;  // one-entry cache of by_name_
+  Key last_key_;  // one-entry cache of by_key_
   StreamState* last_state_ = nullptr;
 };
 
