@@ -1,5 +1,5 @@
-// Launches: the parameters of every launch are scanned at 8-byte steps, by value structs included (an address inside
-// a parameter is 8-byte aligned by the ABI). An integer taken for an address only enlarges the resident set.
+// Launches: the parameters of every launch are scanned, by value structs included. An integer taken for an address
+// only enlarges the resident set.
 #include <cstring>
 
 #include "interposer/driver/driver_api.h"
@@ -12,9 +12,13 @@ namespace {
 
 using driver::Driver;
 
+// Aligned, an address lies at a multiple of eight bytes; in a packed struct, behind a 32-bit member, between two. Closer
+// packing, which a device could read only byte by byte, is not looked for. A parameter of one word costs one look.
+constexpr size_t kStepBytes = 4;
+
 void ScanWords(const void* data, size_t size_bytes, Collector& add) {
   const char* bytes = static_cast<const char*>(data);
-  for (size_t offset = 0; offset + sizeof(CUdeviceptr) <= size_bytes; offset += sizeof(CUdeviceptr)) {
+  for (size_t offset = 0; offset + sizeof(CUdeviceptr) <= size_bytes; offset += kStepBytes) {
     CUdeviceptr word;
     std::memcpy(&word, bytes + offset, sizeof word);
     add(word);
