@@ -1,6 +1,5 @@
 #include "interposer/entry/kernel_parameters.h"
 
-#include <array>
 #include <atomic>
 
 #include "interposer/driver/driver_api.h"
@@ -13,63 +12,115 @@ using driver::Driver;
 constexpr size_t kSlots = 16384;  // far more than a program has kernels; beyond, layouts are asked each time
 constexpr size_t kProbes = 32;
 
-struct Slot {
+// Note [Slots and generations]
+// A slot's word tells of which generation its content is, and whether it is being written: 2 * generation + busy. To
+// forget everything is to begin a generation; slots of earlier ones are free. A writer makes the word busy by exchange,
+// so there is one, and writes before it says so. A reader reads the word before and after the content: if it is the same
+// current word twice, nobody wrote between. Generation 0 never is current: a zeroed slot is free.
+struct alignas(32) Slot {  // never across two cache lines
+  std::atomic<std::uint64_t> word{0};
   std::atomic<CUfunction> function{nullptr};
   std::atomic<const KernelParameters*> parameters{nullptr};
 };
-struct Table {
-  std::array<Slot, kSlots> slots{};
-};
+constexpr std::uint64_t WordOf(std::uint64_t generation) { return 2 * generation; }
+constexpr std::uint64_t kBusy = 1;
 
-constinit std::atomic<Table*> table{nullptr};
+constinit Slot slots[kSlots];
+constinit std::atomic<std::uint64_t> current_generation{1};
 
-KernelParameters Ask(CUfunction function) {
+struct Layout {
   KernelParameters parameters;
-  size_t offset = 0, size = 0;
-  const auto as_function = [&](size_t i) { return Driver().cuFuncGetParamInfo(function, i, &offset, &size); };
-  const auto as_kernel = [&](size_t i) {
-    return Driver().cuKernelGetParamInfo(reinterpret_cast<CUkernel>(function), i, &offset, &size);
-  };
-  while (as_function(parameters.size_bytes.size()) == CUDA_SUCCESS) parameters.size_bytes.push_back(size);
-  if (!parameters.size_bytes.empty()) return parameters;
-  while (as_kernel(parameters.size_bytes.size()) == CUDA_SUCCESS) parameters.size_bytes.push_back(size);
-  return parameters;
+  const Layout* next;
+};
+constinit std::atomic<const Layout*> layouts{nullptr};  // only ever longer
+
+const Layout* Search(const Layout* first, const Layout* end, const KernelParameters& wanted) {
+  while (first != end && first->parameters.size_bytes != wanted.size_bytes) first = first->next;
+  return first == end ? nullptr : first;
 }
 
-Table* CurrentTable() {
-  Table* current = table.load(std::memory_order_acquire);
-  if (current) return current;
-  auto* made = new Table;
-  if (table.compare_exchange_strong(current, made)) return made;
-  delete made;
-  return current;
+// The one layout that equals `asked`; made if there is none yet.
+const KernelParameters* Keep(const KernelParameters& asked) {
+  const Layout* first = layouts.load(std::memory_order_acquire);
+  if (const Layout* known = Search(first, nullptr, asked)) return &known->parameters;
+  auto* const made = new Layout{asked, first};
+  while (!layouts.compare_exchange_weak(first, made, std::memory_order_acq_rel)) {
+    if (const Layout* known = Search(first, made->next, asked)) {
+      delete made;
+      return &known->parameters;
+    }
+    made->next = first;
+  }
+  return &made->parameters;
+}
+
+// Collects sizes until `ask(index)` fails. True when that was the end of the list, not an error that tells nothing:
+// past the last parameter, and so at 0 for a kernel without any, the answer is CUDA_ERROR_INVALID_VALUE.
+template <class AskSize>
+bool Collect(AskSize ask, KernelParameters* out) {
+  CUresult result = CUDA_SUCCESS;
+  size_t offset = 0, size_bytes = 0;
+  while ((result = ask(out->size_bytes.size(), &offset, &size_bytes)) == CUDA_SUCCESS)
+    out->size_bytes.push_back(static_cast<std::uint32_t>(size_bytes));
+  return result == CUDA_ERROR_INVALID_VALUE;
+}
+
+// A handle that is no function may be a kernel, and a function without parameters answers as a wrong handle may. False
+// when neither question came to an end of its list.
+bool Ask(CUfunction function, KernelParameters* out) {
+  const bool as_function =
+      Collect([&](auto... rest) { return Driver().cuFuncGetParamInfo(function, rest...); }, out);
+  if (!out->size_bytes.empty()) return as_function;
+  const bool as_kernel = Collect(
+      [&](auto... rest) {
+        return Driver().cuKernelGetParamInfo(reinterpret_cast<CUkernel>(function), rest...);
+      },
+      out);
+  return as_kernel || (as_function && out->size_bytes.empty());
 }
 
 size_t HashOf(CUfunction function) {
   return (reinterpret_cast<std::uintptr_t>(function) * 0x9e3779b97f4a7c15u) >> 50;
 }
 
+// What a slot says of the function; null also when it is being written over right now.
+const KernelParameters* ReadSlot(const Slot& slot, std::uint64_t word, CUfunction function) {
+  if (slot.function.load(std::memory_order_acquire) != function) return nullptr;
+  const KernelParameters* const parameters = slot.parameters.load(std::memory_order_acquire);
+  return slot.word.load(std::memory_order_relaxed) == word ? parameters : nullptr;
+}
+
+// Claims a slot whose content is of an earlier generation; a busy one is left to its writer.
+void WriteSlot(Slot* slot, std::uint64_t seen, std::uint64_t word, CUfunction function,
+               const KernelParameters* parameters) {
+  if ((seen & kBusy) || !slot->word.compare_exchange_strong(seen, word | kBusy)) return;
+  slot->function.store(function, std::memory_order_release);
+  slot->parameters.store(parameters, std::memory_order_release);
+  slot->word.store(word, std::memory_order_release);
+}
+
 }  // namespace
 
 const KernelParameters& ParametersOf(CUfunction function, KernelParameters* scratch) {
-  Table* const current = CurrentTable();
-  const size_t home = HashOf(function);
-  for (size_t probe = 0; probe < kProbes; ++probe) {
-    Slot& slot = current->slots[(home + probe) % kSlots];
-    CUfunction seen = slot.function.load(std::memory_order_acquire);
-    if (seen == nullptr && slot.function.compare_exchange_strong(seen, function)) {
-      slot.parameters.store(new KernelParameters(Ask(function)), std::memory_order_release);
-      seen = function;
+  const std::uint64_t word = WordOf(current_generation.load(std::memory_order_acquire));
+  Slot* free = nullptr;
+  std::uint64_t free_word = 0;
+  for (size_t probe = 0; probe < kProbes && !free; ++probe) {
+    Slot& slot = slots[(HashOf(function) + probe) % kSlots];
+    const std::uint64_t seen = slot.word.load(std::memory_order_acquire);
+    if (seen == word) {
+      if (const KernelParameters* known = ReadSlot(slot, word, function)) return *known;
+    } else {
+      free = &slot;
+      free_word = seen;
     }
-    if (seen != function) continue;
-    if (const KernelParameters* known = slot.parameters.load(std::memory_order_acquire)) return *known;
-    break;  // another thread is asking right now
   }
-  *scratch = Ask(function);
-  return *scratch;
+  if (!function || !Ask(function, scratch) || !free) return *scratch;
+  const KernelParameters* const kept = Keep(*scratch);
+  WriteSlot(free, free_word, word, function, kept);
+  return *kept;
 }
 
-// A reader may still walk the old table; unloading is rare and tables are small, so it is left to it.
-void ForgetKernelParameters() { table.store(nullptr, std::memory_order_release); }
+void ForgetKernelParameters() { current_generation.fetch_add(1, std::memory_order_acq_rel); }
 
 }  // namespace spillway::entry

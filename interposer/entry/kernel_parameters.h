@@ -1,10 +1,15 @@
 // Where a kernel's parameters lie: asked of the driver once per function, then read without a lock.
 //
-// Called by the launch hooks on any thread. Layouts live until the process ends.
+// Called by the launch hooks on any thread, and by the hooks of unloading.
+//
+// Ownership: a layout, once seen, is kept until the process ends; kernels of the same layout share one. So memory grows
+// with the number of different layouts, not with the kernels that come and go.
 //
 // Invariants
 //  1. A handle may be a CUfunction or a CUkernel (cuda.h, cuLaunchKernel): both are asked.
 //  2. After a module or library was unloaded every handle is asked anew: handles may be reused.
+//  3. Only what the driver said of a kernel is kept: after an error that tells nothing it is asked again next time.
+// Never: takes a lock; fails.
 // Source: cuFuncGetParamInfo, cuKernelGetParamInfo (CUDA 12.4).
 #pragma once
 
