@@ -52,7 +52,7 @@ template <class Call>
 CUresult BeginCapture(StreamName stream, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
-  if (JobMemory* const job = Job()) job->CaptureBegins(stream);
+  if (JobMemory* const job = Job()) job->TakeCheckpoint(stream);
   JobMemory::CaptureBegan();
   const CUresult result = call();
   if (result != CUDA_SUCCESS) JobMemory::CaptureEnded();

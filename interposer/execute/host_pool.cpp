@@ -10,16 +10,13 @@ using driver::Driver;
 
 bool HostPool::Take(size_t bytes, HostBuffer* out) { return TakeFree(bytes, out) || Pin(bytes, out); }
 
-// The smallest buffer that is large enough and wastes less than half of itself.
+// Of exactly that size: a job has few sizes, and a larger buffer's rest would be lost under the limit.
 bool HostPool::TakeFree(size_t bytes, HostBuffer* out) {
-  auto best = free_.end();
-  for (auto it = free_.begin(); it != free_.end(); ++it) {
-    const bool fits = it->bytes >= bytes && it->bytes <= 2 * bytes;
-    if (fits && (best == free_.end() || it->bytes < best->bytes)) best = it;
-  }
-  if (best == free_.end()) return false;
-  *out = std::move(*best);
-  free_.erase(best);
+  const auto at =
+      std::find_if(free_.begin(), free_.end(), [bytes](const HostBuffer& b) { return b.bytes == bytes; });
+  if (at == free_.end()) return false;
+  *out = std::move(*at);
+  free_.erase(at);
   return true;
 }
 

@@ -420,10 +420,10 @@ void JobMemory::StreamDestroyed(CUstream stream) {
   timeline_.Destroyed(stream);
 }
 
-void JobMemory::CaptureBegins(StreamName stream) {
+void JobMemory::TakeCheckpoint(StreamName stream) {
   const CurrentContext current(context_);
   const MutexLock lock(state_);
-  timeline_.CaptureBegins(timeline_.Of(stream));
+  timeline_.TakeCheckpoint(timeline_.Of(stream));
 }
 
 void JobMemory::Enqueued(StreamName stream) {

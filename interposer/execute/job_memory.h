@@ -78,10 +78,11 @@ class JobMemory {
   std::vector<Use> IssuedIn(CUcontext context);
   void Completed(const std::vector<Use>& uses);
   void StreamDestroyed(CUstream stream);
+  // The stream is about to capture, or to wait for something that the program does later.
+  void TakeCheckpoint(StreamName stream);
   // Captures in the process; they may begin before there is a job. While one goes on nothing is evicted, and what is
   // freed serves nobody else: a graph may hold its address.
   static bool Captures(StreamName stream);
-  void CaptureBegins(StreamName stream);
   static void CaptureBegan() { captures.fetch_add(1, std::memory_order_relaxed); }
   static void CaptureEnded() { captures.fetch_sub(1, std::memory_order_relaxed); }
   // Work of which no addresses are known (a graph launch) was enqueued.

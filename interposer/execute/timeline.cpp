@@ -230,7 +230,7 @@ std::vector<Use> Timeline::IssuedIn(CUcontext context) const {
   return all;
 }
 
-void Timeline::CaptureBegins(StreamState* stream) {
+void Timeline::TakeCheckpoint(StreamState* stream) {
   if (!Done({stream, stream->issued})) EventFor({stream, stream->issued});
 }
 

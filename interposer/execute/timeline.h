@@ -82,8 +82,9 @@ class Timeline {
   std::vector<Use> IssuedIn(CUcontext context) const;
 
   void Destroyed(CUstream handle);
-  // Nothing can be recorded on a stream while it captures: its work so far is checkpointed before.
-  void CaptureBegins(StreamState* stream);
+  // Before a stream captures (nothing can be recorded then) or waits for the program (nothing recorded behind the wait
+  // may be awaited): its work so far gets an event of its own.
+  void TakeCheckpoint(StreamState* stream);
   // Record a checkpoint every `interval` operations (0: only when asked for).
   void set_checkpoint_interval(std::uint64_t interval) { checkpoint_interval_ = interval; }
   void Reset();
