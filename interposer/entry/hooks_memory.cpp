@@ -9,19 +9,36 @@ namespace {
 
 using driver::Driver;
 using interposer::JobForAllocation;
+using interposer::kGranuleBytes;
+using interposer::RoundUp;
+
+// The driver gives memory in granules, and serves small requests together from one.
+constexpr size_t kRoundedFromBytes = size_t{1} << 20;
 
 constexpr size_t kPitchBytes = 512;  // CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT and above on every device
+
+bool HasContext() {
+  CUcontext context = nullptr;
+  return Driver().cuCtxGetCurrent(&context) == CUDA_SUCCESS && context;
+}
+
+// What an allocation takes from the device; a size that no device has stays as it is, for the driver to refuse.
+size_t OccupiedBytes(size_t bytes) {
+  const size_t rounded_bytes = RoundUp(bytes, kGranuleBytes);
+  return bytes < kRoundedFromBytes || rounded_bytes < bytes ? bytes : rounded_bytes;
+}
 
 // `call()` is the driver's allocation into `out`.
 template <class Call>
 CUresult PassThrough(JobMemory* job, size_t bytes, CUdeviceptr* out, Call call) {
   if (!job) return call();
-  if (!job->Charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const size_t occupied_bytes = OccupiedBytes(bytes);
+  if (!job->Charge(occupied_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = call();
   if (result == CUDA_SUCCESS) {
-    job->NotePassedThrough(*out, bytes);
+    job->NotePassedThrough(*out, occupied_bytes);
   } else {
-    job->Discharge(bytes);
+    job->Discharge(occupied_bytes);
   }
   return result;
 }
@@ -29,7 +46,7 @@ CUresult PassThrough(JobMemory* job, size_t bytes, CUdeviceptr* out, Call call) 
 template <class Call>
 CUresult Allocate(CUdeviceptr* out, size_t bytes, Call call) {
   const ReentryGuard guard;
-  if (!guard.IsOutermost() || !out || !bytes) return call();
+  if (!guard.IsOutermost() || !out || !bytes || !HasContext()) return call();
   JobMemory* const managed = JobForAllocation();
   return managed ? managed->Allocate(bytes, out) : PassThrough(Job(), bytes, out, call);
 }
@@ -38,8 +55,11 @@ template <class Release, class Call>
 CUresult Free(CUdeviceptr address, Release release, Call call) {
   const ReentryGuard guard;
   JobMemory* const job = Job();
-  if (!job || !guard.IsOutermost() || !address || !release(job)) return call();
-  return CUDA_SUCCESS;
+  if (!job || !guard.IsOutermost() || !address) return call();
+  if (release(job)) return CUDA_SUCCESS;
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS) job->ForgetPassedThrough(address);
+  return result;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What a program may ask: the budget instead of the device, allocations instead of chunks.
 //
-// A query about a range that is away brings it back first: the driver knows no attributes of an unmapped address.
+// A query about a range that is away brings it back first: the driver knows no attributes of an unmapped address. One
+// about memory that was freed is asked about an address that nobody has: the freed one may still be mapped.
 #include <algorithm>
 #include <cstring>
 
@@ -39,10 +40,19 @@ void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocatio
   }
 }
 
+constexpr CUdeviceptr kNobodys = 1;
+
+CUdeviceptr AskedFor(CUdeviceptr address) {
+  JobMemory* const job = Job();
+  return job && !ForwardsEverything() && job->IsFreed(address) ? kNobodys : address;
+}
+
+// `call(address)` asks the driver.
 template <class Call>
 CUresult AroundQuery(CUdeviceptr address, Call call) {
+  const CUdeviceptr asked = AskedFor(address);
   return Around(
-      {nullptr, false}, Effect::kReads, [&](Collector& add) { add(address); }, call);
+      {nullptr, false}, Effect::kReads, [&](Collector& add) { add(asked); }, [&] { return call(asked); });
 }
 
 }  // namespace
@@ -78,7 +88,7 @@ SPILLWAY_EXPORT CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
 SPILLWAY_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) {
   Allocation allocation;
   if (!spillway::entry::Describe(address, &allocation))
-    return Driver().cuMemGetAddressRange_v2(base, bytes, address);
+    return Driver().cuMemGetAddressRange_v2(base, bytes, spillway::entry::AskedFor(address));
   if (base) *base = allocation.base;
   if (bytes) *bytes = allocation.requested_bytes;
   return CUDA_SUCCESS;
@@ -87,7 +97,7 @@ SPILLWAY_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* byte
 SPILLWAY_EXPORT CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute,
                                                CUdeviceptr address) {
   const CUresult result = spillway::entry::AroundQuery(
-      address, [&] { return Driver().cuPointerGetAttribute(data, attribute, address); });
+      address, [&](CUdeviceptr asked) { return Driver().cuPointerGetAttribute(data, attribute, asked); });
   Allocation allocation;
   if (result == CUDA_SUCCESS && spillway::entry::Describe(address, &allocation)) {
     spillway::entry::CorrectAttribute(attribute, allocation, data);
@@ -97,8 +107,9 @@ SPILLWAY_EXPORT CUresult cuPointerGetAttribute(void* data, CUpointer_attribute a
 
 SPILLWAY_EXPORT CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes,
                                                 void** data, CUdeviceptr address) {
-  const CUresult result = spillway::entry::AroundQuery(
-      address, [&] { return Driver().cuPointerGetAttributes(count, attributes, data, address); });
+  const CUresult result = spillway::entry::AroundQuery(address, [&](CUdeviceptr asked) {
+    return Driver().cuPointerGetAttributes(count, attributes, data, asked);
+  });
   Allocation allocation;
   if (result != CUDA_SUCCESS || !spillway::entry::Describe(address, &allocation)) return result;
   for (unsigned int i = 0; i < count; ++i)
