@@ -1,12 +1,18 @@
 // Tells what Spillway did: the JSON report, the remembered peak, the summary line and the progress line.
 //
 // Called by runtime when a job's memory is made, and by synchronising hooks now and then (progress). Writes at exit
-// from counters alone.
+// from counters alone: of all jobs of the process, one after the other (after a device reset there is a new one), with
+// counters summed and peaks the highest.
+//
+// Ownership: jobs live until the process ends; they are only read.
 //
 // Invariants
 //  1. Nothing is written unless the launcher asked for it (config.h).
-//  2. Files appear whole or not at all: written beside and renamed.
+//  2. Files appear whole or not at all: written beside and renamed. What is no regular file (a pipe, a device), or is
+//     this process' own output, stays what it is: the text is written to it.
 //  3. Makes no CUDA call.
+//  4. At exit it allocates nothing and waits for no lock or reader for long: exit() may be called in a signal handler,
+//     whose thread holds what it held. Figures that cannot be read are said to be missing.
 // The report's fields are stated in docs/architecture.md.
 #pragma once
 
@@ -14,7 +20,7 @@
 
 namespace spillway::interposer {
 
-// From now on the process reports this job's memory when it exits.
+// From now on the process reports this job's memory, too, when it exits.
 void ReportAtExit(JobMemory* job);
 
 // At most once a second, and only when asked for: one line on the terminal, rewritten in place.
