@@ -76,14 +76,14 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   return CUDA_SUCCESS;
 }
 
-// What is granted can be used: beyond the budget there must be host memory for what is away, and for one range more,
-// which leaves before the one that takes its place has come.
+// What is granted can be used: beyond the budget there must be host memory for what is away, for the range that is on
+// its way back, and for the last one that leaves for it, each of them at most as large as the largest.
 bool JobMemory::Admits(size_t size_bytes) {
   if (size_bytes > budget_bytes_) return false;
   const size_t wanted_bytes = counters_.wanted_bytes + size_bytes;
   largest_range_bytes_ = std::max(largest_range_bytes_, size_bytes);
   return wanted_bytes <= budget_bytes_ ||
-         wanted_bytes - budget_bytes_ + largest_range_bytes_ <= host_limit_bytes_;
+         wanted_bytes - budget_bytes_ + 2 * largest_range_bytes_ <= host_limit_bytes_;
 }
 
 CUresult JobMemory::AllocateSmall(size_t bytes, CUdeviceptr* out) {
@@ -278,12 +278,16 @@ bool JobMemory::MakeRoom(size_t bytes, TakeNow take_now) {
       timeline_.set_checkpoint_interval(kCheckpointInterval);
       GiveBackEmptySlabs();
       if (take_now()) return true;
-      if (!CapturesGoOn()) residency_.StartMakingRoom(bytes);
+      const bool enough = !CapturesGoOn() && residency_.StartMakingRoom(bytes);
       next = residency_.NextToAwait();
       if (!next.stream) next = slabs_.NextToAwait();
       const bool others_may_end = calls_in_progress_ > 0 && NowNs() < deadline_ns;
       if (!next.stream && !others_may_end) {
-        return take_now();
+        if (take_now()) return true;
+        if (residency_.Health() != CUDA_SUCCESS) return false;
+        // What was busy a moment ago may be done by now; then there is more to be had.
+        if (!enough && (CapturesGoOn() || !residency_.StartMakingRoom(bytes))) return false;
+        continue;
       }
       if (next.stream) {
         event = timeline_.EventFor(next);
