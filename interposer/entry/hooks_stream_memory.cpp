@@ -23,26 +23,43 @@ void AddWords(const CUstreamBatchMemOpParams* operations, unsigned int count, Co
   }
 }
 
+// Behind the wait nothing can be asked: what the stream did before it is marked first, so that its memory may leave
+// while the program goes on to write the word.
+void AboutToWait(StreamName stream) {
+  JobMemory* const job = Job();
+  if (job && !JobMemory::Captures(stream)) job->TakeCheckpoint(stream);
+}
+
 }  // namespace
 }  // namespace spillway::entry
 
+using spillway::entry::AboutToWait;
 using spillway::entry::AddWords;
 
-#define SPILLWAY_STREAM_WORDS(bits, version)                                                 \
-  SPILLWAY_ASYNCHRONOUS(cuStreamWriteValue##bits##version,                                   \
-                        (CUstream s, CUdeviceptr d, cuuint##bits##_t v, unsigned int flags), \
-                        (s, d, v, flags), Effect::kMayWrite, add(d))                         \
-  SPILLWAY_ASYNCHRONOUS(cuStreamWaitValue##bits##version,                                    \
-                        (CUstream s, CUdeviceptr f, cuuint##bits##_t v, unsigned int flags), \
-                        (s, f, v, flags), Effect::kReads, add(f))
-SPILLWAY_STREAM_WORDS(32, )
-SPILLWAY_STREAM_WORDS(32, _v2)
-SPILLWAY_STREAM_WORDS(64, )
-SPILLWAY_STREAM_WORDS(64, _v2)
+#define SPILLWAY_WRITE(name, bits)                                                                 \
+  SPILLWAY_ASYNCHRONOUS(name, (CUstream s, CUdeviceptr d, cuuint##bits##_t v, unsigned int flags), \
+                        (s, d, v, flags), Effect::kMayWrite, add(d))
+SPILLWAY_WRITE(cuStreamWriteValue32, 32)
+SPILLWAY_WRITE(cuStreamWriteValue32_v2, 32)
+SPILLWAY_WRITE(cuStreamWriteValue64, 64)
+SPILLWAY_WRITE(cuStreamWriteValue64_v2, 64)
 
-#define SPILLWAY_STREAM_BATCH(name)                                                                       \
-  SPILLWAY_ASYNCHRONOUS(name,                                                                             \
-                        (CUstream s, unsigned int n, CUstreamBatchMemOpParams* list, unsigned int flags), \
-                        (s, n, list, flags), Effect::kMayWrite, AddWords(list, n, add))
-SPILLWAY_STREAM_BATCH(cuStreamBatchMemOp)
-SPILLWAY_STREAM_BATCH(cuStreamBatchMemOp_v2)
+#define SPILLWAY_WAIT(name, per_thread, bits)                                                              \
+  SPILLWAY_TOUCH(name, per_thread, s, (CUstream s, CUdeviceptr f, cuuint##bits##_t v, unsigned int flags), \
+                 (s, f, v, flags), Effect::kReads, AboutToWait({s, per_thread}), add(f))
+#define SPILLWAY_WAIT_TWINS(name, bits) \
+  SPILLWAY_WAIT(name, false, bits)      \
+  SPILLWAY_WAIT(name##_ptsz, true, bits)
+SPILLWAY_WAIT_TWINS(cuStreamWaitValue32, 32)
+SPILLWAY_WAIT_TWINS(cuStreamWaitValue32_v2, 32)
+SPILLWAY_WAIT_TWINS(cuStreamWaitValue64, 64)
+SPILLWAY_WAIT_TWINS(cuStreamWaitValue64_v2, 64)
+
+#define SPILLWAY_BATCH(name, per_thread)                                                                     \
+  SPILLWAY_TOUCH(                                                                                            \
+      name, per_thread, s, (CUstream s, unsigned int n, CUstreamBatchMemOpParams* list, unsigned int flags), \
+      (s, n, list, flags), Effect::kMayWrite, AboutToWait({s, per_thread}), AddWords(list, n, add))
+SPILLWAY_BATCH(cuStreamBatchMemOp, false)
+SPILLWAY_BATCH(cuStreamBatchMemOp_ptsz, true)
+SPILLWAY_BATCH(cuStreamBatchMemOp_v2, false)
+SPILLWAY_BATCH(cuStreamBatchMemOp_v2_ptsz, true)
