@@ -178,6 +178,7 @@ bool AddressSpace::IsFreeOfMappings(std::uintptr_t base, std::size_t size_bytes)
 std::uintptr_t AddressSpace::FirstForbidden(std::uintptr_t base, std::size_t size_bytes, bool write) const {
   const Access needed = write ? Access::kReadWrite : Access::kRead;
   const std::uintptr_t end = base + size_bytes;
+  if (end < base) return base;  // beyond the last address
   for (std::uintptr_t at = base; at < end;) {
     const Mapping* mapping = Find(at);
     if (mapping == nullptr || mapping->access < needed) return at;
