@@ -1,0 +1,270 @@
+// Odd arguments, long lives and files.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "tests/regressions/job.h"
+
+namespace spillway::regressions {
+namespace {
+
+using EdgesTest = JobTest;
+
+// Copying or setting nothing at the very end of a buffer is no error bare; the end lay in nobody's memory here.
+TEST_F(EdgesTest, NothingAtTheEndOfABufferIsNoError) {
+  Start();
+  const CUdeviceptr buffer = Filled(8 * kMiB, 1), other = Filled(8 * kMiB, 2);
+  const CUdeviceptr end = buffer + 8 * kMiB;
+  char byte = 0;
+  EXPECT_EQ(cuMemsetD8(end, 0, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemcpyHtoD(end, &byte, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemcpyDtoH(&byte, end, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemcpyDtoD(end, other, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemcpyDtoD(other + 8 * kMiB, buffer, 0), CUDA_SUCCESS);
+}
+
+// A copy description says by its memory types which of its addresses count. One left over from before, of memory that
+// was freed since, was taken for a use of freed memory.
+TEST_F(EdgesTest, AddressThatACopyDescriptionDoesNotUseMayBeStale) {
+  Start();
+  const CUdeviceptr stale = Filled(8 * kMiB, 1), target = Filled(8 * kMiB, 2);
+  ASSERT_EQ(cuMemFree(stale), CUDA_SUCCESS);
+  std::vector<std::uint32_t> words(1024, 7);
+  CUDA_MEMCPY2D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+  copy.srcDevice = stale;
+  copy.srcHost = words.data();
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstDevice = target;
+  copy.WidthInBytes = 4096;
+  copy.Height = 1;
+  EXPECT_EQ(cuMemcpy2D(&copy), CUDA_SUCCESS);
+  EXPECT_TRUE(IsAll(target, 4096, 7));
+}
+
+// The end of a read that is far too long wrapped around and lay before the allocation's end.
+TEST_F(EdgesTest, EndlessReadOfABufferThatIsAwayIsRefused) {
+  Start();
+  const auto buffers = FilledBuffers(12, 8 * kMiB);
+  char byte = 0;
+  EXPECT_NE(cuMemcpyDtoH(&byte, buffers[0] + 4096, ~size_t{0} - 100), CUDA_SUCCESS);
+}
+
+// A word in memory that is away was written and awaited by the stream itself, which no hook saw.
+TEST_F(EdgesTest, StreamMemoryOperationsReachMemoryThatIsAway) {
+  Start();
+  const auto buffers = FilledBuffers(12, 8 * kMiB);
+  EXPECT_EQ(cuStreamWriteValue32(nullptr, buffers[0], 42, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamWaitValue32(nullptr, buffers[1], 1, CU_STREAM_WAIT_VALUE_EQ), CUDA_SUCCESS);
+  EXPECT_TRUE(IsAll(buffers[0], 4, 42));
+}
+
+struct __attribute__((packed)) Packed {
+  std::uint32_t value;
+  std::uint32_t* target;
+};
+void StorePacked(const simulator::LaunchShape&, void* const* arguments) {
+  Packed packed;
+  std::memcpy(&packed, arguments[0], sizeof packed);
+  *packed.target = packed.value;
+}
+constexpr simulator::KernelParameter kPackedParameter[] = {{0, sizeof(Packed)}};
+SPILLWAY_ONE_KERNEL(kPackedImage, "store_packed", StorePacked, nullptr, 1, kPackedParameter);
+
+// A pointer in a packed struct lies at a step of four bytes, between the steps of the scan.
+TEST_F(EdgesTest, PointersInPackedStructsAreSeen) {
+  Start();
+  const CUfunction store = Kernel(&kPackedImage, "store_packed");
+  const auto buffers = FilledBuffers(12, 8 * kMiB);
+  Packed packed{42, reinterpret_cast<std::uint32_t*>(buffers[0])};
+  void* parameters[] = {&packed};
+  ASSERT_EQ(Launch(store, nullptr, parameters), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_TRUE(IsAll(buffers[0], 4, 42));
+}
+
+size_t ResidentBytes() {
+  size_t total = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+void Nothing(const simulator::LaunchShape&, void* const*) {}
+SPILLWAY_ONE_KERNEL(kBareImage, "bare", Nothing, nullptr, 0, nullptr);
+
+// A program that compiles as it goes loads and unloads modules all its life; each left a whole table behind.
+TEST_F(EdgesTest, LoadingAndUnloadingModulesForLongKeepsMemoryLevel) {
+  Start();
+  Filled(4 * kMiB, 1);
+  const auto once = [] {
+    CUmodule module;
+    CUfunction function;
+    ASSERT_EQ(cuModuleLoadData(&module, &kBareImage), CUDA_SUCCESS);
+    ASSERT_EQ(cuModuleGetFunction(&function, module, "bare"), CUDA_SUCCESS);
+    ASSERT_EQ(Launch(function, nullptr, std::vector<void*>(1).data()), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    ASSERT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
+  };
+  once();
+  const size_t before = ResidentBytes();
+  for (int i = 0; i < 1000; ++i) once();
+  EXPECT_LT(ResidentBytes() - before, 32 * kMiB);
+}
+
+// Work on a thread's own default stream is marked by an event each time; a program that waits by events of its own
+// never let them go.
+TEST_F(EdgesTest, PerThreadStreamAwaitedByEventsKeepsMemoryLevel) {
+  Start();
+  const CUdeviceptr buffer = Filled(4 * kMiB, 1);
+  CUevent event;
+  ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  const auto some = [&](int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+      for (int k = 0; k < 100; ++k)
+        ASSERT_EQ(cuMemsetD8Async(buffer, 1, 64, CU_STREAM_PER_THREAD), CUDA_SUCCESS);
+      ASSERT_EQ(cuEventRecord(event, CU_STREAM_PER_THREAD), CUDA_SUCCESS);
+      ASSERT_EQ(cuEventSynchronize(event), CUDA_SUCCESS);
+    }
+  };
+  some(10);
+  const size_t before = ResidentBytes();
+  some(300);
+  EXPECT_LT(ResidentBytes() - before, 4 * kMiB);
+}
+
+// Asked about memory that was freed, the driver says that it knows nothing of it, which is no error
+// (cudaPointerGetAttributes: unregistered). The query was refused instead.
+TEST_F(EdgesTest, AttributesOfFreedMemoryAreUnknown) {
+  Start();
+  const CUdeviceptr freed = Filled(8 * kMiB, 1);
+  ASSERT_EQ(cuMemFree(freed), CUDA_SUCCESS);
+  unsigned int type = 7;
+  CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE};
+  void* answers[] = {&type};
+  EXPECT_EQ(cuPointerGetAttributes(1, attributes, answers, freed), CUDA_SUCCESS);
+  EXPECT_EQ(type, 0u);
+}
+
+extern "C" CUresult cuMemsetD32Async_ptsz(CUdeviceptr, unsigned int, size_t, CUstream);
+
+void Increment(const simulator::LaunchShape&, void* const* arguments) {
+  ++**static_cast<std::uint32_t* const*>(arguments[0]);
+}
+simulator::KernelCost Seconds(const simulator::LaunchShape&, void* const*) { return {uint64_t{1} << 58, 0}; }
+constexpr simulator::KernelParameter kPointer[] = {{0, 8}};
+SPILLWAY_ONE_KERNEL(kSlowImage, "slow_increment", Increment, Seconds, 1, kPointer);
+
+// The number of a thread filled sixteen bits of its default stream's name. The 65,537th thread's stream was taken for
+// the first one's, and the end of its work for the end of the other's.
+TEST_F(EdgesTest, DefaultStreamsOfManyThreadsAreToldApart) {
+  Start();
+  const CUfunction slow = Kernel(&kSlowImage, "slow_increment");
+  const CUdeviceptr small = Filled(4 * kMiB, 1);
+  CUdeviceptr used = Filled(16 * kMiB, 1);
+  ASSERT_EQ(cuMemsetD32Async_ptsz(small, 1, 1, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  const auto short_lives = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      std::thread([&] {
+        cuCtxSetCurrent(context_);
+        cuMemsetD32Async_ptsz(small, 1, 1, nullptr);
+        cuStreamSynchronize(CU_STREAM_PER_THREAD);
+      }).join();
+    }
+  };
+  short_lives(65'535);
+  void* parameters[] = {&used};
+  ASSERT_EQ(Launch(slow, CU_STREAM_PER_THREAD, parameters), CUDA_SUCCESS);
+  short_lives(3);
+
+  ASSERT_EQ(cuMemFree(used), CUDA_SUCCESS);
+  Filled(58 * kMiB, 7);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(Books("illegal_accesses"), 0u);
+}
+
+std::string TemporaryPath(const char* name) {
+  return testing::TempDir() + "spillway_" + std::to_string(getpid()) + "_" + name;
+}
+// Runs one of the tests below in a process of its own; answers its exit status.
+int RunChild(const char* test, const std::string& environment) {
+  char self[4096] = {};
+  if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return -1;
+  const std::string command = "timeout 5 env " + environment + " " + self +
+                              " --gtest_also_run_disabled_tests --gtest_filter=EdgesTest." + test +
+                              " >/dev/null 2>&1";
+  return system(command.c_str());
+}
+std::string Text(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST_F(EdgesTest, DISABLED_ChildThatResets) {
+  Start();
+  Filled(40 * kMiB, 1);
+  ASSERT_EQ(cuDevicePrimaryCtxReset(device_), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&context_, device_), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent(context_), CUDA_SUCCESS);
+  Filled(2 * kMiB, 1);
+}
+
+// After a device reset the report and the remembered peak knew only of the second life.
+TEST_F(EdgesTest, ReportCoversTheLifeBeforeAReset) {
+  const std::string report = TemporaryPath("report"), peak = TemporaryPath("peak");
+  ASSERT_EQ(RunChild("DISABLED_ChildThatResets", "SPILLWAY_REPORT=" + report + " SPILLWAY_PEAK_FILE=" + peak),
+            0);
+  EXPECT_NE(Text(report).find("\"wanted_peak_bytes\": 41943040"), std::string::npos) << Text(report);
+  EXPECT_EQ(Text(peak), "41943040\n");
+  unlink(report.c_str());
+  unlink(peak.c_str());
+}
+
+TEST_F(EdgesTest, DISABLED_ChildThatAllocates) {
+  Start();
+  Filled(4 * kMiB, 1);
+}
+
+// A report sent to a device or pipe (/dev/null, /dev/stderr) replaced it by a file.
+TEST_F(EdgesTest, ReportLeavesAPipeAPipe) {
+  const std::string pipe = TemporaryPath("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_EQ(RunChild("DISABLED_ChildThatAllocates", "SPILLWAY_REPORT=" + pipe), 0);
+  struct stat status;
+  ASSERT_EQ(stat(pipe.c_str(), &status), 0);
+  EXPECT_TRUE(S_ISFIFO(status.st_mode));
+  char text[4096];
+  EXPECT_GT(read(reader, text, sizeof text), 0);
+  close(reader);
+  unlink(pipe.c_str());
+}
+
+TEST_F(EdgesTest, DISABLED_ChildThatExitsInASignalHandler) {
+  Start();
+  const auto buffers = FilledBuffers(7, 8 * kMiB);
+  signal(SIGALRM, [](int) { exit(0); });
+  const itimerval soon{{0, 0}, {0, 20'000 + getpid() * 977 % 9'000}};
+  setitimer(ITIMER_REAL, &soon, nullptr);
+  for (;;) {
+    for (const CUdeviceptr buffer : buffers) cuMemsetD32Async(buffer, 1, 1, nullptr);
+  }
+}
+
+// Programs end themselves by exit() in a handler of SIGINT or SIGTERM. One that was inside a hook then waited for ever:
+// the report at exit took the lock that the interrupted thread held.
+TEST_F(EdgesTest, ExitInASignalHandlerEnds) {
+  for (int i = 0; i < 40; ++i)
+    ASSERT_EQ(RunChild("DISABLED_ChildThatExitsInASignalHandler", ""), 0) << "run " << i;
+}
+
+}  // namespace
+}  // namespace spillway::regressions

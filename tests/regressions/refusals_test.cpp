@@ -1,0 +1,159 @@
+// Memory that could be had and was refused, and waits that never ended.
+#include "tests/regressions/job.h"
+
+namespace spillway::regressions {
+namespace {
+
+using RefusalsTest = JobTest;
+
+// Data that came back keeps its host copy while it is only read. These spare copies filled the host limit, and the
+// next eviction found no host memory although the spare copies could have gone.
+TEST_F(RefusalsTest, ReadingEverythingInTurnNeedsNoMoreHostMemoryThanIsAway) {
+  SetSize("SPILLWAY_HOST_LIMIT", 64 * kMiB);
+  Start();
+  const auto buffers = FilledBuffers(14, 8 * kMiB);
+  std::vector<std::uint32_t> words(2 * kMiB);
+
+  for (int round = 0; round < 3; ++round) {
+    for (unsigned int i = 0; i < buffers.size(); ++i) {
+      ASSERT_EQ(cuMemcpyDtoHAsync(words.data(), buffers[i], 8 * kMiB, nullptr), CUDA_SUCCESS)
+          << round << " " << i;
+      ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+      ASSERT_EQ(words[12345], i);
+    }
+  }
+}
+
+// Allocations were granted up to budget plus host limit. To bring one back another must leave first, and the copies
+// of those that are away filled the host limit to the last byte: no step was left.
+TEST_F(RefusalsTest, WhatWasGrantedCanBeUsedAtATinyHostLimit) {
+  SetSize("SPILLWAY_HOST_LIMIT", 4 * kMiB);
+  Start();
+  std::vector<CUdeviceptr> buffers;
+  for (CUdeviceptr buffer; cuMemAlloc(&buffer, 2 * kMiB) == CUDA_SUCCESS;) buffers.push_back(buffer);
+
+  for (unsigned int round = 0; round < 3; ++round) {
+    for (unsigned int i = 0; i < buffers.size(); ++i) {
+      ASSERT_EQ(cuMemsetD32(buffers[i], round + i, kMiB / 2), CUDA_SUCCESS)
+          << round << " " << i << " of " << buffers.size();
+    }
+  }
+  for (unsigned int i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], 2 * kMiB, 2 + i)) << i;
+}
+
+// The same with sizes that do not divide each other: granted by sums, refused by fragments.
+TEST_F(RefusalsTest, WhatWasGrantedInManySizesCanBeUsed) {
+  SetSize("SPILLWAY_HOST_LIMIT", 64 * kMiB);
+  Start();
+  constexpr size_t kSizes[] = {2, 6, 14, 22, 4, 10, 18};
+  std::vector<std::pair<CUdeviceptr, size_t>> buffers;
+  for (size_t i = 0;; ++i) {
+    CUdeviceptr buffer;
+    const size_t bytes = kSizes[i % 7] * kMiB;
+    if (cuMemAlloc(&buffer, bytes) != CUDA_SUCCESS) break;
+    buffers.push_back({buffer, bytes});
+  }
+  for (unsigned int round = 0; round < 4; ++round) {
+    for (unsigned int i = 0; i < buffers.size(); ++i) {
+      const auto [buffer, bytes] = buffers[(i * (round + 1)) % buffers.size()];
+      ASSERT_EQ(cuMemsetD32(buffer, 1, bytes / 4), CUDA_SUCCESS)
+          << round << " " << i << " of " << buffers.size();
+    }
+  }
+}
+
+// Another tenant held part of the device. Creating memory failed within the budget, and nothing of the job's own was
+// moved out to go on with what it already had.
+TEST_F(RefusalsTest, FullDeviceIsLikeASmallerBudget) {
+  SetSize("SPILLWAY_SIM_CAPACITY", 48 * kMiB);
+  SetSize("SPILLWAY_BUDGET", 48 * kMiB);
+  Start();
+  CUmemGenericAllocationHandle tenant;
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  ASSERT_EQ(cuMemCreate(&tenant, 16 * kMiB, &properties, 0), CUDA_SUCCESS);
+
+  const auto buffers = FilledBuffers(10, 8 * kMiB);
+
+  for (unsigned int i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], 8 * kMiB, i)) << i;
+}
+
+void Touch(const simulator::LaunchShape&, void* const* arguments) {
+  ++**static_cast<std::uint32_t* const*>(arguments[0]);
+}
+constexpr simulator::KernelParameter kPointer[] = {{0, 8}};
+simulator::KernelCost Slow(const simulator::LaunchShape&, void* const*) { return {uint64_t{1} << 44, 0}; }
+SPILLWAY_ONE_KERNEL(kTouchImage, "touch", Touch, Slow, 1, kPointer);
+
+// A kernel of the program's faulted while memory was on its way out. No event of the context ever completes after
+// that; the call that waited for one waited for ever instead of telling the program.
+TEST_F(RefusalsTest, FaultWhileMemoryIsMovedIsToldNotWaitedFor) {
+  Start();
+  const CUfunction touch = Kernel(&kTouchImage, "touch");
+  const auto buffers = FilledBuffers(12, 8 * kMiB);
+  CUdeviceptr nowhere = 0;
+  ASSERT_EQ(cuMemAddressReserve(&nowhere, 2 * kMiB, 0, 0, 0), CUDA_SUCCESS);
+  void* parameters[] = {&nowhere};
+  ASSERT_EQ(Launch(touch, nullptr, parameters), CUDA_SUCCESS);
+
+  CUresult result = CUDA_SUCCESS;
+  for (size_t i = 0; i < buffers.size() && result == CUDA_SUCCESS; ++i)
+    result = cuMemsetD32(buffers[i], 9, 1);
+
+  if (result == CUDA_SUCCESS) result = cuCtxSynchronize();
+  EXPECT_EQ(result, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+// The same with memory that was freed behind the faulting kernel.
+TEST_F(RefusalsTest, FaultBehindAFreeIsToldNotWaitedFor) {
+  Start();
+  const CUfunction touch = Kernel(&kTouchImage, "touch");
+  const CUdeviceptr freed = Filled(40 * kMiB, 1);
+  CUdeviceptr nowhere = 0;
+  ASSERT_EQ(cuMemAddressReserve(&nowhere, 2 * kMiB, 0, 0, 0), CUDA_SUCCESS);
+  void* parameters[] = {&nowhere};
+  ASSERT_EQ(Launch(touch, nullptr, parameters), CUDA_SUCCESS);
+  CUdeviceptr next = 0;
+  CUresult result = cuMemFree(freed);
+  if (result == CUDA_SUCCESS) result = cuMemAlloc(&next, 48 * kMiB);
+  if (result == CUDA_SUCCESS) result = cuMemsetD32(next, 1, 1);
+  if (result == CUDA_SUCCESS) result = cuCtxSynchronize();
+  EXPECT_EQ(result, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+// A stream waited for a word that the program was about to write. The buffer used before that wait was the oldest, so
+// it was chosen to leave, behind an event recorded after the wait: the program never came to write the word.
+TEST_F(RefusalsTest, WorkBehindAWaitForTheProgramIsNotAwaited) {
+  Start();
+  const auto buffers = FilledBuffers(8, 8 * kMiB);
+  const CUdeviceptr more = Allocated(8 * kMiB);
+  CUstream stream;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  std::uint32_t* word = nullptr;
+  CUdeviceptr address = 0;
+  ASSERT_EQ(cuMemHostAlloc(reinterpret_cast<void**>(&word), 4096, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemHostGetDevicePointer(&address, word, 0), CUDA_SUCCESS);
+  *word = 0;
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD32Async(buffers[0], 5, 1, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitValue32(stream, address, 1, CU_STREAM_WAIT_VALUE_EQ), CUDA_SUCCESS);
+  std::vector<std::uint32_t> words(1);
+  CUstream reader;
+  ASSERT_EQ(cuStreamCreate(&reader, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  for (size_t i = 1; i < buffers.size(); ++i) cuMemcpyDtoHAsync(words.data(), buffers[i], 4, reader);
+
+  EXPECT_EQ(cuMemsetD32Async(more, 1, 1, reader), CUDA_SUCCESS);
+  *word = 1;
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+// "No limit" as the largest number made budget plus limit wrap around to nothing.
+TEST_F(RefusalsTest, LargestHostLimitIsNoLimit) {
+  setenv("SPILLWAY_HOST_LIMIT", "18446744073709551615", 1);
+  Start();
+  FilledBuffers(12, 8 * kMiB);
+}
+
+}  // namespace
+}  // namespace spillway::regressions
