@@ -85,6 +85,7 @@ CUresult LaunchGraph(StreamName stream, Call call) {
 }  // namespace spillway::entry
 
 using spillway::driver::Driver;
+using spillway::entry::ForgetKernelParameters;
 using spillway::entry::Job;
 using spillway::entry::JobMemory;
 using spillway::entry::ReentryGuard;
@@ -163,6 +164,7 @@ SPILLWAY_CREATE_CONTEXT(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice
 
 #define SPILLWAY_END_OF_CONTEXTS(suffix)                                           \
   SPILLWAY_EXPORT CUresult cuCtxDestroy##suffix(CUcontext context) {               \
+    ForgetKernelParameters();                                                      \
     const ReentryGuard guard;                                                      \
     if (guard.IsOutermost()) spillway::interposer::ContextGoesAway(context);       \
     const CUresult result = Driver().cuCtxDestroy##suffix(context);                \
@@ -171,11 +173,13 @@ SPILLWAY_CREATE_CONTEXT(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice
     return result;                                                                 \
   }                                                                                \
   SPILLWAY_EXPORT CUresult cuDevicePrimaryCtxReset##suffix(CUdevice device) {      \
+    ForgetKernelParameters();                                                      \
     const ReentryGuard guard;                                                      \
     if (guard.IsOutermost()) spillway::interposer::PrimaryContextGoesAway(device); \
     return Driver().cuDevicePrimaryCtxReset##suffix(device);                       \
   }                                                                                \
   SPILLWAY_EXPORT CUresult cuDevicePrimaryCtxRelease##suffix(CUdevice device) {    \
+    ForgetKernelParameters();                                                      \
     const ReentryGuard guard;                                                      \
     const CUresult result = Driver().cuDevicePrimaryCtxRelease##suffix(device);    \
     const bool released = guard.IsOutermost() && result == CUDA_SUCCESS;           \
@@ -186,10 +190,10 @@ SPILLWAY_END_OF_CONTEXTS()
 SPILLWAY_END_OF_CONTEXTS(_v2)
 
 SPILLWAY_EXPORT CUresult cuModuleUnload(CUmodule module) {
-  spillway::entry::ForgetKernelParameters();
+  ForgetKernelParameters();
   return Driver().cuModuleUnload(module);
 }
 SPILLWAY_EXPORT CUresult cuLibraryUnload(CUlibrary library) {
-  spillway::entry::ForgetKernelParameters();
+  ForgetKernelParameters();
   return Driver().cuLibraryUnload(library);
 }

@@ -378,7 +378,11 @@ void JobMemory::NotePassedThrough(CUdeviceptr base, size_t bytes) {
   CUcontext context = nullptr;
   Driver().cuCtxGetCurrent(&context);
   const MutexLock lock(state_);
-  passed_through_[base] = {bytes, context};
+  // The driver gave the address out anew before its free was noted here.
+  const auto [at, is_new] = passed_through_.try_emplace(base, PassedThrough{bytes, context});
+  if (is_new) return;
+  DischargeLocked(at->second.bytes);
+  at->second = {bytes, context};
 }
 
 void JobMemory::ForgetPassedThrough(CUdeviceptr base) {

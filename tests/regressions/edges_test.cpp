@@ -266,5 +266,25 @@ TEST_F(EdgesTest, ExitInASignalHandlerEnds) {
     ASSERT_EQ(RunChild("DISABLED_ChildThatExitsInASignalHandler", ""), 0) << "run " << i;
 }
 
+// Work of a stream that waits for a word of the program was only asked for completion behind that wait: memory that it
+// had long done with could not leave, and the program, which was to write the word next, waited for room for ever.
+TEST_F(EdgesTest, MemoryUsedBeforeAStreamsWaitForAWordMayLeave) {
+  Start();
+  const CUdeviceptr word = Filled(2 * kMiB, 0), used = Filled(40 * kMiB, 1);
+  CUstream waiting, other;
+  ASSERT_EQ(cuStreamCreate(&waiting, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD32Async(used, 7, 10 * kMiB, waiting), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitValue32(waiting, word, 1, CU_STREAM_WAIT_VALUE_EQ), CUDA_SUCCESS);
+
+  const CUdeviceptr more = Allocated(40 * kMiB);
+  EXPECT_EQ(cuMemsetD32Async(more, 3, 10 * kMiB, other), CUDA_SUCCESS);
+
+  ASSERT_EQ(cuStreamWriteValue32(other, word, 1, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_TRUE(IsAll(used, 40 * kMiB, 7));
+  EXPECT_TRUE(IsAll(more, 40 * kMiB, 3));
+}
+
 }  // namespace
 }  // namespace spillway::regressions
