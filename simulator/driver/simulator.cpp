@@ -101,13 +101,16 @@ Simulator* TheSimulator() { return the_simulator; }
 
 CUresult Initialise() {
   if (IsForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
+  // Before the lock: dladdr waits for the dynamic loader, which a thread inside a library's constructor holds while it
+  // may wait here.
+  const std::string profiles = ProfilesFolder();
   static std::mutex once;
   const std::lock_guard lock(once);
   if (the_simulator != nullptr) return CUDA_SUCCESS;
   Profile profile;
   std::string error;
   const char* name = Setting(environment::kSimProfile, "h200");
-  if (!LoadProfile(name, ProfilesFolder(), profile, error)) return Refuse(error);
+  if (!LoadProfile(name, profiles, profile, error)) return Refuse(error);
   const std::string clock = Setting(environment::kSimClock, "virtual");
   if (clock != "virtual" && clock != "real")
     return Refuse("unknown clock '" + clock + "'; known: virtual real");
