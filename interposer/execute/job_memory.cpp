@@ -23,7 +23,7 @@ namespace {
 // was enqueued behind them; without pressure events are recorded only for what must be awaited.
 constexpr std::uint64_t kCheckpointInterval = 1;
 
-// How long to hope that other threads' calls end and leave memory that may move.
+// How long to hope, with nothing under way, that other threads' calls end or that the driver changes its mind.
 constexpr std::uint64_t kPatienceNs = 10'000'000'000;
 
 // How long a report at exit hopes for the state lock.
@@ -264,7 +264,8 @@ bool JobMemory::MakeResident(Range* range) {
 }
 
 // Tries `take_now`, frees what can be freed, starts evictions, awaits the first completion, and again. Gives up when
-// nothing is under way and no call in progress holds memory that could move afterwards.
+// nothing is under way and no call in progress holds memory that could move afterwards, or when the driver keeps
+// refusing what should be there.
 template <class TakeNow>
 bool JobMemory::MakeRoom(size_t bytes, TakeNow take_now) {
   const std::uint64_t deadline_ns = NowNs() + kPatienceNs;
@@ -284,7 +285,7 @@ bool JobMemory::MakeRoom(size_t bytes, TakeNow take_now) {
       const bool others_may_end = calls_in_progress_ > 0 && NowNs() < deadline_ns;
       if (!next.stream && !others_may_end) {
         if (take_now()) return true;
-        if (residency_.Health() != CUDA_SUCCESS) return false;
+        if (residency_.Health() != CUDA_SUCCESS || NowNs() > deadline_ns) return false;
         // What was busy a moment ago may be done by now; then there is more to be had.
         if (!enough && (CapturesGoOn() || !residency_.StartMakingRoom(bytes))) return false;
         continue;
