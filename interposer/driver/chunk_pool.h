@@ -4,7 +4,7 @@
 // owns the chunks that are mapped into it and gives them back when they are idle.
 //
 // Invariants
-//  1. created_bytes() <= budget at every moment (created includes free chunks and chunks lent to ranges).
+//  1. held_bytes() <= budget at every moment (chunks free and lent, and what is charged).
 //  2. A chunk in the pool is mapped nowhere and no device work uses it.
 //  3. Take gives all that was asked for or nothing, and never waits.
 // Never: maps, copies, or decides whose memory is given up.
@@ -46,7 +46,6 @@ class ChunkPool {
   void Discharge(size_t bytes) { charged_bytes_ -= bytes; }
 
   size_t budget_bytes() const { return budget_bytes_; }
-  size_t created_bytes() const { return created_bytes_; }
   size_t held_bytes() const { return created_bytes_ + charged_bytes_; }
   size_t held_peak_bytes() const { return held_peak_bytes_; }
   // Without waiting: free chunks, and new ones within the budget and what the device was last seen to have.

@@ -63,11 +63,9 @@ template <class Call>
 CUresult EndCapture(StreamName stream, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
-  CUstreamCaptureStatus before = CU_STREAM_CAPTURE_STATUS_NONE;
-  Driver().cuStreamIsCapturing(stream.per_thread && !stream.handle ? CU_STREAM_PER_THREAD : stream.handle,
-                               &before);
+  const bool captured = JobMemory::Captures(stream);
   const CUresult result = call();
-  if (before != CU_STREAM_CAPTURE_STATUS_NONE && !JobMemory::Captures(stream)) JobMemory::CaptureEnded();
+  if (captured && !JobMemory::Captures(stream)) JobMemory::CaptureEnded();
   return result;
 }
 

@@ -73,7 +73,6 @@ class Residency {
 
   ChunkPool& chunks() { return chunks_; }
   const HostPool& host() const { return host_; }
-  size_t range_count() const { return ranges_.size(); }
 
  private:
   bool Map(CUdeviceptr base, const Chunks& chunks);

@@ -194,12 +194,13 @@ std::string TemporaryPath(const char* name) {
   return testing::TempDir() + "spillway_" + std::to_string(getpid()) + "_" + name;
 }
 // Runs one of the tests below in a process of its own; answers its exit status.
-int RunChild(const char* test, const std::string& environment) {
+// report_child.cpp, which lies beside this program.
+int RunChild(const char* task, const std::string& environment) {
   char self[4096] = {};
   if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return -1;
-  const std::string command = "timeout 5 env " + environment + " " + self +
-                              " --gtest_also_run_disabled_tests --gtest_filter=EdgesTest." + test +
-                              " >/dev/null 2>&1";
+  const std::string folder = std::string(self).substr(0, std::string(self).rfind('/'));
+  const std::string command =
+      "timeout 5 env " + environment + " " + folder + "/regression_report_child " + task + " >/dev/null 2>&1";
   return system(command.c_str());
 }
 std::string Text(const std::string& path) {
@@ -208,29 +209,14 @@ std::string Text(const std::string& path) {
   return text.str();
 }
 
-TEST_F(EdgesTest, DISABLED_ChildThatResets) {
-  Start();
-  Filled(40 * kMiB, 1);
-  ASSERT_EQ(cuDevicePrimaryCtxReset(device_), CUDA_SUCCESS);
-  ASSERT_EQ(cuDevicePrimaryCtxRetain(&context_, device_), CUDA_SUCCESS);
-  ASSERT_EQ(cuCtxSetCurrent(context_), CUDA_SUCCESS);
-  Filled(2 * kMiB, 1);
-}
-
 // After a device reset the report and the remembered peak knew only of the second life.
 TEST_F(EdgesTest, ReportCoversTheLifeBeforeAReset) {
   const std::string report = TemporaryPath("report"), peak = TemporaryPath("peak");
-  ASSERT_EQ(RunChild("DISABLED_ChildThatResets", "SPILLWAY_REPORT=" + report + " SPILLWAY_PEAK_FILE=" + peak),
-            0);
+  ASSERT_EQ(RunChild("reset", "SPILLWAY_REPORT=" + report + " SPILLWAY_PEAK_FILE=" + peak), 0);
   EXPECT_NE(Text(report).find("\"wanted_peak_bytes\": 41943040"), std::string::npos) << Text(report);
   EXPECT_EQ(Text(peak), "41943040\n");
   unlink(report.c_str());
   unlink(peak.c_str());
-}
-
-TEST_F(EdgesTest, DISABLED_ChildThatAllocates) {
-  Start();
-  Filled(4 * kMiB, 1);
 }
 
 // A report sent to a device or pipe (/dev/null, /dev/stderr) replaced it by a file.
@@ -238,7 +224,7 @@ TEST_F(EdgesTest, ReportLeavesAPipeAPipe) {
   const std::string pipe = TemporaryPath("pipe");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
-  ASSERT_EQ(RunChild("DISABLED_ChildThatAllocates", "SPILLWAY_REPORT=" + pipe), 0);
+  ASSERT_EQ(RunChild("allocate", "SPILLWAY_REPORT=" + pipe), 0);
   struct stat status;
   ASSERT_EQ(stat(pipe.c_str(), &status), 0);
   EXPECT_TRUE(S_ISFIFO(status.st_mode));
@@ -248,22 +234,10 @@ TEST_F(EdgesTest, ReportLeavesAPipeAPipe) {
   unlink(pipe.c_str());
 }
 
-TEST_F(EdgesTest, DISABLED_ChildThatExitsInASignalHandler) {
-  Start();
-  const auto buffers = FilledBuffers(7, 8 * kMiB);
-  signal(SIGALRM, [](int) { exit(0); });
-  const itimerval soon{{0, 0}, {0, 20'000 + getpid() * 977 % 9'000}};
-  setitimer(ITIMER_REAL, &soon, nullptr);
-  for (;;) {
-    for (const CUdeviceptr buffer : buffers) cuMemsetD32Async(buffer, 1, 1, nullptr);
-  }
-}
-
 // Programs end themselves by exit() in a handler of SIGINT or SIGTERM. One that was inside a hook then waited for ever:
 // the report at exit took the lock that the interrupted thread held.
 TEST_F(EdgesTest, ExitInASignalHandlerEnds) {
-  for (int i = 0; i < 40; ++i)
-    ASSERT_EQ(RunChild("DISABLED_ChildThatExitsInASignalHandler", ""), 0) << "run " << i;
+  for (int i = 0; i < 40; ++i) ASSERT_EQ(RunChild("exit-in-handler", ""), 0) << "run " << i;
 }
 
 // Work of a stream that waits for a word of the program was only asked for completion behind that wait: memory that it
