@@ -4,8 +4,8 @@
 // cuda.h hides the binary interface behind macros: `cuMemAlloc` means cuMemAlloc_v2, and with per-thread
 // streams `cuLaunchKernel` means cuLaunchKernel_ptsz. A hook must be spelled as the driver exports it. The
 // toolkit's own switch for that, __CUDA_API_VERSION_INTERNAL, declares each of the 637 symbols of the 13.0
-// stub (32-bit forms, _v2 to _v4, _ptds, _ptsz) and removes all renaming macros; entry/hook_table.inc fails
-// to compile if a later header does not.
+// stub (32-bit forms, _v2 to _v4, _ptds, _ptsz) and removes all renaming macros; tools/symbols.py fails if a
+// later header has others.
 //
 // Invariant: inside the interposer a name means the exported symbol of that name, never another version of
 // it.

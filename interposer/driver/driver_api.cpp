@@ -18,12 +18,11 @@ struct Stub<kAnswer, CUresult (*)(Arguments...)> {
 
 constexpr DriverApi StubApi() {
   DriverApi api{};
-#define SPILLWAY_HOOK(name) api.name = &Stub<kNoDriver, decltype(api.name)>::Call;
+#define SPILLWAY_HOOK(name, ...) api.name = &Stub<kNoDriver, decltype(api.name)>::Call;
 #define SPILLWAY_CALL(name) SPILLWAY_HOOK(name)
 #define SPILLWAY_OPTIONAL_CALL(name) api.name = nullptr;
 #include "interposer/driver/driver_calls.inc"
 #include "interposer/entry/hook_table.inc"
-#undef SPILLWAY_HOOK
 #undef SPILLWAY_CALL
 #undef SPILLWAY_OPTIONAL_CALL
   return api;
@@ -39,13 +38,12 @@ Function Resolve(void* driver, const char* name, Function if_missing) {
 
 DriverApi ApiOf(void* driver) {
   DriverApi api;
-#define SPILLWAY_HOOK(name) \
+#define SPILLWAY_HOOK(name, ...) \
   api.name = Resolve(driver, #name, &Stub<CUDA_ERROR_NOT_FOUND, decltype(api.name)>::Call);
 #define SPILLWAY_CALL(name) SPILLWAY_HOOK(name)
 #define SPILLWAY_OPTIONAL_CALL(name) api.name = Resolve<decltype(api.name)>(driver, #name, nullptr);
 #include "interposer/driver/driver_calls.inc"
 #include "interposer/entry/hook_table.inc"
-#undef SPILLWAY_HOOK
 #undef SPILLWAY_CALL
 #undef SPILLWAY_OPTIONAL_CALL
   return api;

@@ -26,12 +26,11 @@ namespace spillway::driver {
 inline constexpr CUresult kNoDriver = CUDA_ERROR_NO_DEVICE;
 
 struct DriverApi {
-#define SPILLWAY_HOOK(name) decltype(&::name) name;
+#define SPILLWAY_HOOK(name, ...) decltype(&::name) name;
 #define SPILLWAY_CALL(name) decltype(&::name) name;
 #define SPILLWAY_OPTIONAL_CALL(name) decltype(&::name) name;
 #include "interposer/driver/driver_calls.inc"
 #include "interposer/entry/hook_table.inc"
-#undef SPILLWAY_HOOK
 #undef SPILLWAY_CALL
 #undef SPILLWAY_OPTIONAL_CALL
 };

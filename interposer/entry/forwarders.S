@@ -8,12 +8,7 @@
 #error "The forwarders and the dlsym door are written for x86-64 only"
 #endif
 
-#define SPILLWAY_HOOK(name) .set .Lhooked_##name, 1
-#include "interposer/entry/hook_table.inc"
-#undef SPILLWAY_HOOK
-
 .macro forward name
-.ifndef .Lhooked_\name
         .section .rodata.forwarded_names, "a", @progbits
 .Lname_\name:
         .asciz  "\name"
@@ -37,7 +32,6 @@
         jmp     resolve_and_jump
         .cfi_endproc
         .size   \name, . - \name
-.endif
 .endm
 
 /* r10: the symbol's name, r11: its slot. Keeps what may hold an argument, asks where to go, goes there. */
@@ -93,7 +87,7 @@ resolve_and_jump:
         .cfi_endproc
         .size   resolve_and_jump, . - resolve_and_jump
 
-#define SPILLWAY_SYMBOL(name) forward name
-#include "interposer/entry/driver_symbols.inc"
+#define SPILLWAY_PASS(name, ...) forward name
+#include "interposer/entry/hook_table.inc"
 
         .section .note.GNU-stack, "", @progbits

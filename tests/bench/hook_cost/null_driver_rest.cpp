@@ -1,4 +1,5 @@
 // Every function of the driver, weakly: null_driver.cpp defines those that matter.
-#define SPILLWAY_SYMBOL(name) \
+#define SPILLWAY_HOOK(name, ...) \
   extern "C" __attribute__((weak, visibility("default"))) int name() { return 801; }
-#include "interposer/entry/driver_symbols.inc"
+#define SPILLWAY_PASS(name, ...) SPILLWAY_HOOK(name)
+#include "interposer/entry/hook_table.inc"

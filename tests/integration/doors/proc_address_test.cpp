@@ -17,9 +17,8 @@ namespace {
 using Answers = std::map<std::string, std::string>;
 
 const std::set<std::string> kHooks = {
-#define SPILLWAY_HOOK(name) #name,
+#define SPILLWAY_HOOK(name, ...) #name,
 #include "interposer/entry/hook_table.inc"
-#undef SPILLWAY_HOOK
 };
 
 Environment Bare() { return {{"LD_LIBRARY_PATH", std::filesystem::path(DOORS_DRIVER).parent_path()}}; }
