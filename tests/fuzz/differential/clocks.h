@@ -13,18 +13,18 @@
 #include <vector>
 
 #include "tests/fuzz/differential/operation.h"
+#include "tests/fuzz/differential/shape.h"
 
 namespace spillway::fuzz {
 
 // A stream as the model sees it. Each thread has a legacy stream of its own here: what it orders between threads
 // depends on timing, so programs may not rely on it.
 using Lane = int;
-inline constexpr int kThreads = 2;
 inline constexpr int kMaximumLanes = 40;
 
 constexpr Lane LaneOf(int stream, int thread) {
   return stream < kFirstCreatedStream ? thread * kFirstCreatedStream + stream
-                                      : stream + (kThreads - 1) * kFirstCreatedStream;
+                                      : stream + (kMaximumThreads - 1) * kFirstCreatedStream;
 }
 
 struct Access {

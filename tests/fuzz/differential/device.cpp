@@ -9,6 +9,7 @@
 namespace spillway::fuzz {
 namespace {
 
+constexpr const char* kNames[] = {kFlatKernel, kStructKernel};
 constexpr std::uint64_t kPitchedRowBytes =
     8192;                                   // a multiple of any device's pitch: rows follow without gaps
 constexpr std::uint64_t kPageBytes = 4096;  // registered buffers share no page with others
@@ -50,25 +51,51 @@ void FreeHost(Slot& slot) {
 
 Device::Device() {
   CUdevice device = 0;
-  CUmodule module = nullptr;
   CUlibrary library = nullptr;
   SPILLWAY_DRIVER_CALL(cuInit(0));
   SPILLWAY_DRIVER_CALL(cuDeviceGet(&device, 0));
-  SPILLWAY_DRIVER_CALL(cuDevicePrimaryCtxRetain(&context_, device));
-  SPILLWAY_DRIVER_CALL(cuCtxSetCurrent(context_));
-  SPILLWAY_DRIVER_CALL(cuModuleLoadData(&module, &KernelImage()));
+  SPILLWAY_DRIVER_CALL(cuDevicePrimaryCtxRetain(&places_[0].context, device));
+  SPILLWAY_DRIVER_CALL(cuCtxSetCurrent(places_[0].context));
+  Load(places_[0]);
   SPILLWAY_DRIVER_CALL(cuLibraryLoadData(&library, &KernelImage(), nullptr, nullptr, 0, nullptr, nullptr, 0));
-  const char* const names[] = {kFlatKernel, kStructKernel};
-  for (int i = 0; i < 2; ++i) {
-    SPILLWAY_DRIVER_CALL(cuModuleGetFunction(&functions_[i], module, names[i]));
-    SPILLWAY_DRIVER_CALL(cuLibraryGetKernel(&kernels_[i], library, names[i]));
-  }
+  for (int i = 0; i < 2; ++i) SPILLWAY_DRIVER_CALL(cuLibraryGetKernel(&kernels_[i], library, kNames[i]));
+}
+
+void Device::Load(Place& place) {
+  SPILLWAY_DRIVER_CALL(cuModuleLoadData(&place.module, &KernelImage()));
+  for (int i = 0; i < 2; ++i)
+    SPILLWAY_DRIVER_CALL(cuModuleGetFunction(&place.functions[i], place.module, kNames[i]));
+}
+
+void Device::OpenSecondContext() {
+  CUdevice device = 0;
+  SPILLWAY_DRIVER_CALL(cuCtxGetDevice(&device));
+  SPILLWAY_DRIVER_CALL(cuCtxCreate(&places_[1].context, nullptr, 0, device));
+  Load(places_[1]);
+  SPILLWAY_DRIVER_CALL(cuCtxSetCurrent(places_[0].context));
+}
+
+void Device::CloseSecondContext() {
+  SPILLWAY_DRIVER_CALL(cuCtxDestroy(places_[1].context));
+  places_[1] = {};
+}
+
+const Device::Place& Device::Current() const {
+  CUcontext context = nullptr;
+  SPILLWAY_DRIVER_CALL(cuCtxGetCurrent(&context));
+  return context == places_[1].context ? places_[1] : places_[0];
 }
 
 CUfunction Device::Kernel(LaunchForm form, std::uint64_t salt) const {
   const bool flat = form == LaunchForm::kFlat || form == LaunchForm::kFlatExtra;
   const int index = flat ? 0 : 1;
-  return salt & 4 ? functions_[index] : reinterpret_cast<CUfunction>(kernels_[index]);
+  return salt & 4 ? Current().functions[index] : reinterpret_cast<CUfunction>(kernels_[index]);
+}
+
+CUfunction Device::KernelNamed(const char* name) const {
+  CUfunction function = nullptr;
+  SPILLWAY_DRIVER_CALL(cuModuleGetFunction(&function, Current().module, name));
+  return function;
 }
 
 Table::Table(const std::vector<Operation>& program) {
@@ -76,20 +103,26 @@ Table::Table(const std::vector<Operation>& program) {
   int stream_count = 0;
   int event_count = 0;
   int pool_count = 0;
+  int object_count = 0;
   for (const Operation& operation : program) {
     buffers = std::max(buffers, operation.buffer + 1);
     stream_count = std::max(stream_count, operation.stream + 1);
     event_count = std::max(event_count, operation.event + 1);
     pool_count = std::max(pool_count, operation.pool + 1);
+    object_count = std::max(object_count, operation.object + 1);
   }
   slots.resize(buffers);
   streams.resize(stream_count);
   events.resize(event_count);
   pools.resize(pool_count);
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    const unsigned flags = i % 3 == 0 ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
-    SPILLWAY_DRIVER_CALL(cuEventCreate(&events[i], flags));
-  }
+  objects.resize(object_count);
+}
+
+void Table::Record(const Operation& operation) {
+  CUevent& event = events[operation.event];
+  const unsigned flags = operation.event % 3 == 0 ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
+  if (event == nullptr) SPILLWAY_DRIVER_CALL(cuEventCreate(&event, flags));
+  SPILLWAY_DRIVER_CALL(cuEventRecord(event, StreamOf(operation)));
 }
 
 CUstream Table::StreamOf(const Operation& operation) const {
@@ -103,6 +136,7 @@ void Allocate(const Operation& operation, Table& table) {
   Slot& slot = table.slots[operation.buffer];
   slot.form = static_cast<AllocForm>(operation.form);
   slot.bytes = operation.bytes;
+  SPILLWAY_DRIVER_CALL(cuCtxGetCurrent(&slot.context));
   CUdeviceptr address = 0;
   switch (slot.form) {
     case AllocForm::kMemAlloc:
@@ -121,6 +155,8 @@ void Allocate(const Operation& operation, Table& table) {
                                                    table.StreamOf(operation)));
       slot.address = address;
       break;
+    case AllocForm::kFeature:
+      break;
     default:
       AllocateHost(slot, operation.salt);
   }
@@ -137,6 +173,10 @@ void Free(const Operation& operation, Table& table) {
       break;
     case FreeForm::kHost:
       FreeHost(slot);
+      break;
+    case FreeForm::kFeature:
+      slot.keeper.reset();
+      break;
   }
   slot.bytes = 0;
 }
@@ -163,9 +203,13 @@ void CreatePool(const Operation& operation, Table& table) {
 }
 
 void Clear(Table& table) {
+  table.objects.clear();
   for (Slot& slot : table.slots) {
     if (slot.bytes == 0) continue;
-    if (slot.InHostMemory()) {
+    SPILLWAY_DRIVER_CALL(cuCtxSetCurrent(slot.context));
+    if (slot.form == AllocForm::kFeature) {
+      slot.keeper.reset();
+    } else if (slot.InHostMemory()) {
       FreeHost(slot);
     } else {
       SPILLWAY_DRIVER_CALL(cuMemFree(slot.address));
@@ -174,7 +218,9 @@ void Clear(Table& table) {
   for (CUstream stream : table.streams) {
     if (stream != nullptr) SPILLWAY_DRIVER_CALL(cuStreamDestroy(stream));
   }
-  for (CUevent event : table.events) SPILLWAY_DRIVER_CALL(cuEventDestroy(event));
+  for (CUevent event : table.events) {
+    if (event != nullptr) SPILLWAY_DRIVER_CALL(cuEventDestroy(event));
+  }
   for (CUmemoryPool pool : table.pools) {
     if (pool != nullptr) SPILLWAY_DRIVER_CALL(cuMemPoolDestroy(pool));
   }

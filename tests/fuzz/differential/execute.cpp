@@ -10,6 +10,7 @@
 
 #include "tests/fuzz/differential/clocks.h"
 #include "tests/fuzz/differential/digest.h"
+#include "tests/fuzz/differential/feature.h"
 #include "tests/fuzz/differential/random.h"
 #include "tests/fuzz/differential/transfers.h"
 #include "tests/fuzz/differential/world.h"
@@ -35,7 +36,7 @@ void CUDA_CB RunHostWrite(void* data) {
   WriteHost(write.bytes, write.count, write.seed);
 }
 
-// Where one thread tells the other that a hand-over's event has been recorded, or that there will be none.
+// Where one thread tells another that a hand-over's event has been recorded, or that there will be none.
 class HandOvers {
  public:
   void Announce(int event) {
@@ -51,7 +52,7 @@ class HandOvers {
   void Await(int event) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return abandoned_ || announced_.contains(event); });
-    if (!announced_.contains(event)) throw std::runtime_error("the other thread failed");
+    if (!announced_.contains(event)) throw std::runtime_error("another thread failed");
   }
 
  private:
@@ -61,24 +62,30 @@ class HandOvers {
   bool abandoned_ = false;   // guarded by mutex_
 };
 
-// One thread's part of a program.
+// One host thread's part of a program.
 class Runner {
  public:
-  Runner(int thread, Table& table, HandOvers& hand_overs, const Device& device, const Manner& manner)
-      : thread_(thread), table_(table), hand_overs_(hand_overs), device_(device), manner_(manner) {}
+  Runner(int host, const Shape& shape, Table& table, HandOvers& hand_overs, const Device& device,
+         const Manner& manner)
+      : host_(host),
+        shape_(shape),
+        table_(table),
+        hand_overs_(hand_overs),
+        device_(device),
+        manner_(manner) {}
 
   void Run(const std::vector<Operation>& program) {
     const Operation* current = nullptr;
     try {
-      SPILLWAY_DRIVER_CALL(cuCtxSetCurrent(device_.Context()));
       for (const Operation& operation : program) {
-        if (operation.thread != thread_) continue;
+        if (shape_.HostOf(operation.thread) != host_) continue;
         current = &operation;
+        EnterContextOf(operation);
         if (manner_.trace) std::fprintf(stderr, "%s\n", ToText(operation).c_str());
         Step(operation);
         if (manner_.trace && operation.kind == Kind::kAlloc) TraceAlloc(operation.buffer);
       }
-      SPILLWAY_DRIVER_CALL(cuCtxSynchronize());
+      FinishAll();
     } catch (const std::exception& failure) {
       error_ = failure.what();
       if (current != nullptr) error_ += " in " + ToText(*current);
@@ -95,6 +102,31 @@ class Runner {
                  static_cast<unsigned long long>(table_.slots[buffer].address));
   }
 
+  void EnterContextOf(const Operation& operation) {
+    const CUcontext wanted = device_.Context(shape_.ContextOf(operation.thread));
+    if (wanted == context_) return;
+    if (operation.salt & 512 && context_ != nullptr) {
+      CUcontext left = nullptr;
+      SPILLWAY_DRIVER_CALL(cuCtxPopCurrent(&left));
+      SPILLWAY_DRIVER_CALL(cuCtxPushCurrent(wanted));
+    } else {
+      SPILLWAY_DRIVER_CALL(cuCtxSetCurrent(wanted));
+    }
+    context_ = wanted;
+  }
+
+  void FinishAll() {
+    for (int number = 0; number < shape_.contexts; ++number) {
+      SPILLWAY_DRIVER_CALL(cuCtxSetCurrent(device_.Context(number)));
+      SPILLWAY_DRIVER_CALL(cuCtxSynchronize());
+    }
+  }
+
+  void RunFeature(const Operation& operation) {
+    const Feature& feature = *AllFeatures()[operation.feature];
+    feature.Run(operation, {table_, device_, manner_, context_, digest_});
+  }
+
   void Step(const Operation& operation) {
     switch (operation.kind) {
       case Kind::kStreamCreate:
@@ -104,9 +136,17 @@ class Runner {
         table_.streams[operation.stream] = nullptr;
         return;
       case Kind::kAlloc:
-        return Allocate(operation, table_);
+        Allocate(operation, table_);
+        if (static_cast<AllocForm>(operation.form) == AllocForm::kFeature) RunFeature(operation);
+        return;
       case Kind::kFree:
+        if (static_cast<FreeForm>(operation.form) == FreeForm::kFeature) RunFeature(operation);
         return Free(operation, table_);
+      case Kind::kFeatureCall:
+      case Kind::kFeatureWork:
+        RunFeature(operation);
+        if (operation.object_use == ObjectUse::kEnd) table_.objects[operation.object].reset();
+        return;
       case Kind::kKernel:
         return Launch(operation, table_, device_, manner_.timing_salt);
       case Kind::kCopy:
@@ -151,7 +191,7 @@ class Runner {
   void Synchronise(const Operation& operation) {
     switch (operation.kind) {
       case Kind::kEventRecord:
-        SPILLWAY_DRIVER_CALL(cuEventRecord(table_.events[operation.event], table_.StreamOf(operation)));
+        table_.Record(operation);
         return;
       case Kind::kEventWait:
         return WaitInStream(operation);
@@ -163,7 +203,7 @@ class Runner {
         SPILLWAY_DRIVER_CALL(cuCtxSynchronize());
         return;
       case Kind::kGive:
-        SPILLWAY_DRIVER_CALL(cuEventRecord(table_.events[operation.event], table_.StreamOf(operation)));
+        table_.Record(operation);
         hand_overs_.Announce(operation.event);
         return;
       case Kind::kTake:
@@ -235,7 +275,9 @@ class Runner {
     digest_ = FoldWord(digest_, cuMemFree(0));
   }
 
-  const int thread_;
+  const int host_;
+  const Shape& shape_;
+  CUcontext context_ = nullptr;  // current
   Table& table_;
   HandOvers& hand_overs_;
   const Device& device_;
@@ -256,6 +298,7 @@ std::uint64_t FoldMemory(std::uint64_t digest, const std::vector<Operation>& pro
       if (!segment.initialised) continue;
       bytes.resize(segment.end_bytes - segment.begin_bytes);
       const std::uint64_t address = table.slots[id].address + segment.begin_bytes;
+      SPILLWAY_DRIVER_CALL(cuCtxSetCurrent(table.slots[id].context));
       SPILLWAY_DRIVER_CALL(cuMemcpy(reinterpret_cast<CUdeviceptr>(bytes.data()), address, bytes.size()));
       digest = FoldBytes(digest, bytes.data(), bytes.size());
     }
@@ -263,25 +306,40 @@ std::uint64_t FoldMemory(std::uint64_t digest, const std::vector<Operation>& pro
   return digest;
 }
 
+// Runs every host thread's part; what each folded, in their order.
+std::uint64_t RunHosts(const std::vector<Operation>& program, std::deque<Runner>& runners,
+                       std::string& error) {
+  std::vector<std::thread> others;
+  for (std::size_t host = 1; host < runners.size(); ++host)
+    others.emplace_back([&program, &runner = runners[host]] { runner.Run(program); });
+  runners.front().Run(program);
+  for (std::thread& other : others) other.join();
+  std::uint64_t digest = kDigestStart;
+  for (const Runner& runner : runners) {
+    error += runner.Error();
+    digest = FoldWord(digest, runner.Digest());
+  }
+  return digest;
+}
+
 }  // namespace
 
-Outcome Execute(const std::vector<Operation>& program, const Device& device, const Manner& manner) {
+Outcome Execute(const std::vector<Operation>& program, const Shape& shape, Device& device,
+                const Manner& manner) {
   Outcome outcome;
   Table table(program);
   HandOvers hand_overs;
-  Runner first(0, table, hand_overs, device, manner);
-  Runner second(1, table, hand_overs, device, manner);
-  bool two = false;
-  for (const Operation& operation : program) two = two || operation.thread == 1;
-  std::thread other;
-  if (two) other = std::thread([&] { second.Run(program); });
-  first.Run(program);
-  if (two) other.join();
-  outcome.error = first.Error() + second.Error();
-  if (!outcome.error.empty()) return outcome;
+  std::deque<Runner> runners;
+  for (int host = 0; host < shape.hosts; ++host)
+    runners.emplace_back(host, shape, table, hand_overs, device, manner);
   try {
-    outcome.digest = FoldMemory(FoldWord(first.Digest(), second.Digest()), program, table);
+    if (shape.contexts > 1) device.OpenSecondContext();
+    outcome.digest = RunHosts(program, runners, outcome.error);
+    if (!outcome.error.empty()) return outcome;
+    outcome.digest = FoldMemory(outcome.digest, program, table);
     Clear(table);
+    SPILLWAY_DRIVER_CALL(cuCtxSetCurrent(device.Context(0)));
+    if (shape.contexts > 1) device.CloseSecondContext();
   } catch (const std::exception& failure) {
     outcome.error = failure.what();
   }

@@ -1,7 +1,7 @@
 // Runs one completed program against the driver API and folds all that it computed into a digest.
 //
-// Called once per program, on the main thread; a program of two threads gets a second one. Everything the program made
-// is given back before it returns.
+// Called once per program, on the main thread; more host threads are started for programs that have them, and
+// a second context lives as long as the program. Everything the program made is given back before it returns.
 //
 // Invariants
 //  1. The digest covers what the host read while running, results of calls whose answer is fixed, and the final
@@ -15,6 +15,8 @@
 
 #include "tests/fuzz/differential/device.h"
 #include "tests/fuzz/differential/operation.h"
+#include "tests/fuzz/differential/running.h"
+#include "tests/fuzz/differential/shape.h"
 
 namespace spillway::fuzz {
 
@@ -23,11 +25,7 @@ struct Outcome {
   std::string error;  // empty: every call succeeded; else the context may be beyond use
 };
 
-struct Manner {
-  std::uint64_t timing_salt = 0;  // kernels last differently for each
-  bool trace = false;             // tell on standard error what is done next, and where memory was given
-};
-
-Outcome Execute(const std::vector<Operation>& program, const Device& device, const Manner& manner);
+Outcome Execute(const std::vector<Operation>& program, const Shape& shape, Device& device,
+                const Manner& manner);
 
 }  // namespace spillway::fuzz

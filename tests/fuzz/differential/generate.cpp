@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tests/fuzz/differential/choose.h"
+#include "tests/fuzz/differential/feature.h"
 #include "tests/fuzz/differential/random.h"
 #include "tests/fuzz/differential/world.h"
 
@@ -12,11 +13,12 @@ namespace spillway::fuzz {
 namespace {
 
 constexpr int kMaximumStreams = 6;
-constexpr int kEventsPerThread = 4;
+constexpr int kMaximumCreatedStreams = 24;  // over all of a program
 
-class Generator {
+class Generator : private Proposer {
  public:
-  Generator(std::uint64_t seed, const Shape& shape) : shape_(shape), dice_(seed) {
+  Generator(std::uint64_t seed, const Shape& shape)
+      : shape_(shape), features_(shape.features.begin(), shape.features.end()), dice_(seed) {
     live_limit_bytes_ = shape.small ? 48 * kMiB : dice_.Between(100, 220) * kMiB;
     for (std::uint64_t& bytes : favourite_bytes_) bytes = AnyLargeBytes();
   }
@@ -30,10 +32,13 @@ class Generator {
 
  private:
   // Adds the operation when it makes sense here; a generator that proposes nonsense proposes again.
-  bool Add(Operation operation) {
+  bool Add(Operation operation) override {
+    operation.thread = thread_;
+    if (feature_ != kNone) operation.feature = feature_;
     operation.origin = static_cast<int>(program_.size());
     operation.salt = dice_.Next() & ~1ull;
     if (operation.kind == Kind::kStreamCreate && dice_.Percent(50)) operation.salt |= 1;
+    for (Operation& part : operation.body) part.salt = dice_.Next() & ~1ull;
     if (!world_.Allows(operation) || WidthBytes(operation) > kWidestOperationBytes) return false;
     world_.Apply(operation);
     program_.push_back(std::move(operation));
@@ -41,8 +46,13 @@ class Generator {
   }
 
   std::uint64_t WidthBytes(const Operation& operation) const {
-    std::set<int> named = {operation.out.buffer, operation.decoy};
+    std::set<int> named = {operation.decoy};
+    operation.ForEachOut([&](const View& view) { named.insert(view.buffer); });
     for (const View& view : operation.in) named.insert(view.buffer);
+    for (const View& view : operation.names) named.insert(view.buffer);
+    if (operation.object != kNone && operation.object_use != ObjectUse::kMake) {
+      for (const View& view : world_.ObjectAt(operation.object).maker.names) named.insert(view.buffer);
+    }
     std::uint64_t width_bytes = 0;
     for (int buffer : named) {
       if (buffer == kNone || world_.At(buffer).InHostMemory()) continue;
@@ -52,10 +62,10 @@ class Generator {
   }
 
   void AddOpening() {
-    for (int thread = 0; thread < shape_.threads; ++thread) {
+    for (int thread = 0; thread < shape_.Threads(); ++thread) {
       SwitchTo(thread);
       for (std::uint64_t i = dice_.Between(1, 3); i > 0; --i) AddStreamCreate();
-      if (dice_.Percent(50)) Add({.kind = Kind::kPoolCreate, .thread = thread_, .pool = next_pool_++});
+      if (dice_.Percent(50)) Add({.kind = Kind::kPoolCreate, .pool = next_pool_++});
       AddHostBuffer();
       for (int i = 0; i < 3; ++i) AddAlloc();
     }
@@ -67,9 +77,10 @@ class Generator {
   }
 
   void AddStep() {
-    SwitchTo(static_cast<int>(dice_.Below(shape_.threads)));
-    const std::uint64_t choice = dice_.Below(1000);
+    SwitchTo(static_cast<int>(dice_.Below(shape_.Threads())));
     if (world_.LiveDeviceBytes() > live_limit_bytes_) return AddFree();
+    const std::uint64_t choice = dice_.Below(1000 + FeaturesPerMille());
+    if (choice >= 1000) return AddFeature(choice - 1000);
     if (choice < 170) return AddAlloc();
     if (choice < 235) return AddFree();
     if (choice < 330) return AddReuse();
@@ -83,13 +94,32 @@ class Generator {
     AddRareStep();
   }
 
+  std::uint64_t FeaturesPerMille() const {
+    std::uint64_t sum = 0;
+    for (int feature : features_) sum += AllFeatures()[feature]->PerMille();
+    return sum;
+  }
+
+  void AddFeature(std::uint64_t choice) {
+    for (int feature : features_) {
+      const std::uint64_t own = AllFeatures()[feature]->PerMille();
+      if (choice < own) {
+        feature_ = feature;
+        AllFeatures()[feature]->Propose(*this);
+        feature_ = kNone;
+        return;
+      }
+      choice -= own;
+    }
+  }
+
   void AddRareStep() {
     switch (dice_.Below(9)) {
       case 0:
         return AddStreamCreate();
       case 1:
         if (const int stream = choose_.PickStream(); stream >= kFirstCreatedStream) {
-          Add({.kind = Kind::kStreamDestroy, .thread = thread_, .stream = stream});
+          Add({.kind = Kind::kStreamDestroy, .stream = stream});
         }
         return;
       case 2:
@@ -113,8 +143,8 @@ class Generator {
 
   void AddStreamCreate() {
     if (world_.StreamsOf(thread_).size() >= kMaximumStreams) return;
-    if (next_stream_ >= kFirstCreatedStream + 24) return;
-    Add({.kind = Kind::kStreamCreate, .thread = thread_, .stream = next_stream_++});
+    if (next_stream_ >= kFirstCreatedStream + kMaximumCreatedStreams) return;
+    Add({.kind = Kind::kStreamCreate, .stream = next_stream_++});
   }
 
   // Where memory is allocated and what of it will be written: a few windows in buffers of any size.
@@ -134,7 +164,8 @@ class Generator {
 
   int AddAllocOf(std::uint64_t bytes, const std::vector<std::uint64_t>& cuts_bytes = {}) {
     if (bytes < kMiB && LiveSmallBytes() + bytes > kSmallTotalBytes) return kNone;
-    Operation alloc{.kind = Kind::kAlloc, .thread = thread_, .stream = choose_.PickStream(), .bytes = bytes};
+    if (IsInSecondContext(thread_) && LiveBytesInSecondContext() + bytes > kSecondContextBytes) return kNone;
+    Operation alloc{.kind = Kind::kAlloc, .stream = choose_.PickStream(), .bytes = bytes};
     const std::vector<int> pools = world_.PoolsOf(thread_);
     const std::uint64_t form = dice_.Below(100);
     if (form < 55) {
@@ -152,6 +183,17 @@ class Generator {
     if (!Add(alloc)) return kNone;
     if (dice_.Percent(85)) AddWriteTo(alloc.buffer);
     return alloc.buffer;
+  }
+
+  bool IsInSecondContext(int thread) const { return shape_.ContextOf(thread) != 0; }
+
+  std::uint64_t LiveBytesInSecondContext() const {
+    std::uint64_t bytes = 0;
+    for (const auto& [id, buffer] : world_.Buffers()) {
+      if (buffer.live && !buffer.InHostMemory() && IsInSecondContext(buffer.thread))
+        bytes += RoundUp(buffer.bytes, kChunkBytes);
+    }
+    return bytes;
   }
 
   std::uint64_t LiveSmallBytes() const {
@@ -181,14 +223,16 @@ class Generator {
     FreeForm how = FreeForm::kMemFree;
     if (IsHostMemory(form)) {
       how = FreeForm::kHost;
+    } else if (form == AllocForm::kFeature) {
+      how = FreeForm::kFeature;
     } else if (IsStreamOrdered(form) ? dice_.Percent(85) : dice_.Percent(8)) {
       how = FreeForm::kFreeAsync;
     }
     Add({.kind = Kind::kFree,
-         .thread = thread_,
          .form = static_cast<std::uint8_t>(how),
          .stream = choose_.PickStream(),
-         .buffer = buffer});
+         .buffer = buffer,
+         .feature = world_.At(buffer).feature});
   }
 
   // Memory is freed while work on it is still queued, and memory of the same or another size is taken and written: often
@@ -237,11 +281,7 @@ class Generator {
 
   // A kernel that writes `buffer` and reads `inputs` and perhaps more.
   void AddKernelInto(int buffer, std::vector<int> inputs = {}, bool slow = false) {
-    Operation kernel{.kind = Kind::kKernel,
-                     .thread = thread_,
-                     .on_stream = true,
-                     .stream = choose_.PickStream(),
-                     .slow = slow};
+    Operation kernel{.kind = Kind::kKernel, .on_stream = true, .stream = choose_.PickStream(), .slow = slow};
     kernel.form = static_cast<std::uint8_t>(dice_.Below(4));
     const std::optional<View> out = choose_.PickKernelOutput(buffer);
     if (!out) return;
@@ -267,8 +307,7 @@ class Generator {
     const int source = dice_.Percent(30) ? choose_.PickBuffer([](const Buffer&) { return true; }) : from;
     if (source == kNone || source == buffer) return;
     if (world_.At(source).InHostMemory() && world_.At(buffer).InHostMemory()) return;
-    Operation copy{
-        .kind = Kind::kCopy, .thread = thread_, .on_stream = dice_.Percent(65), .stream = kDefaultStream};
+    Operation copy{.kind = Kind::kCopy, .on_stream = dice_.Percent(65), .stream = kDefaultStream};
     if (copy.on_stream) copy.stream = choose_.PickStream();
     if (choose_.PlaceCopy(copy, source, buffer)) Add(copy);
   }
@@ -279,8 +318,7 @@ class Generator {
   }
 
   void AddFillOf(int buffer) {
-    Operation fill{
-        .kind = Kind::kFill, .thread = thread_, .on_stream = dice_.Percent(60), .stream = kDefaultStream};
+    Operation fill{.kind = Kind::kFill, .on_stream = dice_.Percent(60), .stream = kDefaultStream};
     if (fill.on_stream) fill.stream = choose_.PickStream();
     if (choose_.PlaceFill(fill, buffer)) Add(fill);
   }
@@ -288,7 +326,7 @@ class Generator {
   void AddHostBuffer() {
     const auto form = static_cast<AllocForm>(
         dice_.Between(static_cast<int>(AllocForm::kPinned), static_cast<int>(AllocForm::kPageable)));
-    Operation alloc{.kind = Kind::kAlloc, .thread = thread_, .form = static_cast<std::uint8_t>(form)};
+    Operation alloc{.kind = Kind::kAlloc, .form = static_cast<std::uint8_t>(form)};
     alloc.buffer = next_buffer_++;
     alloc.bytes = dice_.Percent(15) ? dice_.Between(1, 3) * kMiB : dice_.Magnitude(4 * kKiB, 256 * kKiB);
     alloc.cuts_bytes = {0, alloc.bytes / 3, alloc.bytes / 2};
@@ -301,9 +339,9 @@ class Generator {
     const std::optional<View> view = choose_.PickReadable(buffer, kMiB);
     if (!view) return;
     if (dice_.Percent(60)) {
-      Add({.kind = Kind::kHostFold, .thread = thread_, .in = {*view}});
+      Add({.kind = Kind::kHostFold, .in = {*view}});
     } else {
-      Add({.kind = Kind::kHostFill, .thread = thread_, .out = *view});
+      Add({.kind = Kind::kHostFill, .out = *view});
     }
   }
 
@@ -313,7 +351,7 @@ class Generator {
     if (buffer == kNone || stream == kLegacyStream) return;
     const std::optional<View> view = choose_.PickReadable(buffer, kLargestWindowBytes);
     if (!view) return;
-    Add({.kind = Kind::kHostFunction, .thread = thread_, .on_stream = true, .stream = stream, .out = *view});
+    Add({.kind = Kind::kHostFunction, .on_stream = true, .stream = stream, .out = *view});
   }
 
   void AddEvent() {
@@ -321,20 +359,20 @@ class Generator {
     const std::uint64_t choice = dice_.Below(100);
     if (events.empty() || choice < 50) {
       const int event = thread_ * kEventsPerThread + static_cast<int>(dice_.Below(kEventsPerThread));
-      Add({.kind = Kind::kEventRecord, .thread = thread_, .stream = choose_.PickStream(), .event = event});
+      Add({.kind = Kind::kEventRecord, .stream = choose_.PickStream(), .event = event});
       return;
     }
     const int event = events[dice_.Below(events.size())];
     if (choice < 90) {
-      Add({.kind = Kind::kEventWait, .thread = thread_, .stream = choose_.PickStream(), .event = event});
+      Add({.kind = Kind::kEventWait, .stream = choose_.PickStream(), .event = event});
     } else {
-      Add({.kind = Kind::kEventSync, .thread = thread_, .event = event});
+      Add({.kind = Kind::kEventSync, .event = event});
     }
   }
 
   void AddSync() {
     if (dice_.Percent(60)) {
-      Add({.kind = Kind::kStreamSync, .thread = thread_, .stream = choose_.PickStream()});
+      Add({.kind = Kind::kStreamSync, .stream = choose_.PickStream()});
     } else {
       Add({.kind = Kind::kContextSync, .thread = thread_});
     }
@@ -343,10 +381,10 @@ class Generator {
   void AddPoolCall() {
     const std::vector<int> pools = world_.PoolsOf(thread_);
     if (pools.empty() || dice_.Percent(30)) {
-      Add({.kind = Kind::kPoolCreate, .thread = thread_, .pool = next_pool_++});
+      Add({.kind = Kind::kPoolCreate, .pool = next_pool_++});
     } else {
       const Kind kind = dice_.Percent(70) ? Kind::kPoolTrim : Kind::kPoolDestroy;
-      Add({.kind = kind, .thread = thread_, .pool = pools[dice_.Below(pools.size())]});
+      Add({.kind = kind, .pool = pools[dice_.Below(pools.size())]});
     }
   }
 
@@ -354,18 +392,35 @@ class Generator {
     const int buffer = choose_.PickBuffer([](const Buffer& b) { return !b.InHostMemory(); });
     if (buffer == kNone) return;
     if (const std::optional<View> view = choose_.PickReadable(buffer, kMiB)) {
-      Add({.kind = Kind::kInspect, .thread = thread_, .in = {*view}});
+      Add({.kind = Kind::kInspect, .in = {*view}});
     }
   }
 
   void AddHandOver() {
-    if (shape_.threads < 2) return;
+    if (shape_.hosts < 2) return;
     const int buffer = choose_.PickBuffer([](const Buffer& b) { return b.form != AllocForm::kPageable; });
     if (buffer == kNone) return;
-    Add({.kind = Kind::kGive, .thread = thread_, .stream = choose_.PickStream(), .buffer = buffer});
+    const int first = shape_.ContextOf(thread_) * shape_.hosts;  // of the threads in the same context
+    const auto further = static_cast<int>(dice_.Between(1, shape_.hosts - 1));
+    Add({.kind = Kind::kGive,
+         .to_thread = first + (shape_.HostOf(thread_) + further) % shape_.hosts,
+         .stream = choose_.PickStream(),
+         .buffer = buffer});
+  }
+
+  Random& Dice() override { return dice_; }
+  Chooser& Choose() override { return choose_; }
+  const World& Now() const override { return world_; }
+  int Thread() const override { return thread_; }
+  int NewBuffer() override { return next_buffer_++; }
+  int NewObject() override { return next_object_++; }
+  int PickObject() override {
+    const std::vector<int> objects = world_.ObjectsOf(feature_, thread_);
+    return objects.empty() ? kNone : objects[dice_.Below(objects.size())];
   }
 
   const Shape shape_;
+  const std::vector<int> features_;
   Random dice_;
   World world_;
   Chooser choose_{world_, dice_};
@@ -376,6 +431,8 @@ class Generator {
   int next_buffer_ = 0;
   int next_stream_ = kFirstCreatedStream;
   int next_pool_ = 0;
+  int next_object_ = 0;
+  int feature_ = kNone;  // whose proposal is being added
 };
 
 }  // namespace

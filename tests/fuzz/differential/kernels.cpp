@@ -2,8 +2,11 @@
 
 #include <cstddef>
 #include <cstring>
+#include <iterator>
+#include <vector>
 
 #include "tests/fuzz/differential/digest.h"
+#include "tests/fuzz/differential/feature.h"
 #include "tests/fuzz/differential/random.h"
 
 namespace spillway::fuzz {
@@ -91,11 +94,24 @@ constexpr simulator::KernelEntry kKernels[] = {
     {kFlatKernel, MixFlat, FlatCost, kFlatParameters, kFlatLayout.parameters},
     {kStructKernel, MixStruct, StructCost, 1, kStructLayout},
 };
-constexpr simulator::Image kImage = {
-    {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, simulator::kImageVersion, 2, kKernels, 0, nullptr};
-
 }  // namespace
 
-const simulator::Image& KernelImage() { return kImage; }
+const simulator::Image& KernelImage() {
+  static const std::vector<simulator::KernelEntry> kernels = [] {
+    std::vector<simulator::KernelEntry> all(std::begin(kKernels), std::end(kKernels));
+    for (const Feature* feature : AllFeatures()) {
+      const auto own = feature->Kernels();
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    return all;
+  }();
+  static const simulator::Image image = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'},
+                                         simulator::kImageVersion,
+                                         static_cast<std::uint32_t>(kernels.size()),
+                                         kernels.data(),
+                                         0,
+                                         nullptr};
+  return image;
+}
 
 }  // namespace spillway::fuzz

@@ -35,6 +35,7 @@ struct MixArguments {
   std::uint64_t flops = 0;
 };
 
+// The two above and those of all features.
 const simulator::Image& KernelImage();
 
 }  // namespace spillway::fuzz

@@ -4,14 +4,17 @@
 // Exit status: 0 all ran, 1 a program failed (its line says how; later seeds did not run), 2 wrong usage.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <sstream>
 #include <string>
 
 #include "base/environment.h"
 #include "tests/fuzz/differential/execute.h"
+#include "tests/fuzz/differential/feature.h"
 #include "tests/fuzz/differential/generate.h"
 #include "tests/fuzz/differential/order.h"
 #include "tests/fuzz/differential/random.h"
@@ -21,7 +24,10 @@ namespace {
 
 constexpr char kUsage[] =
     "usage: differential --seeds FIRST..LAST [options]\n"
-    "  --threads 0|1|2   threads in each program (default 0: mostly one, in some seeds two)\n"
+    "  --hosts 1..4      host threads in each program (default: the seed decides)\n"
+    "  --contexts 1|2    contexts in each program (default: the seed decides)\n"
+    "  --features LIST   what programs use beside the basics, by commas; '' for nothing (default: the seed "
+    "decides)\n"
     "  --small           shorter programs with smaller buffers\n"
     "  --keep LIST       of the last seed only the operations with these numbers (1,4-7): for shortening a "
     "program\n"
@@ -33,8 +39,10 @@ constexpr char kUsage[] =
 struct Options {
   std::uint64_t first_seed = 1;
   std::uint64_t last_seed = 0;
-  int threads = 0;  // 0: the seed decides
-  Shape shape;
+  std::optional<int> hosts;  // these: the seed decides if unset
+  std::optional<int> contexts;
+  std::optional<std::set<int>> features;
+  bool small = false;
   bool print_program = false;
   std::optional<std::set<int>> kept;
   Manner manner;
@@ -54,14 +62,38 @@ std::set<int> ParseList(const char* text) {
   return numbers;
 }
 
+// The features named in a list; nothing when one is unknown.
+std::optional<std::set<int>> ParseFeatures(const std::string& text) {
+  std::set<int> features;
+  std::stringstream names(text);
+  for (std::string name; std::getline(names, name, ',');) {
+    const int feature = FeatureNamed(name.c_str());
+    if (feature == kNone) return std::nullopt;
+    features.insert(feature);
+  }
+  return features;
+}
+
+bool ParseShape(const std::string& name, const char* value, Options& options) {
+  if (name == "--hosts") {
+    options.hosts = std::clamp(std::atoi(value), 1, kMaximumThreads);
+  } else if (name == "--contexts") {
+    options.contexts = std::clamp(std::atoi(value), 1, kMaximumContexts);
+  } else if (name == "--features") {
+    options.features = ParseFeatures(value);
+    return options.features.has_value();
+  } else {
+    return false;
+  }
+  return true;
+}
+
 bool ParseValue(const std::string& name, const char* value, Options& options) {
   if (name == "--seeds") {
     char* end = nullptr;
     options.first_seed = std::strtoull(value, &end, 10);
     options.last_seed =
         std::strncmp(end, "..", 2) == 0 ? std::strtoull(end + 2, nullptr, 10) : options.first_seed;
-  } else if (name == "--threads") {
-    options.threads = std::atoi(value);
   } else if (name == "--keep") {
     options.kept = ParseList(value);
   } else if (name == "--timing") {
@@ -71,7 +103,7 @@ bool ParseValue(const std::string& name, const char* value, Options& options) {
   } else if (name == "--omit" && std::strcmp(value, "event_sync") == 0) {
     options.omitted = Kind::kEventSync;
   } else {
-    return false;
+    return ParseShape(name, value, options);
   }
   return true;
 }
@@ -81,7 +113,7 @@ std::optional<Options> Parse(int count, char** arguments) {
   for (int i = 1; i < count; ++i) {
     const std::string name = arguments[i];
     if (name == "--small") {
-      options.shape.small = true;
+      options.small = true;
     } else if (name == "--trace") {
       options.manner.trace = true;
     } else if (name == "--print-program") {
@@ -94,10 +126,18 @@ std::optional<Options> Parse(int count, char** arguments) {
   return options;
 }
 
+Shape ShapeFor(std::uint64_t seed, const Options& options) {
+  Shape shape = ShapeOf(seed);
+  shape.small = options.small;
+  if (options.contexts) shape.contexts = *options.contexts;
+  if (options.hosts) shape.hosts = *options.hosts;
+  shape.hosts = std::min(shape.hosts, kMaximumThreads / shape.contexts);
+  if (options.features) shape.features = *options.features;
+  return shape;
+}
+
 // The generated operations of a seed, or those kept of them.
-std::vector<Operation> Draft(std::uint64_t seed, const Options& options) {
-  Shape shape = options.shape;
-  shape.threads = options.threads != 0 ? options.threads : Scramble(seed) % 4 == 0 ? 2 : 1;
+std::vector<Operation> Draft(std::uint64_t seed, const Shape& shape, const Options& options) {
   const std::vector<Operation> program = Generate(seed, shape);
   return options.kept && seed == options.last_seed ? Keep(program, *options.kept) : program;
 }
@@ -120,11 +160,12 @@ void Print(std::uint64_t seed, const std::vector<Operation>& program) {
 }
 
 // Runs one seed and prints its line; false when a call failed.
-bool RunSeed(std::uint64_t seed, const Options& options, const Device& device) {
-  const std::vector<Operation> draft = Draft(seed, options);
+bool RunSeed(std::uint64_t seed, const Options& options, Device& device) {
+  const Shape shape = ShapeFor(seed, options);
+  const std::vector<Operation> draft = Draft(seed, shape, options);
   const Size size = Measure(draft);
   const std::uint64_t breaches_before = RuleBreaches();
-  const Outcome outcome = Execute(Complete(draft, options.omitted), device, options.manner);
+  const Outcome outcome = Execute(Complete(draft, options.omitted), shape, device, options.manner);
   const auto number = static_cast<unsigned long long>(seed);
   if (!outcome.error.empty()) {
     std::printf("seed %llu failed: %s\n", number, outcome.error.c_str());
@@ -141,11 +182,11 @@ bool RunSeed(std::uint64_t seed, const Options& options, const Device& device) {
 int Run(const Options& options) {
   if (options.print_program) {
     for (std::uint64_t seed = options.first_seed; seed <= options.last_seed; ++seed) {
-      Print(seed, Complete(Draft(seed, options), options.omitted));
+      Print(seed, Complete(Draft(seed, ShapeFor(seed, options), options), options.omitted));
     }
     return 0;
   }
-  const Device device;
+  Device device;
   for (std::uint64_t seed = options.first_seed; seed <= options.last_seed; ++seed) {
     if (!RunSeed(seed, options, device)) return 1;
   }

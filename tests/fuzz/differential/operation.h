@@ -7,6 +7,7 @@
 //  1. `origin` is the operation's position in the generated list, kept by everything derived from it (a wait that the
 //     orderer inserts carries the origin of the operation that needs it).
 //  2. All that is random about an operation's details follows from its own `salt`.
+//  3. `thread` is a thread as the program sees it: a host thread with one of its contexts current (shape.h).
 #pragma once
 
 #include <cstdint>
@@ -37,14 +38,27 @@ enum class Kind : std::uint8_t {
   kPoolCreate,
   kPoolTrim,
   kPoolDestroy,
-  kGive,  // hands a buffer to the other thread behind an event ...
-  kTake,  // ... which the other thread awaits
+  kGive,         // hands a buffer to another thread behind an event ...
+  kTake,         // ... which that thread awaits
+  kFeatureCall,  // a feature's call on the host, which is complete when it returns (feature.h)
+  kFeatureWork,  // a feature's work on a stream
 };
 
-enum class AllocForm : std::uint8_t { kMemAlloc, kPitch, kAsync, kPool, kPinned, kRegistered, kPageable };
-enum class FreeForm : std::uint8_t { kMemFree, kFreeAsync, kHost };
+enum class AllocForm : std::uint8_t {
+  kMemAlloc,
+  kPitch,
+  kAsync,
+  kPool,
+  kFeature,
+  kPinned,
+  kRegistered,
+  kPageable
+};
+enum class FreeForm : std::uint8_t { kMemFree, kFreeAsync, kHost, kFeature };
 enum class LaunchForm : std::uint8_t { kFlat, kFlatExtra, kStruct, kStructExtra };
 enum class CopyForm : std::uint8_t { kTyped, kUnified, k2D, k2DUnaligned, k3D };
+// What an operation of a feature does to one of the feature's objects.
+enum class ObjectUse : std::uint8_t { kNone, kMake, kRead, kWrite, kEnd };
 enum class FillForm : std::uint8_t { kD8, kD16, kD32, k2D8, k2D16, k2D32 };
 
 inline constexpr int kNone = -1;
@@ -52,6 +66,8 @@ inline constexpr int kNone = -1;
 inline constexpr int kLegacyStream = 0;
 inline constexpr int kPerThreadStream = 1;
 inline constexpr int kFirstCreatedStream = 2;
+// Events that the generated program names for itself, of each thread.
+inline constexpr int kEventsPerThread = 4;
 // What the null stream and the synchronous calls mean: nvcc's --default-stream, here the same macro.
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
 inline constexpr int kDefaultStream = kPerThreadStream;
@@ -87,6 +103,7 @@ struct Operation {
   Kind kind = Kind::kContextSync;
   int origin = kNone;
   int thread = 0;
+  int to_thread = kNone;   // kGive, kTake
   std::uint8_t form = 0;   // AllocForm, FreeForm, LaunchForm, CopyForm or FillForm, by kind
   bool on_stream = false;  // copies and fills: the Async call, else the synchronous one
   int stream = kDefaultStream;
@@ -100,8 +117,21 @@ struct Operation {
       {};  // kAlloc: where the buffer's segments begin, ascending, first one 0
   View out = {};
   std::vector<View> in = {};
+  std::vector<View> more_out = {};  // features: what else is written
   Box box = {};
+  int feature = kNone;
+  int object = kNone;
+  ObjectUse object_use = ObjectUse::kNone;
+  std::vector<View> names = {};      // with kMake: the parts of buffers that uses of the object will access
+  std::vector<Operation> body = {};  // features: operations that this one holds, as a graph does
   std::uint64_t salt = 0;
+
+  // Calls visit(view) for every part of a buffer that the operation writes.
+  template <typename Visit>
+  void ForEachOut(Visit visit) const {
+    if (out.buffer != kNone) visit(out);
+    for (const View& view : more_out) visit(view);
+  }
 };
 
 std::string ToText(const Operation& operation);

@@ -8,8 +8,8 @@ namespace spillway::fuzz {
 namespace {
 
 constexpr int kInsertedEventsPerThread = 5;
-constexpr int kFirstInsertedEvent = 8;
-constexpr int kFirstHandOverEvent = kFirstInsertedEvent + kThreads * kInsertedEventsPerThread;
+constexpr int kFirstInsertedEvent = kMaximumThreads * kEventsPerThread;
+constexpr int kFirstHandOverEvent = kFirstInsertedEvent + kMaximumThreads * kInsertedEventsPerThread;
 
 struct LaneState {
   int stream = kNone;
@@ -28,7 +28,7 @@ struct EventState {
 class Orderer {
  public:
   explicit Orderer(std::optional<Kind> omitted) : omitted_(omitted) {
-    for (int thread = 0; thread < kThreads; ++thread) {
+    for (int thread = 0; thread < kMaximumThreads; ++thread) {
       OpenLane(kLegacyStream, thread, true);
       OpenLane(kPerThreadStream, thread, true);
     }
@@ -41,10 +41,14 @@ class Orderer {
       case Kind::kCopy:
       case Kind::kFill:
       case Kind::kHostFunction:
-        AddStreamWork(operation);
+        AddStreamWork(operation, Rule::kLegacyToo);
+        break;
+      case Kind::kFeatureWork:
+        AddStreamWork(operation, Rule::kPlain);
         break;
       case Kind::kHostFill:
       case Kind::kHostFold:
+      case Kind::kFeatureCall:
         AwaitOnHost(operation, Needs(operation));
         Emit(operation);
         break;
@@ -66,6 +70,10 @@ class Orderer {
   std::vector<Operation> Take() { return std::move(completed_); }
 
  private:
+  // What CUDA orders before the next operation of a stream: all of the legacy rule is relied on for kernels, copies
+  // and sets only.
+  enum class Rule { kPlain, kLegacyToo };
+
   LaneState& LaneFor(const Operation& operation) {
     return lanes_[LaneOf(operation.stream, operation.thread)];
   }
@@ -89,8 +97,38 @@ class Orderer {
     for (const View& view : operation.in) {
       ForEachHistory(view, [&](History& history) { needs.push_back(history.last_write); });
     }
-    if (operation.out.buffer != kNone) AddAllAccesses(operation.out, needs);
+    operation.ForEachOut([&](const View& view) { AddAllAccesses(view, needs); });
+    AddObjectNeeds(operation, needs);
     return needs;
+  }
+
+  // What the object has been used for, and what its uses access: anything may be written.
+  void AddObjectNeeds(const Operation& operation, std::vector<Access>& needs) {
+    if (operation.object == kNone || operation.object_use == ObjectUse::kMake) return;
+    History& history = objects_[operation.object];
+    needs.push_back(history.last_write);
+    if (operation.object_use != ObjectUse::kRead) history.CollectReads(needs);
+    if (operation.object_use == ObjectUse::kEnd) return;
+    for (const View& view : world_.ObjectAt(operation.object).maker.names) AddAllAccesses(view, needs);
+  }
+
+  void NoteAccess(const Operation& operation, const Access& access) {
+    for (const View& view : operation.in) {
+      ForEachHistory(view, [&](History& history) { history.AddRead(access); });
+    }
+    const auto note_write = [&](const View& view) {
+      ForEachHistory(view, [&](History& history) { history.SetWrite(access); });
+    };
+    operation.ForEachOut(note_write);
+    if (operation.object == kNone) return;
+    if (operation.object_use != ObjectUse::kMake) {
+      for (const View& view : world_.ObjectAt(operation.object).maker.names) note_write(view);
+    }
+    if (operation.object_use == ObjectUse::kRead) {
+      objects_[operation.object].AddRead(access);
+    } else {
+      objects_[operation.object].SetWrite(access);
+    }
   }
 
   void AddAllAccesses(const View& view, std::vector<Access>& needs) {
@@ -113,10 +151,6 @@ class Orderer {
 
   static View Whole(int buffer, std::uint64_t bytes) { return {buffer, 0, bytes}; }
 
-  // What CUDA orders before the next operation of a stream: all of the legacy rule is relied on for kernels, copies
-  // and sets only.
-  enum class Rule { kPlain, kLegacyToo };
-
   // The clock that an operation enqueued now on `lane` would start from.
   Clock Arrival(const LaneState& lane, Rule rule) {
     Clock clock = lane.clock;
@@ -132,18 +166,12 @@ class Orderer {
     return clock;
   }
 
-  void AddStreamWork(const Operation& operation) {
+  void AddStreamWork(const Operation& operation, Rule rule) {
     LaneState& lane = LaneFor(operation);
-    const std::vector<Access> needs = Needs(operation);
-    AwaitOnStream(operation, lane, Rule::kLegacyToo, needs);
-    const Access access = Enqueue(lane, Rule::kLegacyToo);
-    lane.published = lane.clock;
-    for (const View& view : operation.in) {
-      ForEachHistory(view, [&](History& history) { history.AddRead(access); });
-    }
-    if (operation.out.buffer != kNone) {
-      ForEachHistory(operation.out, [&](History& history) { history.SetWrite(access); });
-    }
+    AwaitOnStream(operation, lane, rule, Needs(operation));
+    const Access access = Enqueue(lane, rule);
+    if (rule == Rule::kLegacyToo) lane.published = lane.clock;
+    NoteAccess(operation, access);
     if (IsSynchronousForHost(operation)) host_[operation.thread].Join(lane.clock);
     Emit(operation);
   }
@@ -176,7 +204,7 @@ class Orderer {
     if (form == FreeForm::kFreeAsync) {
       AwaitOnStream(operation, LaneFor(operation), Rule::kPlain, uses);
       Enqueue(LaneFor(operation), Rule::kPlain);
-    } else if (form == FreeForm::kHost || IsStreamOrdered(buffer.form)) {
+    } else if (form != FreeForm::kMemFree || IsStreamOrdered(buffer.form)) {
       AwaitOnHost(operation, uses);
     }
     Emit(operation);
@@ -195,7 +223,7 @@ class Orderer {
     Emit(give);
     Operation take = give;
     take.kind = Kind::kTake;
-    take.thread = 1 - operation.thread;
+    take.thread = operation.to_thread;
     take.on_stream = dice_.Percent(60);
     take.stream = PickStream(take.thread);
     (take.on_stream ? LaneFor(take).clock : host_[take.thread]).Join(carried);
@@ -309,7 +337,8 @@ class Orderer {
   std::map<Lane, LaneState> lanes_;
   std::map<int, EventState> events_;
   std::map<int, std::vector<History>> histories_;  // per buffer, one per segment
-  std::array<Clock, kThreads> host_;
+  std::map<int, History> objects_;
+  std::array<Clock, kMaximumThreads> host_;
   int hand_overs_ = 0;
   std::vector<Operation> completed_;
 };

@@ -9,7 +9,9 @@
 //  3. cuMemFree needs no order (new memory is safe to write at once, whatever still ran on the old); cuMemFreeAsync and
 //     cuMemAllocAsync are operations of their stream; freeing stream-ordered memory by cuMemFree, or host memory, needs
 //     all its uses complete;
-//  4. work of a destroyed stream is complete after cuCtxSynchronize.
+//  4. work of a destroyed stream is complete after cuCtxSynchronize;
+//  5. a feature's work is an operation of its stream, its calls are complete when they return; objects that a feature
+//     made are accessed like memory, and an object ends after all its uses.
 // With `omitted` set, inserted operations of that kind are left out: a broken program, to see that it is noticed.
 #pragma once
 

@@ -47,8 +47,8 @@ std::vector<Operation> With(std::vector<Operation> program, std::vector<Operatio
 }
 
 TEST(ProgramTest, IsTheSameForTheSameSeed) {
-  const std::vector<Operation> once = Generate(7, {.threads = 2});
-  const std::vector<Operation> again = Generate(7, {.threads = 2});
+  const std::vector<Operation> once = Generate(7, {.hosts = 2});
+  const std::vector<Operation> again = Generate(7, {.hosts = 2});
 
   ASSERT_EQ(once.size(), again.size());
   for (std::size_t i = 0; i < once.size(); ++i) EXPECT_EQ(ToText(once[i]), ToText(again[i]));

@@ -14,7 +14,9 @@ bool World::Allows(const Operation& operation) const {
   for (const View& view : operation.in) {
     if (!CanRead(view, operation.thread)) return false;
   }
-  if (operation.out.buffer != kNone && !CanWrite(operation.out, operation.thread)) return false;
+  bool writes_own = true;
+  operation.ForEachOut([&](const View& v) { writes_own = writes_own && CanWrite(v, operation.thread); });
+  if (!writes_own || !CanUseObject(operation)) return false;
   if (operation.decoy != kNone && !buffers_.contains(operation.decoy)) return false;
   switch (operation.kind) {
     case Kind::kFree:
@@ -63,12 +65,30 @@ bool World::CanWrite(const View& view, int thread) const {
 
 bool World::CanFree(const Operation& operation) const {
   if (!IsOwn(operation.buffer, operation.thread)) return false;
-  const bool by_host_call = static_cast<FreeForm>(operation.form) == FreeForm::kHost;
-  return by_host_call == At(operation.buffer).InHostMemory();
+  const auto how = static_cast<FreeForm>(operation.form);
+  const Buffer& buffer = At(operation.buffer);
+  return (how == FreeForm::kHost) == buffer.InHostMemory() &&
+         (how == FreeForm::kFeature) == (buffer.form == AllocForm::kFeature);
+}
+
+bool World::IsUsable(const Object& object) const {
+  return object.live && std::all_of(object.maker.names.begin(), object.maker.names.end(),
+                                    [&](const View& view) { return IsOwn(view.buffer, object.thread); });
+}
+
+bool World::CanUseObject(const Operation& operation) const {
+  for (const View& view : operation.names) {
+    if (!CanWrite(view, operation.thread)) return false;
+  }
+  if (operation.object == kNone || operation.object_use == ObjectUse::kMake) return true;
+  const auto object = objects_.find(operation.object);
+  if (object == objects_.end() || object->second.thread != operation.thread) return false;
+  return operation.object_use == ObjectUse::kEnd ? object->second.live : IsUsable(object->second);
 }
 
 void World::Apply(const Operation& operation) {
-  if (operation.out.buffer != kNone) MarkWritten(operation.out);
+  operation.ForEachOut([&](const View& view) { MarkWritten(view); });
+  if (operation.object != kNone) ApplyToObject(operation);
   switch (operation.kind) {
     case Kind::kStreamCreate:
       streams_[operation.stream] = {operation.thread, true, (operation.salt & 1) == 0};
@@ -92,7 +112,7 @@ void World::Apply(const Operation& operation) {
       pools_.erase(operation.pool);
       break;
     case Kind::kGive:
-      buffers_[operation.buffer].thread = 1 - operation.thread;
+      buffers_[operation.buffer].thread = operation.to_thread;
       break;
     default:
       break;
@@ -101,7 +121,8 @@ void World::Apply(const Operation& operation) {
 
 void World::AddBuffer(const Operation& operation) {
   Buffer& buffer = buffers_[operation.buffer];
-  buffer = {static_cast<AllocForm>(operation.form), operation.bytes, operation.thread, true, {}};
+  buffer = {
+      static_cast<AllocForm>(operation.form), operation.bytes, operation.thread, operation.feature, true, {}};
   for (std::size_t i = 0; i < operation.cuts_bytes.size(); ++i) {
     const bool last = i + 1 == operation.cuts_bytes.size();
     const std::uint64_t end_bytes = last ? operation.bytes : operation.cuts_bytes[i + 1];
@@ -110,6 +131,12 @@ void World::AddBuffer(const Operation& operation) {
   if (buffer.InHostMemory()) return;
   live_device_bytes_ += buffer.bytes;
   peak_device_bytes_ = std::max(peak_device_bytes_, live_device_bytes_);
+}
+
+void World::ApplyToObject(const Operation& operation) {
+  if (operation.object_use == ObjectUse::kMake)
+    objects_[operation.object] = {operation.feature, operation.thread, true, operation};
+  if (operation.object_use == ObjectUse::kEnd) objects_[operation.object].live = false;
 }
 
 void World::RemoveBuffer(const Operation& operation) {
@@ -153,6 +180,14 @@ std::vector<int> World::PoolsOf(int thread) const {
     if (owner == thread) pools.push_back(id);
   }
   return pools;
+}
+
+std::vector<int> World::ObjectsOf(int feature, int thread) const {
+  std::vector<int> found;
+  for (const auto& [id, object] : objects_) {
+    if (object.feature == feature && object.thread == thread && IsUsable(object)) found.push_back(id);
+  }
+  return found;
 }
 
 int World::LiveBuffers() const {

@@ -6,7 +6,8 @@
 //
 // Invariants
 //  1. An allowed operation names only living things of its own thread and reads only initialised segments.
-//  2. A segment becomes initialised when one dense write covers it whole, and stays so.
+//  2. A use of a feature's object is allowed while all buffers that the object names live.
+//  3. A segment becomes initialised when one dense write covers it whole, and stays so.
 // It never orders anything: that is the orderer's.
 #pragma once
 
@@ -28,6 +29,7 @@ struct Buffer {
   AllocForm form = AllocForm::kMemAlloc;
   std::uint64_t bytes = 0;
   int thread = 0;
+  int feature = kNone;  // which made it, with AllocForm::kFeature
   bool live = false;
   std::vector<Segment> segments;
 
@@ -39,6 +41,14 @@ struct Stream {
   int thread = 0;
   bool live = false;
   bool blocking = true;
+};
+
+// Something that a feature made: a graph, a texture, an array.
+struct Object {
+  int feature = kNone;
+  int thread = 0;
+  bool live = false;
+  Operation maker;  // its `names` are what uses of the object access, besides what they say themselves
 };
 
 // The calls of a buffer's life that stream-ordered allocation knows.
@@ -58,6 +68,9 @@ class World {
   bool IsBlocking(int stream) const;
   std::vector<int> EventsOf(int thread) const;
   std::vector<int> PoolsOf(int thread) const;
+  // The living objects of `thread` that a feature made and that may still be used.
+  std::vector<int> ObjectsOf(int feature, int thread) const;
+  const Object& ObjectAt(int object) const { return objects_.at(object); }
   std::uint64_t LiveDeviceBytes() const { return live_device_bytes_; }
   std::uint64_t PeakDeviceBytes() const { return peak_device_bytes_; }
   int LiveBuffers() const;
@@ -68,6 +81,9 @@ class World {
   bool CanRead(const View& view, int thread) const;
   bool CanWrite(const View& view, int thread) const;
   bool CanFree(const Operation& operation) const;
+  bool CanUseObject(const Operation& operation) const;
+  bool IsUsable(const Object& object) const;
+  void ApplyToObject(const Operation& operation);
   void AddBuffer(const Operation& operation);
   void RemoveBuffer(const Operation& operation);
   void MarkWritten(const View& view);
@@ -76,6 +92,7 @@ class World {
   std::map<int, Stream> streams_;
   std::map<int, int> events_;  // recorded ones: owning thread
   std::map<int, int> pools_;   // living ones: owning thread
+  std::map<int, Object> objects_;
   std::uint64_t live_device_bytes_ = 0;
   std::uint64_t peak_device_bytes_ = 0;
 };

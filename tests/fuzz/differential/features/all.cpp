@@ -1,0 +1,19 @@
+#include "tests/fuzz/differential/features/all.h"
+
+#include <cstring>
+
+namespace spillway::fuzz {
+
+const std::vector<const Feature*>& AllFeatures() {
+  static const std::vector<const Feature*> all = {&Guests()};
+  return all;
+}
+
+int FeatureNamed(const char* name) {
+  for (std::size_t i = 0; i < AllFeatures().size(); ++i) {
+    if (std::strcmp(AllFeatures()[i]->Name(), name) == 0) return static_cast<int>(i);
+  }
+  return kNone;
+}
+
+}  // namespace spillway::fuzz

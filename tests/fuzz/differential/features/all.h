@@ -1,0 +1,10 @@
+// Every feature by name; each is defined in the file of its name.
+#pragma once
+
+#include "tests/fuzz/differential/feature.h"
+
+namespace spillway::fuzz {
+
+const Feature& Guests();
+
+}  // namespace spillway::fuzz
