@@ -1,24 +1,39 @@
-// The rules of ordering on which "the same bytes" rests, by name, so that a test build can leave one out and prove
+// The rules of ordering on which "the same bytes" rests, by name, so that a test library can leave one out and prove
 // that the differential fuzzer notices (tests/fuzz). Every shipped build has them all.
+//
+// A rule is a line here and an `if` where it is kept. libspillway_breakable.so, built with SPILLWAY_BREAKABLE, lacks the
+// rule that the environment variable SPILLWAY_BREAK_RULE names; everywhere else the `if` costs nothing. The comment
+// behind a rule gives the options of tests/fuzz/differential with which the fuzzer looks for its absence.
 #pragma once
+
+#if defined(SPILLWAY_BREAKABLE)
+#include <cstdlib>
+#include <cstring>
+#endif
 
 namespace spillway::interposer::ordering_rules {
 
-#if !defined(SPILLWAY_BREAK_RULE)
-#define SPILLWAY_BREAK_RULE 0
+#if defined(SPILLWAY_BREAKABLE)
+inline bool IsKept(const char* rule) {
+  const char* const broken = getenv("SPILLWAY_BREAK_RULE");
+  return broken == nullptr || strcmp(broken, rule) != 0;
+}
+#define SPILLWAY_ORDERING_RULE(name) inline const bool name = IsKept(#name)
+#else
+#define SPILLWAY_ORDERING_RULE(name) inline constexpr bool name = true
 #endif
 
-// 1. Memory of a freed allocation is used anew only after the work that was enqueued before the free.
-inline constexpr bool kReuseWaitsForFree = SPILLWAY_BREAK_RULE != 1;
-// 2. Data leaves the device only after the work that was enqueued on it.
-inline constexpr bool kOffloadFollowsUses = SPILLWAY_BREAK_RULE != 2;
-// 3. Work on restored data starts only after the copy that brings it back.
-inline constexpr bool kUseFollowsRestore = SPILLWAY_BREAK_RULE != 3;
-// 4. A range is unmapped only after the copy of its data and every use of it are complete.
-inline constexpr bool kUnmapWaitsForCompletion = SPILLWAY_BREAK_RULE != 4;
-// 5. A call that may write outdates the host copy, complete or under way.
-inline constexpr bool kTouchOutdatesHostCopy = SPILLWAY_BREAK_RULE != 5;
-// 6. A host buffer is filled anew only after the copy that still reads it.
-inline constexpr bool kHostBufferWaitsForCopy = SPILLWAY_BREAK_RULE != 6;
+// Memory of a freed allocation is used anew only after the work that was enqueued before the free.
+SPILLWAY_ORDERING_RULE(kReuseWaitsForFree);
+// Data leaves the device only after the work that was enqueued on it.
+SPILLWAY_ORDERING_RULE(kOffloadFollowsUses);
+// Work on restored data starts only after the copy that brings it back.
+SPILLWAY_ORDERING_RULE(kUseFollowsRestore);
+// A range is unmapped only after the copy of its data and every use of it are complete.
+SPILLWAY_ORDERING_RULE(kUnmapWaitsForCompletion);
+// A call that may write outdates the host copy, complete or under way.
+SPILLWAY_ORDERING_RULE(kTouchOutdatesHostCopy);
+// A host buffer is filled anew only after the copy that still reads it.
+SPILLWAY_ORDERING_RULE(kHostBufferWaitsForCopy);
 
 }  // namespace spillway::interposer::ordering_rules

@@ -2,7 +2,7 @@
 """Runs random CUDA programs bare and under Spillway at several budgets, and compares what they computed.
 
   run_differential.py --build BUILD                      1,000 seeds, spread over the budgets
-  run_differential.py --build BUILD --mutants            every libspillway_broken_*.so must be noticed
+  run_differential.py --build BUILD --mutants            each rule of ordering_rules.h, left out, must be noticed
   run_differential.py --build BUILD --self-check         the fuzzer itself: steady, and able to notice
 """
 
@@ -10,6 +10,8 @@ import argparse
 import collections
 import concurrent.futures
 import pathlib
+import re
+import shlex
 import sys
 import time
 
@@ -17,6 +19,7 @@ from seed_runs import Bench, Verdict, batches
 from shrink import shrink
 
 MIB = 1 << 20
+ORDERING_RULES = pathlib.Path(__file__).resolve().parents[2] / "interposer" / "execute" / "ordering_rules.h"
 BUDGETS_MIB = [64, 96, 128, None]  # None: the whole device
 MUTANT_BUDGET_MIB = 64
 MUTANT_QUIET_S = 8  # a broken build may hang in many seeds
@@ -31,10 +34,10 @@ def parse_seeds(text):
     return range(int(first), int(last or first) + 1)
 
 
-def compare_batch(bench, library, seeds, budget_bytes):
+def compare_batch(bench, library, seeds, budget_bytes, settings=None):
     """What differs between the bare run and the run under `library`: per seed, and in the books of the whole batch."""
     bare = bench.run(seeds)
-    below = bench.run(seeds, library=library, budget_bytes=budget_bytes)
+    below = bench.run(seeds, library=library, budget_bytes=budget_bytes, settings=settings)
     differing = {seed: (bare.lines[seed], below.lines[seed]) for seed in seeds if bare.lines[seed] != below.lines[seed]}
     complaints = bare.complaints(None, "bare") + below.complaints(budget_bytes, budget_text(budget_bytes))
     return Verdict(seeds, budget_bytes, differing, complaints, below.moved_bytes())
@@ -61,7 +64,8 @@ def run_all(jobs, tasks):
 
 def check_library(bench, arguments):
     """The main check; True when every seed computed the same under every budget and the books are clean."""
-    library = bench.build / "lib" / "libspillway.so"
+    name = f"libspillway_{arguments.sanitizer}.so" if arguments.sanitizer else "libspillway.so"
+    library = bench.build / "lib" / name
     budgets = [budget_bytes(b) for b in (arguments.budgets or BUDGETS_MIB)]
     parts = batches(arguments.seeds or range(1, 1001))
     tasks = [lambda part=part, budget=budgets[(i + i // 4) % len(budgets)]: compare_batch(bench, library, part, budget)
@@ -93,23 +97,35 @@ def summarise(verdicts, differing, elapsed_s):
     print(f"{sum(per_budget.values())} seeds, {differing} differ, {elapsed_s:.0f} s")
 
 
+def ordering_rules():
+    """The rules that the breakable library can leave out: name, and options of `differential` to look for each with."""
+    pattern = re.compile(r"^SPILLWAY_ORDERING_RULE\((\w+)\);(?: *// (.*))?$", re.MULTILINE)
+    return [(name, shlex.split(options)) for name, options in pattern.findall(ORDERING_RULES.read_text())]
+
+
 def check_mutants(bench, arguments):
-    """True when every broken build is caught; prints in how many seeds."""
-    mutants = sorted((bench.build / "lib").glob("libspillway_broken_*.so"))
-    if not mutants:
-        print("no libspillway_broken_*.so was built")
+    """True when the absence of every rule is noticed; prints in how many seeds."""
+    library = bench.build / "lib" / "libspillway_breakable.so"
+    if not library.exists():
+        print(f"{library} was not built: ninja spillway_breakable")
         return False
     seeds = arguments.seeds or range(1, 101)
-    bench.quiet_s = MUTANT_QUIET_S
-    all_caught = True
-    for mutant in mutants:
-        tasks = [lambda part=part: compare_batch(bench, mutant, part, MUTANT_BUDGET_MIB * MIB)
-                 for part in batches(seeds)]
-        caught = [seed for verdict in run_all(arguments.jobs, tasks) for seed in verdict.differing]
-        print(f"{mutant.stem}: caught in {len(caught)} of {len(seeds)} seeds"
+    rules = [rule for rule in ordering_rules() if arguments.rule in (None, rule[0])]
+    all_caught = bool(rules)
+    for name, options in rules:
+        rule_bench = Bench(bench.build, bench.options + options)
+        rule_bench.quiet_s = MUTANT_QUIET_S
+        caught = differing_seeds(rule_bench, library, seeds, {"SPILLWAY_BREAK_RULE": name}, arguments.jobs)
+        print(f"without {name}: noticed in {len(caught)} of {len(seeds)} seeds"
               + (f", first {min(caught)}" if caught else ""))
         all_caught = all_caught and bool(caught)
     return all_caught
+
+
+def differing_seeds(bench, library, seeds, settings, jobs):
+    tasks = [lambda part=part: compare_batch(bench, library, part, MUTANT_BUDGET_MIB * MIB, settings)
+             for part in batches(seeds)]
+    return [seed for verdict in run_all(jobs, tasks) for seed in verdict.differing]
 
 
 def check_fuzzer(bench, arguments):
@@ -142,6 +158,11 @@ def parse_arguments():
                         help="in MiB, comma-separated; 'all' is the whole device")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--show", type=int, default=3, help="how many differing seeds to shorten and print")
+    parser.add_argument("--rule", help="with --mutants: only this one")
+    parser.add_argument("--sanitizer", choices=("asan", "tsan"), help="run libspillway_<sanitizer>.so instead")
+    parser.add_argument("--features", help="what programs use, by commas (default: the seed decides)")
+    parser.add_argument("--hosts", help="host threads of each program (default: the seed decides)")
+    parser.add_argument("--contexts", help="contexts of each program (default: the seed decides)")
     parser.add_argument("--small", action="store_true", help="shorter programs with smaller buffers")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--mutants", action="store_true")
@@ -149,9 +170,17 @@ def parse_arguments():
     return parser.parse_args()
 
 
+def program_options(arguments):
+    options = ["--small"] if arguments.small else []
+    for name in ("features", "hosts", "contexts"):
+        if getattr(arguments, name) is not None:
+            options += [f"--{name}", getattr(arguments, name)]
+    return options
+
+
 def main():
     arguments = parse_arguments()
-    bench = Bench(arguments.build.resolve(), ["--small"] if arguments.small else [])
+    bench = Bench(arguments.build.resolve(), program_options(arguments))
     check = check_mutants if arguments.mutants else check_fuzzer if arguments.self_check else check_library
     return 0 if check(bench, arguments) else 1
 

@@ -70,9 +70,9 @@ class Bench:
         per_thread = (seed - 1) // BATCH_SEEDS % 4 == 3
         return self.build / "tests-bin" / ("differential_per_thread" if per_thread else "differential")
 
-    def run(self, seeds, library=None, budget_bytes=None, options=()):
+    def run(self, seeds, library=None, budget_bytes=None, options=(), settings=None):
         """Runs all `seeds`, a batch per process; a seed that ends its process is followed by a new one for the rest."""
-        env = simulated_gpu.environment(self.build, library, budget_bytes)
+        env = simulated_gpu.environment(self.build, library, budget_bytes) | (settings or {})
         result = SeedRuns({}, [])
         for batch in batches(seeds):
             self.run_batch(batch, env, options, result)
