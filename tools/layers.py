@@ -25,7 +25,7 @@ STRANGERS = ("tests/workloads/", "tests/gpu/workloads/")
 ROOMS = {
     "interposer": ["entry", "runtime", "record", "execute", "ledger", "lease", "driver", "config"],
     "simulator": ["dnn", "runtime", "driver", "kernels"],
-    "scheduler": ["strategies", "plan", "learn", "trace"],
+    "scheduler": ["networks", "plan", "learn", "trace"],
 }
 # Lists that several rooms expand, each for its own part.
 SHARED_LISTS = {"interposer/entry/hook_table.inc"}

@@ -1,0 +1,39 @@
+// What a planner is asked: one iteration, one device, one budget.
+//
+// Built by the caller (agent, interposer, command line, tests) and passed by reference; plain values. The profile is not owned.
+#pragma once
+
+#include <cstdint>
+
+#include "scheduler/trace/profile.h"
+
+namespace spillway::scheduler {
+
+// What the planner must know of a device and its link. Figures of known devices: networks/devices.h.
+struct DeviceModel {
+  int64_t to_host_bytes_per_second = 0;    // alone
+  int64_t to_device_bytes_per_second = 0;  // alone
+  int64_t to_host_both_bytes_per_second =
+      0;  // while the other engine copies too; equal to the above: independent engines
+  int64_t to_device_both_bytes_per_second = 0;
+  int64_t copy_latency_ns = 0;         // per copy
+  int64_t launch_ns = 0;               // host time of a launch that could not run ahead
+  int64_t chunk_bytes = 1;             // physical granularity of what can be moved
+  int64_t slab_unit_bytes = 1;         // granularity of buffers below the problem's min_movable_bytes
+  int32_t link_share_permille = 1000;  // of every rate above
+
+  bool operator==(const DeviceModel&) const = default;
+};
+
+struct Problem {
+  const IterationProfile* profile = nullptr;
+  DeviceModel device;
+  int64_t budget_bytes = 0;
+  int64_t min_movable_bytes = int64_t{1} << 20;  // smaller buffers stay
+  uint64_t seed = 1;                             // for strategies that draw at random
+  int64_t node_limit = 0;                        // bound on a search's evaluations; 0: the strategy's own
+
+  const IterationProfile& iteration() const { return *profile; }
+};
+
+}  // namespace spillway::scheduler

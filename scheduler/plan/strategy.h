@@ -1,0 +1,32 @@
+// The one interface of all strategies: a problem in, a plan or a reason out.
+//
+// Strategies are stateless, pure and deterministic: called on any thread, several at once. Each paper's strategy is one file in
+// plan/strategies/, made by a function there and listed in strategies/registry.h. A strategy never judges its own plan: the
+// caller prices it with the cost model and checks it with the validator.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/problem.h"
+
+namespace spillway::scheduler {
+
+struct StrategyOutcome {
+  std::optional<Plan> plan;  // may exceed the budget where the paper's rule knows no budget: the model tells
+  std::string why_not;       // one sentence, when there is no plan
+  int64_t evaluations = 0;   // how often the cost model was asked
+};
+
+class Strategy {
+ public:
+  virtual ~Strategy() = default;
+  virtual std::string_view name() const = 0;     // as `--strategy` names it: "vdnn-conv"
+  virtual std::string_view summary() const = 0;  // one line, with its source
+  virtual StrategyOutcome plan(const Problem& problem) const = 0;
+};
+
+}  // namespace spillway::scheduler
