@@ -21,6 +21,7 @@ inline constexpr char kJobPid[] = "SPILLWAY_JOB_PID";  // the launched process; 
 inline constexpr char kSimProfile[] =
     "SPILLWAY_SIM_PROFILE";  // name in the profiles folder or a path; default h200
 inline constexpr char kSimCapacity[] = "SPILLWAY_SIM_CAPACITY";  // device bytes; default: the profile's
+inline constexpr char kSimDevices[] = "SPILLWAY_SIM_DEVICES";    // how many such devices; default 1
 inline constexpr char kSimClock[] = "SPILLWAY_SIM_CLOCK";        // "virtual" (default) or "real"
 inline constexpr char kSimKernels[] = "SPILLWAY_SIM_KERNELS";    // colon-separated kernel plug-ins
 inline constexpr char kSimStats[] =

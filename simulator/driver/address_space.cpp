@@ -40,7 +40,12 @@ void Protect(std::uintptr_t base, std::size_t size_bytes, int protection) {
 
 }  // namespace
 
-AddressSpace::AddressSpace() {
+bool Mapping::IsReachableBy(const Viewer& viewer) const {
+  if (by_device[static_cast<std::size_t>(viewer.device)] != Access::kNone) return true;
+  return audience == Audience::kPeers && (viewer.peers >> block->device() & 1) != 0;
+}
+
+AddressSpace::AddressSpace(int device_count) : device_count_(device_count) {
   arena_ = ReserveArena(arena_bytes_);
   // The first granule stays unused, so that an address just below a range is never valid.
   const std::uintptr_t first = RoundUp(arena_, PhysicalMemory::kGranuleBytes) + PhysicalMemory::kGranuleBytes;
@@ -86,16 +91,23 @@ void AddressSpace::Free(std::uintptr_t base, std::size_t size_bytes) {
   }
 }
 
-void AddressSpace::Map(std::uintptr_t base, std::size_t size_bytes, const PhysicalRef& block, Access access) {
+void AddressSpace::Map(std::uintptr_t base, std::size_t size_bytes, const PhysicalRef& block, Access access,
+                       Audience audience) {
   Require(!mappings_.contains(base));
-  Mapping mapping{base, size_bytes, block, Access::kNone, Access::kNone};
+  Mapping mapping{base, size_bytes, block, audience};
+  if (block->location() == Location::kHost)
+    mapping.by_device.fill(access);
+  else
+    mapping.by_device[static_cast<std::size_t>(block->device())] = access;
   SetVisibility(mapping, access, Access::kNone);
   mappings_.emplace(base, std::move(mapping));
 }
 
-void AddressSpace::SetDeviceAccess(std::uintptr_t base, Access access) {
+void AddressSpace::SetDeviceAccess(std::uintptr_t base, Access access, int device) {
   Mapping& mapping = mappings_.at(base);
-  SetVisibility(mapping, access, mapping.host_access);
+  mapping.by_device[static_cast<std::size_t>(device)] = access;
+  SetVisibility(mapping, *std::max_element(mapping.by_device.begin(), mapping.by_device.end()),
+                mapping.host_access);
 }
 
 void AddressSpace::SetHostAccess(std::uintptr_t base, Access access) {
@@ -120,7 +132,7 @@ void AddressSpace::ForWithholdable(std::uintptr_t base, std::size_t size_bytes, 
   const Mapping* mapping = Find(base);
   if (mapping == nullptr) mapping = FindFrom(base);
   for (; mapping != nullptr && mapping->base < end; mapping = FindFrom(mapping->base + 1)) {
-    if (mapping->access == Access::kNone || mapping->host_access != Access::kNone) continue;
+    if (!OnlyDevicesSee(*mapping)) continue;
     const std::uintptr_t first = std::max(base, mapping->base);
     action(first, std::min(end, mapping->base + mapping->size_bytes) - first, *mapping);
   }
@@ -134,8 +146,32 @@ void AddressSpace::Withhold(std::uintptr_t base, std::size_t size_bytes) {
 
 void AddressSpace::GiveBack(std::uintptr_t base, std::size_t size_bytes) {
   ForWithholdable(base, size_bytes, [](std::uintptr_t first, std::size_t bytes, const Mapping& mapping) {
-    Protect(first, bytes, mapping.access == Access::kReadWrite ? PROT_READ | PROT_WRITE : PROT_READ);
+    GiveBackPart(mapping, first, bytes);
   });
+}
+
+void AddressSpace::ShowOnlyTo(const Viewer& viewer) {
+  for (const auto& [base, mapping] : mappings_) {
+    if (!OnlyDevicesSee(mapping) || mapping.IsReachableBy(viewer)) continue;
+    Protect(base, mapping.size_bytes, PROT_NONE);
+    hidden_.push_back(base);
+  }
+}
+
+void AddressSpace::ShowToAll() {
+  for (const std::uintptr_t base : hidden_) {
+    const Mapping& mapping = mappings_.at(base);
+    GiveBackPart(mapping, base, mapping.size_bytes);
+  }
+  hidden_.clear();
+}
+
+bool AddressSpace::OnlyDevicesSee(const Mapping& mapping) {
+  return mapping.access != Access::kNone && mapping.host_access == Access::kNone;
+}
+
+void AddressSpace::GiveBackPart(const Mapping& mapping, std::uintptr_t base, std::size_t size_bytes) {
+  Protect(base, size_bytes, mapping.access == Access::kReadWrite ? PROT_READ | PROT_WRITE : PROT_READ);
 }
 
 // One process is both device and host, so bytes are visible if either of them may see them.

@@ -9,9 +9,11 @@
 //     usual place.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "simulator/driver/physical_memory.h"
 
@@ -19,26 +21,45 @@ namespace spillway::simulator {
 
 enum class Access { kNone, kRead, kReadWrite };
 
+inline constexpr int kMostDevices = 8;
+
+// Who touches memory: a device, and the devices (bit n: device n) whose ordinary allocations its context may use.
+struct Viewer {
+  int device;
+  unsigned peers;
+};
+
+// Whom a mapping is for: peers of the device too once their contexts have enabled that, or those named one by one.
+enum class Audience { kPeers, kNamed };
+
 struct Mapping {
   std::uintptr_t base;
   std::size_t size_bytes;
   PhysicalRef block;
-  Access access;                       // the device's
+  Audience audience;
+  Access access = Access::kNone;       // the most that any device has
   Access host_access = Access::kNone;  // the processor's, for blocks on the host
+  std::array<Access, kMostDevices> by_device{};
+
+  bool IsReachableBy(const Viewer& viewer) const;
 };
 
 class AddressSpace {
  public:
-  AddressSpace();
+  explicit AddressSpace(int device_count = 1);
+
+  int device_count() const { return device_count_; }
 
   // Reserves a range, at `hint` if that is free, else at the lowest free address. Returns 0 when there is none.
   std::uintptr_t Reserve(std::size_t size_bytes, std::size_t alignment_bytes, std::uintptr_t hint);
   void Free(std::uintptr_t base, std::size_t size_bytes);
 
-  // Maps the first `size_bytes` of `block`; the place must be free of mappings.
-  void Map(std::uintptr_t base, std::size_t size_bytes, const PhysicalRef& block, Access access);
+  // Maps the first `size_bytes` of `block` for the block's own device (blocks on the host: for all); the place must be
+  // free of mappings.
+  void Map(std::uintptr_t base, std::size_t size_bytes, const PhysicalRef& block, Access access,
+           Audience audience = Audience::kNamed);
   // These take the address where a mapping starts.
-  void SetDeviceAccess(std::uintptr_t base, Access access);
+  void SetDeviceAccess(std::uintptr_t base, Access access, int device = 0);
   void SetHostAccess(std::uintptr_t base, Access access);
   void Unmap(std::uintptr_t base);
 
@@ -46,6 +67,10 @@ class AddressSpace {
   // elsewhere stay as they are; so does what the processor may see here, since other threads may be using it.
   void Withhold(std::uintptr_t base, std::size_t size_bytes);
   void GiveBack(std::uintptr_t base, std::size_t size_bytes);
+
+  // Makes inaccessible what `viewer` may not reach, and accessible again.
+  void ShowOnlyTo(const Viewer& viewer);
+  void ShowToAll();
 
   bool Contains(std::uintptr_t address) const { return address - arena_ < arena_bytes_; }
   // The mapping that holds `address`, or null.
@@ -59,14 +84,18 @@ class AddressSpace {
  private:
   static Access Visible(const Mapping& mapping);
   static void SetVisibility(Mapping& mapping, Access device, Access host);
+  static bool OnlyDevicesSee(const Mapping& mapping);
+  static void GiveBackPart(const Mapping& mapping, std::uintptr_t base, std::size_t size_bytes);
   // Calls action(base, size_bytes, mapping) for each part of the range that only the device sees.
   template <class Action>
   void ForWithholdable(std::uintptr_t base, std::size_t size_bytes, Action action) const;
 
+  const int device_count_;
   std::uintptr_t arena_ = 0;
   std::size_t arena_bytes_ = 0;
   std::map<std::uintptr_t, std::size_t> free_;
   std::map<std::uintptr_t, Mapping> mappings_;
+  std::vector<std::uintptr_t> hidden_;  // mappings out of reach for the present viewer
 };
 
 }  // namespace spillway::simulator

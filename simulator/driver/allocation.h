@@ -21,6 +21,7 @@ struct Allocation {
   AllocationKind kind;
   unsigned flags = 0;
   Context* context = nullptr;
+  int device = 0;
   Pool* pool = nullptr;
   std::uint64_t id = 0;
   bool synchronous_operations = false;

@@ -27,25 +27,33 @@ void FreeEverythingOf(Call& call, Context* context) {
     if (allocation.context == context && allocation.kind != AllocationKind::kPool) left.push_back(base);
   }
   for (const std::uintptr_t base : left) sim.Release(base);
+  sim.arrays.DestroyAllOf(context);
 }
 
 void Drain(Call& call, const Context& context) {
   for (const OperationRef& tail : context.Tails()) call.sim.engine.Wait(call.lock, tail);
 }
 
-void DestroyPrimary(Call& call) {
-  if (call.sim.primary == nullptr) return;
-  Drain(call, *call.sim.primary);
-  FreeEverythingOf(call, call.sim.primary.get());
-  call.sim.primary.reset();
-  call.sim.primary_references = 0;
+void ForgetAsPeer(Call& call, const Context* gone) {
+  for (const auto& [key, context] : call.sim.contexts) context->peers.erase(gone);
+  for (const auto& device : call.sim.devices) {
+    if (device->primary != nullptr) device->primary->peers.erase(gone);
+  }
+}
+
+void DestroyPrimary(Call& call, Device& device) {
+  if (device.primary == nullptr) return;
+  Drain(call, *device.primary);
+  FreeEverythingOf(call, device.primary.get());
+  ForgetAsPeer(call, device.primary.get());
+  device.primary.reset();
+  device.primary_references = 0;
 }
 
 CUresult Create(CUcontext* handle, unsigned flags, CUdevice device) {
   return WithDriver([&](Call& call) {
     Require(handle != nullptr);
-    Require(device == 0, CUDA_ERROR_INVALID_DEVICE);
-    auto context = call.sim.MakeContext(flags, false);
+    auto context = call.sim.MakeContext(call.sim.devices.At(device), flags, false);
     Context* const key = context.get();
     call.sim.contexts.emplace(key, std::move(context));
     CurrentContexts().push_back(key);
@@ -59,6 +67,7 @@ CUresult Destroy(CUcontext handle) {
     Require(!context.primary, CUDA_ERROR_INVALID_CONTEXT);
     Drain(call, context);
     FreeEverythingOf(call, &context);
+    ForgetAsPeer(call, &context);
     if (CurrentOrNull() == &context) CurrentContexts().pop_back();
     call.sim.contexts.erase(&context);
   });
@@ -88,24 +97,21 @@ CUresult Synchronise(CUcontext handle) {
 
 CUresult ReleasePrimary(CUdevice device) {
   return WithDriver([&](Call& call) {
-    Require(device == 0, CUDA_ERROR_INVALID_DEVICE);
-    Require(call.sim.primary_references > 0, CUDA_ERROR_INVALID_CONTEXT);
-    if (--call.sim.primary_references == 0) DestroyPrimary(call);
+    Device& chosen = call.sim.devices.At(device);
+    Require(chosen.primary_references > 0, CUDA_ERROR_INVALID_CONTEXT);
+    if (--chosen.primary_references == 0) DestroyPrimary(call, chosen);
   });
 }
 
 CUresult ResetPrimary(CUdevice device) {
-  return WithDriver([&](Call& call) {
-    Require(device == 0, CUDA_ERROR_INVALID_DEVICE);
-    DestroyPrimary(call);
-  });
+  return WithDriver([&](Call& call) { DestroyPrimary(call, call.sim.devices.At(device)); });
 }
 
 CUresult SetPrimaryFlags(CUdevice device, unsigned flags) {
   return WithDriver([&](Call& call) {
-    Require(device == 0, CUDA_ERROR_INVALID_DEVICE);
-    call.sim.primary_flags = flags;
-    if (call.sim.primary != nullptr) call.sim.primary->flags = flags;
+    Device& chosen = call.sim.devices.At(device);
+    chosen.primary_flags = flags;
+    if (chosen.primary != nullptr) chosen.primary->flags = flags;
   });
 }
 
@@ -117,10 +123,10 @@ using namespace spillway::simulator;
 SIM_API(cuDevicePrimaryCtxRetain)(CUcontext* handle, CUdevice device) {
   return WithDriver([&](Call& call) {
     Require(handle != nullptr);
-    Require(device == 0, CUDA_ERROR_INVALID_DEVICE);
-    if (call.sim.primary == nullptr) call.sim.primary = call.sim.MakeContext(call.sim.primary_flags, true);
-    ++call.sim.primary_references;
-    *handle = Handle(call.sim.primary.get());
+    Device& chosen = call.sim.devices.At(device);
+    if (chosen.primary == nullptr) chosen.primary = call.sim.MakeContext(chosen, chosen.primary_flags, true);
+    ++chosen.primary_references;
+    *handle = Handle(chosen.primary.get());
   });
 }
 
@@ -138,9 +144,9 @@ SIM_API(cuDevicePrimaryCtxSetFlags_v2)(CUdevice device, unsigned int flags) {
 SIM_API(cuDevicePrimaryCtxGetState)(CUdevice device, unsigned int* flags, int* active) {
   return WithDriver([&](Call& call) {
     Require(flags != nullptr && active != nullptr);
-    Require(device == 0, CUDA_ERROR_INVALID_DEVICE);
-    *flags = call.sim.primary_flags;
-    *active = call.sim.primary != nullptr;
+    const Device& chosen = call.sim.devices.At(device);
+    *flags = chosen.primary_flags;
+    *active = chosen.primary != nullptr;
   });
 }
 
@@ -189,16 +195,14 @@ SIM_API(cuCtxGetCurrent)(CUcontext* handle) {
 SIM_API(cuCtxGetDevice)(CUdevice* device) {
   return WithDriver([&](Call& call) {
     Require(device != nullptr);
-    Checked(call, nullptr);
-    *device = 0;
+    *device = Checked(call, nullptr).ordinal();
   });
 }
 
 SIM_API(cuCtxGetDevice_v2)(CUdevice* device, CUcontext handle) {
   return WithDriver([&](Call& call) {
     Require(device != nullptr);
-    Checked(call, handle);
-    *device = 0;
+    *device = Checked(call, handle).ordinal();
   });
 }
 

@@ -11,9 +11,8 @@ namespace spillway::simulator {
 namespace {
 
 constexpr int kDriverVersion = 13000;
-constexpr char kBusId[] = "0000:01:00.0";
 
-void RequireDevice(CUdevice device) { Require(device == 0, CUDA_ERROR_INVALID_DEVICE); }
+void RequireDevice(Call& call, CUdevice device) { call.sim.devices.At(device); }
 
 // Attributes that are the same for every profile.
 const std::map<int, int>& CommonAttributes() {
@@ -36,6 +35,43 @@ const std::map<int, int>& CommonAttributes() {
       {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512},
       {CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, 32},
       {CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, 512},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH, 131072},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH, 32768},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS, 2048},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH, 1 << 28},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH, 32768},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH, 131072},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT, 65536},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH, 32768},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_HEIGHT, 32768},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS, 2048},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH, 131072},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT, 65000},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH, 2097120},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH, 32768},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT, 32768},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH, 32768},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT, 32768},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH, 16384},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT, 16384},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH, 16384},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_WIDTH, 32768},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH, 32768},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS, 2046},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH, 131072},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_WIDTH, 32768},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_LAYERS, 2048},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_WIDTH, 131072},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_HEIGHT, 65536},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_WIDTH, 32768},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_HEIGHT, 32768},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_LAYERS, 2048},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_WIDTH, 16384},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_HEIGHT, 16384},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_DEPTH, 16384},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_WIDTH, 32768},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH, 32768},
+      {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS, 2046},
       {CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1},
       {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 2},
       {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
@@ -60,7 +96,6 @@ const std::map<int, int>& CommonAttributes() {
       {CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
       {CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0},
       {CU_DEVICE_ATTRIBUTE_NUMA_ID, -1},
-      {CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 1},
       {CU_DEVICE_ATTRIBUTE_ECC_ENABLED, 1},
       {CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT},
   };
@@ -75,6 +110,8 @@ int ProfileAttribute(const Profile& profile, CUdevice_attribute attribute) {
       return profile.compute_minor;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       return profile.multiprocessors;
+    case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
+      return profile.compute_major >= 9 ? 1 : 0;
     case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
       return profile.core_clock_khz;
     case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
@@ -94,10 +131,19 @@ int ProfileAttribute(const Profile& profile, CUdevice_attribute attribute) {
   }
 }
 
-CUuuid Uuid(const Profile& profile) {
+CUuuid Uuid(const Profile& profile, CUdevice device) {
   CUuuid uuid = {};
-  std::snprintf(uuid.bytes, sizeof uuid.bytes, "sim-%s", profile.name.c_str());
+  std::snprintf(uuid.bytes, sizeof uuid.bytes - 1, "sim-%s", profile.name.c_str());
+  uuid.bytes[sizeof uuid.bytes - 1] = static_cast<char>(device);
   return uuid;
+}
+
+int BusOf(CUdevice device) { return device + 1; }
+
+std::string BusId(CUdevice device) {
+  char text[sizeof "0000:01:00.0"];
+  std::snprintf(text, sizeof text, "0000:%02x:00.0", static_cast<unsigned>(BusOf(device)));
+  return text;
 }
 
 }  // namespace
@@ -114,24 +160,24 @@ SIM_API(cuDriverGetVersion)(int* version) {
 }
 
 SIM_API(cuDeviceGetCount)(int* count) {
-  return WithDriver([&](Call&) {
+  return WithDriver([&](Call& call) {
     Require(count != nullptr);
-    *count = 1;
+    *count = call.sim.devices.count();
   });
 }
 
 SIM_API(cuDeviceGet)(CUdevice* device, int ordinal) {
-  return WithDriver([&](Call&) {
+  return WithDriver([&](Call& call) {
     Require(device != nullptr);
-    RequireDevice(ordinal);
-    *device = 0;
+    RequireDevice(call, ordinal);
+    *device = ordinal;
   });
 }
 
 SIM_API(cuDeviceGetName)(char* name, int size, CUdevice device) {
   return WithDriver([&](Call& call) {
     Require(name != nullptr && size > 0);
-    RequireDevice(device);
+    RequireDevice(call, device);
     std::snprintf(name, static_cast<std::size_t>(size), "%s", call.sim.profile.device_name.c_str());
   });
 }
@@ -139,31 +185,34 @@ SIM_API(cuDeviceGetName)(char* name, int size, CUdevice device) {
 SIM_API(cuDeviceGetUuid)(CUuuid* uuid, CUdevice device) {
   return WithDriver([&](Call& call) {
     Require(uuid != nullptr);
-    RequireDevice(device);
-    *uuid = Uuid(call.sim.profile);
+    RequireDevice(call, device);
+    *uuid = Uuid(call.sim.profile, device);
   });
 }
 
 SIM_API(cuDeviceGetUuid_v2)(CUuuid* uuid, CUdevice device) {
   return WithDriver([&](Call& call) {
     Require(uuid != nullptr);
-    RequireDevice(device);
-    *uuid = Uuid(call.sim.profile);
+    RequireDevice(call, device);
+    *uuid = Uuid(call.sim.profile, device);
   });
 }
 
 SIM_API(cuDeviceTotalMem_v2)(size_t* bytes, CUdevice device) {
   return WithDriver([&](Call& call) {
     Require(bytes != nullptr);
-    RequireDevice(device);
-    *bytes = call.sim.physical.capacity_bytes();
+    *bytes = call.sim.devices.At(device).physical.capacity_bytes();
   });
 }
 
 SIM_API(cuDeviceGetAttribute)(int* value, CUdevice_attribute attribute, CUdevice device) {
   return WithDriver([&](Call& call) {
     Require(value != nullptr && attribute > 0 && attribute < CU_DEVICE_ATTRIBUTE_MAX);
-    RequireDevice(device);
+    RequireDevice(call, device);
+    if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) {
+      *value = BusOf(device);
+      return;
+    }
     const auto common = CommonAttributes().find(attribute);
     *value =
         common != CommonAttributes().end() ? common->second : ProfileAttribute(call.sim.profile, attribute);
@@ -173,7 +222,7 @@ SIM_API(cuDeviceGetAttribute)(int* value, CUdevice_attribute attribute, CUdevice
 SIM_API(cuDeviceComputeCapability)(int* major, int* minor, CUdevice device) {
   return WithDriver([&](Call& call) {
     Require(major != nullptr && minor != nullptr);
-    RequireDevice(device);
+    RequireDevice(call, device);
     *major = call.sim.profile.compute_major;
     *minor = call.sim.profile.compute_minor;
   });
@@ -182,7 +231,7 @@ SIM_API(cuDeviceComputeCapability)(int* major, int* minor, CUdevice device) {
 SIM_API(cuDeviceGetProperties)(CUdevprop* properties, CUdevice device) {
   return WithDriver([&](Call& call) {
     Require(properties != nullptr);
-    RequireDevice(device);
+    RequireDevice(call, device);
     *properties = CUdevprop{1024,
                             {1024, 1024, 64},
                             {2147483647, 65535, 65535},
@@ -197,46 +246,28 @@ SIM_API(cuDeviceGetProperties)(CUdevprop* properties, CUdevice device) {
 }
 
 SIM_API(cuDeviceGetPCIBusId)(char* text, int size, CUdevice device) {
-  return WithDriver([&](Call&) {
+  return WithDriver([&](Call& call) {
     Require(text != nullptr && size > 0);
-    RequireDevice(device);
-    std::snprintf(text, static_cast<std::size_t>(size), "%s", kBusId);
+    RequireDevice(call, device);
+    std::snprintf(text, static_cast<std::size_t>(size), "%s", BusId(device).c_str());
   });
 }
 
 SIM_API(cuDeviceGetByPCIBusId)(CUdevice* device, const char* text) {
-  return WithDriver([&](Call&) {
+  return WithDriver([&](Call& call) {
     Require(device != nullptr && text != nullptr);
-    Require(std::strcmp(text, kBusId) == 0, CUDA_ERROR_INVALID_DEVICE);
-    *device = 0;
-  });
-}
-
-SIM_API(cuDeviceCanAccessPeer)(int* can, CUdevice device, CUdevice peer) {
-  return WithDriver([&](Call&) {
-    Require(can != nullptr);
-    RequireDevice(device);
-    RequireDevice(peer);
-    *can = 0;
-  });
-}
-
-SIM_API(cuDeviceGetP2PAttribute)
-(int* value, CUdevice_P2PAttribute attribute, CUdevice source, CUdevice target) {
-  return WithDriver([&](Call&) {
-    (void)attribute;
-    Require(value != nullptr);
-    RequireDevice(source);
-    RequireDevice(target);
-    throw Failure{CUDA_ERROR_INVALID_DEVICE};  // a device is no peer of itself
+    int ordinal = 0;
+    while (ordinal < call.sim.devices.count() && BusId(ordinal) != text) ++ordinal;
+    RequireDevice(call, ordinal);
+    *device = ordinal;
   });
 }
 
 SIM_API(cuDeviceGetExecAffinitySupport)(int* supported, CUexecAffinityType type, CUdevice device) {
-  return WithDriver([&](Call&) {
+  return WithDriver([&](Call& call) {
     (void)type;
     Require(supported != nullptr);
-    RequireDevice(device);
+    RequireDevice(call, device);
     *supported = 0;
   });
 }

@@ -142,6 +142,7 @@ CUresult Launch(const void* handle, const LaunchShape& shape, CUstream stream, v
     launch.name = "kernel";
     launch.subject = entry.name;
     launch.resource = Resource::kCompute;
+    launch.confined = true;
     launch.duration_ns = TimeOf(call.sim.profile, CostOf(entry, shape, arguments->pointers()));
     launch.multiprocessors = static_cast<int>(std::min(needed, available));
     launch.words = arguments->Words();
@@ -150,7 +151,9 @@ CUresult Launch(const void* handle, const LaunchShape& shape, CUstream stream, v
       RunGuarded(Run, &body_call);
     };
     ++TheBooks().kernels;
-    call.Submit(call.StreamOf(stream), std::move(launch));
+    Stream& queue = call.StreamOf(stream);
+    Require(queue.context->device == call.context->device, CUDA_ERROR_INVALID_HANDLE);
+    call.Submit(queue, std::move(launch));
   });
 }
 

@@ -11,9 +11,13 @@ constexpr std::size_t kPitchAlignment = 512;
 
 CUdeviceptr Allocate(Call& call, std::size_t bytes) {
   Require(bytes != 0);
-  const std::uintptr_t base = call.sim.heap.Allocate(bytes);
-  call.sim.allocations.Add(
-      {.base = base, .size_bytes = bytes, .kind = AllocationKind::kDevice, .context = call.context});
+  Device& device = *call.context->device;
+  const std::uintptr_t base = device.heap.Allocate(bytes);
+  call.sim.allocations.Add({.base = base,
+                            .size_bytes = bytes,
+                            .kind = AllocationKind::kDevice,
+                            .context = call.context,
+                            .device = device.ordinal});
   return base;
 }
 
@@ -94,8 +98,9 @@ CUresult CheckManaged(CUdeviceptr address) {
 
 CUresult MemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
   return WithContext([&](Call& call) {
-    if (free_bytes != nullptr) *free_bytes = call.sim.physical.free_bytes();
-    if (total_bytes != nullptr) *total_bytes = call.sim.physical.capacity_bytes();
+    const PhysicalMemory& physical = call.context->device->physical;
+    if (free_bytes != nullptr) *free_bytes = physical.free_bytes();
+    if (total_bytes != nullptr) *total_bytes = physical.capacity_bytes();
   });
 }
 

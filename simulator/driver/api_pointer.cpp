@@ -41,6 +41,14 @@ bool IsManaged(const Known& known) {
   return known.allocation != nullptr && known.allocation->kind == AllocationKind::kManaged;
 }
 
+int DeviceOf(const Known& known) {
+  if (known.allocation == nullptr) {
+    return known.properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? known.properties.location.id : 0;
+  }
+  return known.allocation->context == nullptr ? known.allocation->device
+                                              : known.allocation->context->ordinal();
+}
+
 template <class Value>
 void Put(void* data, Value value) {
   std::memcpy(data, &value, sizeof value);
@@ -75,7 +83,7 @@ void Answer(const Known& known, CUpointer_attribute attribute, CUdeviceptr addre
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
       return Put(data, static_cast<int>(IsManaged(known)));
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      return Put(data, int{0});
+      return Put(data, DeviceOf(known));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       return Put(data,
                  static_cast<int>(allocation != nullptr && allocation->kind == AllocationKind::kDevice));

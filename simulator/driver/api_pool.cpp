@@ -13,37 +13,39 @@ Pool& Checked(Call& call, CUmemoryPool handle) {
 }
 
 Pool* MakePool(Simulator& sim, const CUmemPoolProps& properties, Location where) {
-  auto pool = std::make_unique<Pool>(sim.physical, sim.addresses, where);
+  Device& device = sim.devices.At(where == Location::kDevice ? properties.location.id : 0);
+  auto pool = std::make_unique<Pool>(device.physical, sim.addresses, where);
   pool->properties = properties;
   Pool* const key = pool.get();
   sim.pools.emplace(key, std::move(pool));
   return key;
 }
 
-Pool& DefaultPool(Call& call) {
-  if (call.sim.default_pool == nullptr) {
+Pool& DefaultPool(Call& call, Device& device) {
+  if (device.default_pool == nullptr) {
     CUmemPoolProps properties = {};
     properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    call.sim.default_pool = MakePool(call.sim, properties, Location::kDevice);
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device.ordinal};
+    device.default_pool = MakePool(call.sim, properties, Location::kDevice);
   }
-  return *call.sim.default_pool;
+  return *device.default_pool;
 }
 
-Pool& CurrentPool(Call& call) {
-  return call.sim.current_pool != nullptr ? *call.sim.current_pool : DefaultPool(call);
+Pool& CurrentPool(Call& call, Device& device) {
+  return device.current_pool != nullptr ? *device.current_pool : DefaultPool(call, device);
 }
 
 CUresult AllocateFrom(CUdeviceptr* address, std::size_t bytes, CUmemoryPool handle, CUstream stream_handle) {
   return WithContext([&](Call& call) {
     Require(address != nullptr && bytes != 0);
     Stream& stream = call.StreamOf(stream_handle);
-    Pool& pool = handle == nullptr ? CurrentPool(call) : Checked(call, handle);
+    Pool& pool = handle == nullptr ? CurrentPool(call, *stream.context->device) : Checked(call, handle);
     *address = pool.Allocate(call.sim.engine, call.lock, bytes, stream);
     call.sim.allocations.Add({.base = *address,
                               .size_bytes = bytes,
                               .kind = AllocationKind::kPool,
                               .context = call.context,
+                              .device = pool.properties.location.id,
                               .pool = &pool});
   });
 }
@@ -62,7 +64,8 @@ void FreeLater(Call& call, Stream& stream, std::uintptr_t base) {
   Operation free;
   free.name = "free";
   Simulator& sim = call.sim;
-  free.effect = [&sim, base] { sim.heap.Free(base); };
+  DeviceHeap& heap = sim.devices.At(sim.allocations.FindBase(base)->device).heap;
+  free.effect = [&heap, base] { heap.Free(base); };
   call.sim.allocations.Remove(base);
   call.Submit(stream, std::move(free));
 }
@@ -93,19 +96,15 @@ int* SwitchOf(Pool& pool, CUmemPool_attribute attribute) {
   }
 }
 
-CUresult GivePool(CUmemoryPool* handle, CUdevice device, Pool& (*which)(Call&)) {
+CUresult GivePool(CUmemoryPool* handle, CUdevice device, Pool& (*which)(Call&, Device&)) {
   return WithDriver([&](Call& call) {
     Require(handle != nullptr);
-    Require(device == 0, CUDA_ERROR_INVALID_DEVICE);
-    *handle = Handle(&which(call));
+    *handle = Handle(&which(call, call.sim.devices.At(device)));
   });
 }
 
 CUresult SetCurrentPool(CUdevice device, CUmemoryPool handle) {
-  return WithDriver([&](Call& call) {
-    Require(device == 0, CUDA_ERROR_INVALID_DEVICE);
-    call.sim.current_pool = &Checked(call, handle);
-  });
+  return WithDriver([&](Call& call) { call.sim.devices.At(device).current_pool = &Checked(call, handle); });
 }
 
 bool IsDevice(const CUmemLocation* location) {
@@ -151,7 +150,7 @@ SIM_API(cuMemPoolCreate)(CUmemoryPool* pool, const CUmemPoolProps* properties) {
     const bool on_host = properties->location.type == CU_MEM_LOCATION_TYPE_HOST ||
                          properties->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
     Require(on_device || on_host);
-    Require(properties->location.id == 0, CUDA_ERROR_INVALID_DEVICE);
+    Require(on_device || properties->location.id == 0, CUDA_ERROR_INVALID_DEVICE);
     *pool = Handle(MakePool(call.sim, *properties, on_device ? Location::kDevice : Location::kHost));
   });
 }
@@ -159,8 +158,10 @@ SIM_API(cuMemPoolCreate)(CUmemoryPool* pool, const CUmemPoolProps* properties) {
 SIM_API(cuMemPoolDestroy)(CUmemoryPool handle) {
   return WithDriver([&](Call& call) {
     Pool& pool = Checked(call, handle);
-    Require(&pool != call.sim.default_pool);
-    if (&pool == call.sim.current_pool) call.sim.current_pool = nullptr;
+    for (const auto& device : call.sim.devices) {
+      Require(&pool != device->default_pool);
+      if (&pool == device->current_pool) device->current_pool = nullptr;
+    }
     pool.doomed = true;
     pool.release_threshold_bytes = 0;
     ForgetIfDoomedAndEmpty(call, &pool);
@@ -215,11 +216,14 @@ SIM_API(cuMemPoolSetAccess)(CUmemoryPool handle, const CUmemAccessDesc* accesses
   return WithDriver([&](Call& call) {
     Pool& pool = Checked(call, handle);
     for (std::size_t i = 0; i < count; ++i) {
-      Require(accesses[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE && accesses[i].location.id == 0,
-              CUDA_ERROR_INVALID_DEVICE);
-      // A pool's own device always has access.
-      Require(accesses[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-      pool.device_access = accesses[i].flags;
+      const CUmemAccessDesc& wanted = accesses[i];
+      Require(wanted.location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_INVALID_DEVICE);
+      const int device = call.sim.devices.At(wanted.location.id).ordinal;
+      const bool gives = wanted.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+      // A pool's own device always has access, another has all or none.
+      Require(gives ||
+              (wanted.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE && device != pool.properties.location.id));
+      pool.heap.SetAccessOf(device, gives ? Access::kReadWrite : Access::kNone);
     }
   });
 }
@@ -227,8 +231,10 @@ SIM_API(cuMemPoolSetAccess)(CUmemoryPool handle, const CUmemAccessDesc* accesses
 SIM_API(cuMemPoolGetAccess)(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location) {
   return WithDriver([&](Call& call) {
     Require(flags != nullptr && location != nullptr);
-    *flags = location->type == CU_MEM_LOCATION_TYPE_DEVICE ? Checked(call, pool).device_access
-                                                           : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    const DeviceHeap& heap = Checked(call, pool).heap;
+    const bool may = location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
+                     heap.IsFor(call.sim.devices.At(location->id).ordinal);
+    *flags = may ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   });
 }
 

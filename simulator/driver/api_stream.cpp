@@ -46,6 +46,7 @@ CUresult Record(CUevent event_handle, CUstream stream_handle) {
   return WithContext([&](Call& call) {
     Event& event = call.EventOf(event_handle);
     Stream& stream = call.StreamOf(stream_handle);
+    Require(event.context->device == stream.context->device, CUDA_ERROR_INVALID_HANDLE);
     Operation record;
     record.name = "event record";
     event.recorded = call.Submit(stream, std::move(record));
@@ -161,8 +162,7 @@ SIM_API(cuStreamGetCtx_v2)(CUstream stream, CUcontext* context, CUgreenCtx* gree
 SIM_API(cuStreamGetDevice)(CUstream stream, CUdevice* device) {
   return WithContext([&](Call& call) {
     Require(device != nullptr);
-    call.StreamOf(stream);
-    *device = 0;
+    *device = call.StreamOf(stream).context->ordinal();
   });
 }
 

@@ -74,7 +74,21 @@ std::uint64_t Books::Read(const std::string& key) const {
       {"illegal_accesses", illegal_accesses},
   };
   const auto found = values.find(key);
-  return found == values.end() ? ~std::uint64_t{0} : found->second;
+  if (found != values.end()) return found->second;
+  for (std::size_t i = 0; i < device_count; ++i) {
+    if (key == "device_bytes_now." + std::to_string(i)) return bytes_of_device[i].now();
+    if (key == "device_bytes_peak." + std::to_string(i)) return bytes_of_device[i].peak();
+  }
+  return ~std::uint64_t{0};
+}
+
+std::string Books::DevicesJson() const {
+  std::string json = "\"devices\":[";
+  for (std::size_t i = 0; i < device_count; ++i) {
+    json += (i == 0 ? "{\"bytes_peak\":" : ",{\"bytes_peak\":") + std::to_string(bytes_of_device[i].peak()) +
+            ",\"bytes_now\":" + std::to_string(bytes_of_device[i].now()) + "}";
+  }
+  return json + "]";
 }
 
 std::string Books::Json() const {
@@ -85,6 +99,7 @@ std::string Books::Json() const {
                           "d2d_bytes", "unmapped_while_in_use", "illegal_accesses"}) {
     json += ",\"" + std::string(key) + "\":" + std::to_string(Read(key));
   }
+  json += "," + DevicesJson();
   json += ",\"not_supported\":{";
   const char* comma = "";
   for (const auto& [name, count] : not_supported_) {

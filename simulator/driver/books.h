@@ -9,6 +9,7 @@
 //  2. Writing the file needs neither the engine nor its mutex: exit in the middle of anything leaves whole books.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -33,9 +34,13 @@ class Level {
 
 class Books {
  public:
-  Level device_bytes;
-  Level host_bytes;  // pinned, managed and host-located memory
-  std::atomic<std::uint64_t> device_bytes_capacity{0};
+  static constexpr std::size_t kMostDevices = 8;
+
+  Level device_bytes;  // of all devices
+  std::array<Level, kMostDevices> bytes_of_device;
+  Level host_bytes;                                     // pinned, managed and host-located memory
+  std::atomic<std::uint64_t> device_bytes_capacity{0};  // of each device
+  std::atomic<std::size_t> device_count{0};
   std::atomic<std::uint64_t> simulated_ns{0};
   std::atomic<std::uint64_t> kernels{0};
   std::atomic<std::uint64_t> h2d_bytes{0};
@@ -48,12 +53,13 @@ class Books {
   void CountNotSupported(const char* function);
   void AddViolation(const std::string& text);  // also printed on standard error, the first few times
 
-  // The integer behind a key of the JSON file; ~0 for an unknown key.
+  // The integer behind a key of the JSON file, or "device_bytes_now.1" for one device's; ~0 for an unknown key.
   std::uint64_t Read(const std::string& key) const;
   void WriteFile(const char* path) const;
 
  private:
   std::string Json() const;
+  std::string DevicesJson() const;
 
   mutable std::mutex mutex_;
   // Guarded by mutex_.

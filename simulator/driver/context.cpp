@@ -2,12 +2,22 @@
 
 #include <atomic>
 
+#include "simulator/driver/device.h"
+
 namespace spillway::simulator {
 namespace {
 
 thread_local bool per_thread_default = false;
 
 }  // namespace
+
+int Context::ordinal() const { return device->ordinal; }
+
+unsigned Context::PeerDevices() const {
+  unsigned devices = 0;
+  for (const Context* peer : peers) devices |= 1u << peer->ordinal();
+  return devices;
+}
 
 std::vector<OperationRef> Context::BlockingTails() const {
   std::vector<OperationRef> tails;
@@ -38,6 +48,8 @@ void SubmitTo(Engine& engine, Engine::Lock& lock, Stream& stream, const Operatio
     after.push_back(stream.context->legacy->tail);
   }
   operation->priority = stream.priority;
+  if (operation->device < 0) operation->device = stream.context->ordinal();
+  operation->peers = stream.context->PeerDevices();
   operation->errors = stream.context->errors;
   stream.tail = operation;
   engine.Submit(lock, operation, after);

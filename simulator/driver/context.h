@@ -11,6 +11,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "simulator/driver/engine.h"
@@ -18,6 +19,7 @@
 namespace spillway::simulator {
 
 struct Context;
+struct Device;
 
 struct Stream {
   std::uint64_t id;
@@ -38,8 +40,10 @@ struct Event {
 
 struct Context {
   std::uint64_t id;
+  Device* device;
   bool primary;
   unsigned flags;
+  std::set<const Context*> peers = {};  // those whose ordinary allocations work here may use
   std::shared_ptr<ErrorState> errors = std::make_shared<ErrorState>();
   StreamRef legacy;
   std::map<std::uint64_t, StreamRef> per_thread;  // by thread number
@@ -48,6 +52,9 @@ struct Context {
   std::map<int, std::size_t> limits;
   unsigned long long cache_config = 0;
 
+  int ordinal() const;
+  // Bit n: some context of device n is a peer.
+  unsigned PeerDevices() const;
   // The newest operation of every stream, unfinished or not.
   std::vector<OperationRef> Tails() const;
   // The same for those that order themselves with the legacy stream.

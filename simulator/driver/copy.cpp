@@ -76,6 +76,22 @@ Nanos MemoryTime(const Profile& profile, std::uint64_t bytes) {
   return static_cast<Nanos>(work / profile.memory_bytes_per_second + profile.launch_overhead_ns);
 }
 
+// Whose memory it is; -1 for memory that is on no device.
+int DeviceOf(const Simulator& sim, const Side& side) {
+  const Mapping* mapping = sim.addresses.Find(side.base);
+  return mapping == nullptr || mapping->block->location() == Location::kHost ? -1 : mapping->block->device();
+}
+
+// From one device's memory to another's: over the link, whether or not one may reach the other.
+void RouteBetweenDevices(Operation& copy, int source_device, std::uint64_t bytes, const Profile& profile) {
+  copy.name = "copy between devices";
+  copy.resource = Resource::kDeviceToHost;
+  copy.device = source_device;
+  copy.link_bytes = bytes;
+  copy.duration_ns = static_cast<Nanos>(profile.copy_overhead_ns);
+  TheBooks().d2d_bytes += bytes;
+}
+
 // Chooses the engine and counts the bytes in the books.
 void Route(Operation& copy, Place target, Place source, std::uint64_t bytes, const Profile& profile) {
   Books& books = TheBooks();
@@ -107,8 +123,15 @@ void Copy(Call& call, CUstream stream_handle, const Side& target, const Side& so
   const Place to = PlaceOf(call.sim, target, box, true);
   const Place from = PlaceOf(call.sim, source, box, false);
   Operation copy;
-  Route(copy, to, from, static_cast<std::uint64_t>(box.width_bytes) * box.rows * box.slices,
-        call.sim.profile);
+  const auto bytes = static_cast<std::uint64_t>(box.width_bytes) * box.rows * box.slices;
+  const int target_device = DeviceOf(call.sim, target);
+  const int source_device = DeviceOf(call.sim, source);
+  if (target_device >= 0 && source_device >= 0 && target_device != source_device) {
+    RouteBetweenDevices(copy, source_device, bytes, call.sim.profile);
+  } else {
+    Route(copy, to, from, bytes, call.sim.profile);
+    copy.device = std::max(target_device, source_device);
+  }
   Side read = source;
   std::shared_ptr<std::vector<char>> staged;
   const bool capture = when == SourceRead::kDuringCall

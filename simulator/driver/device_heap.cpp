@@ -49,11 +49,18 @@ std::uintptr_t DeviceHeap::MapRange(std::size_t size_bytes) {
   const std::size_t reserved = block->size_bytes() + kGranule;
   const std::uintptr_t base = addresses_.Reserve(reserved, kGranule, 0);
   Require(base != 0, CUDA_ERROR_OUT_OF_MEMORY);
-  addresses_.Map(base, block->size_bytes(), block, Access::kReadWrite);
+  addresses_.Map(base, block->size_bytes(), block, Access::kReadWrite, audience_);
+  for (const int device : also_for_) addresses_.SetDeviceAccess(base, Access::kReadWrite, device);
   if (location_ == Location::kHost) addresses_.SetHostAccess(base, Access::kReadWrite);
   ranges_.emplace(base, reserved);
   physical_bytes_ += block->size_bytes();
   return base;
+}
+
+void DeviceHeap::SetAccessOf(int device, Access access) {
+  also_for_.erase(device);
+  if (access != Access::kNone) also_for_.insert(device);
+  for (const auto& [base, reserved] : ranges_) addresses_.SetDeviceAccess(base, access, device);
 }
 
 void DeviceHeap::UnmapRange(std::uintptr_t base) {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 
 #include "simulator/driver/address_space.h"
 
@@ -21,8 +22,9 @@ class DeviceHeap {
   static constexpr std::size_t kSmallAlignment = 512;
   static constexpr std::size_t kLargeBytes = std::size_t{1} << 20;
 
-  DeviceHeap(PhysicalMemory& physical, AddressSpace& addresses, Location location)
-      : physical_(physical), addresses_(addresses), location_(location) {}
+  DeviceHeap(PhysicalMemory& physical, AddressSpace& addresses, Location location,
+             Audience audience = Audience::kNamed)
+      : physical_(physical), addresses_(addresses), location_(location), audience_(audience) {}
   ~DeviceHeap();
   DeviceHeap(const DeviceHeap&) = delete;
   DeviceHeap& operator=(const DeviceHeap&) = delete;
@@ -30,6 +32,12 @@ class DeviceHeap {
   // Throws CUDA_ERROR_OUT_OF_MEMORY.
   std::uintptr_t Allocate(std::size_t size_bytes);
   void Free(std::uintptr_t address);
+
+  bool IsFor(int device) const {
+    return location_ == Location::kHost || physical_.device() == device || also_for_.contains(device);
+  }
+  // What another device may do with all memory of this heap, present and future.
+  void SetAccessOf(int device, Access access);
 
   std::uint64_t physical_bytes() const { return physical_bytes_; }
 
@@ -47,6 +55,8 @@ class DeviceHeap {
   PhysicalMemory& physical_;
   AddressSpace& addresses_;
   const Location location_;
+  const Audience audience_;
+  std::set<int> also_for_;
   std::uint64_t physical_bytes_ = 0;
   std::map<std::uintptr_t, std::size_t> ranges_;  // large ones: reserved bytes by base
   std::map<std::uintptr_t, Slab> slabs_;

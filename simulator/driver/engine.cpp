@@ -56,6 +56,24 @@ class WithheldRanges {
   const std::vector<Range>& ranges_;
 };
 
+// While it lives, a kernel of one device touches only what that device may reach.
+class Confinement {
+ public:
+  Confinement(AddressSpace& addresses, const Operation& operation)
+      : addresses_(addresses), confines_(operation.confined && addresses.device_count() > 1) {
+    if (confines_) addresses_.ShowOnlyTo({operation.device, operation.peers});
+  }
+  ~Confinement() {
+    if (confines_) addresses_.ShowToAll();
+  }
+  Confinement(const Confinement&) = delete;
+  Confinement& operator=(const Confinement&) = delete;
+
+ private:
+  AddressSpace& addresses_;
+  const bool confines_;
+};
+
 }  // namespace
 
 bool Engine::ReadyOrder::operator()(const OperationRef& a, const OperationRef& b) const {
@@ -66,12 +84,12 @@ bool Engine::EndOrder::operator()(const OperationRef& a, const OperationRef& b) 
   return std::tie(a->end_ns, a->sequence) < std::tie(b->end_ns, b->sequence);
 }
 
-Engine::Engine(const Profile& profile, AddressSpace& addresses, bool real_clock)
+Engine::Engine(const Profile& profile, AddressSpace& addresses, bool real_clock, int device_count)
     : profile_(profile),
       addresses_(addresses),
       real_clock_(real_clock),
       real_origin_ns_(MonotonicNow()),
-      free_multiprocessors_(profile.multiprocessors) {}
+      devices_(static_cast<std::size_t>(device_count), DeviceQueues{profile.multiprocessors, {}, {}, {}}) {}
 
 Engine::Lock Engine::Acquire() {
   ++waiting_threads_;
@@ -189,9 +207,9 @@ void Engine::Retire(const OperationRef& operation) {
   SettleLinkWork();
   if (operation->resource == Resource::kCompute) {
     computing_.erase(operation);
-    free_multiprocessors_ += operation->multiprocessors;
+    QueuesOf(*operation).free_multiprocessors += operation->multiprocessors;
   } else {
-    copying_[operation->resource == Resource::kHostToDevice ? kH2d : kD2h] = nullptr;
+    QueuesOf(*operation).copying[operation->resource == Resource::kHostToDevice ? kH2d : kD2h] = nullptr;
   }
   Finish(operation);
 }
@@ -204,8 +222,10 @@ void Engine::WaitForHostFunctions(Lock& lock) {
 
 OperationRef Engine::NextToEnd() const {
   OperationRef next = computing_.empty() ? nullptr : *computing_.begin();
-  for (const OperationRef& copy : copying_) {
-    if (copy != nullptr && (next == nullptr || EndOrder()(copy, next))) next = copy;
+  for (const DeviceQueues& device : devices_) {
+    for (const OperationRef& copy : device.copying) {
+      if (copy != nullptr && (next == nullptr || EndOrder()(copy, next))) next = copy;
+    }
   }
   return next;
 }
@@ -225,13 +245,13 @@ void Engine::MakeReady(const OperationRef& operation) {
       host_work_.notify_one();
       break;
     case Resource::kCompute:
-      ready_compute_.insert(operation);
+      QueuesOf(*operation).ready_compute.insert(operation);
       break;
     case Resource::kHostToDevice:
-      ready_copies_[kH2d].insert(operation);
+      QueuesOf(*operation).ready_copies[kH2d].insert(operation);
       break;
     case Resource::kDeviceToHost:
-      ready_copies_[kD2h].insert(operation);
+      QueuesOf(*operation).ready_copies[kD2h].insert(operation);
       break;
   }
 }
@@ -249,15 +269,16 @@ void Engine::Settle() {
       Finish(operation);
     }
   }
-  StartCompute();
+  for (DeviceQueues& device : devices_) StartCompute(device);
   StartLinks();
 }
 
-void Engine::StartCompute() {
-  while (!ready_compute_.empty() && (*ready_compute_.begin())->multiprocessors <= free_multiprocessors_) {
-    const OperationRef operation = *ready_compute_.begin();
-    ready_compute_.erase(ready_compute_.begin());
-    free_multiprocessors_ -= operation->multiprocessors;
+void Engine::StartCompute(DeviceQueues& device) {
+  ReadyQueue& ready = device.ready_compute;
+  while (!ready.empty() && (*ready.begin())->multiprocessors <= device.free_multiprocessors) {
+    const OperationRef operation = *ready.begin();
+    ready.erase(ready.begin());
+    device.free_multiprocessors -= operation->multiprocessors;
     operation->end_ns = clock_ns_ + operation->duration_ns;
     computing_.insert(operation);
   }
@@ -265,20 +286,23 @@ void Engine::StartCompute() {
 
 void Engine::StartLinks() {
   SettleLinkWork();
-  for (const int link : {kH2d, kD2h}) {
-    if (copying_[link] != nullptr || ready_copies_[link].empty()) continue;
-    const OperationRef operation = *ready_copies_[link].begin();
-    ready_copies_[link].erase(ready_copies_[link].begin());
-    copying_[link] = operation;
-    // The set-up time counts as work too, so that one number says what is left.
-    operation->remaining = operation->link_bytes * kNanosPerSecond +
-                           static_cast<unsigned __int128>(operation->duration_ns) * LinkRate(link);
+  for (DeviceQueues& device : devices_) {
+    for (const int link : {kH2d, kD2h}) {
+      ReadyQueue& ready = device.ready_copies[link];
+      if (device.copying[link] != nullptr || ready.empty()) continue;
+      const OperationRef operation = *ready.begin();
+      ready.erase(ready.begin());
+      device.copying[link] = operation;
+      // The set-up time counts as work too, so that one number says what is left.
+      operation->remaining = operation->link_bytes * kNanosPerSecond +
+                             static_cast<unsigned __int128>(operation->duration_ns) * LinkRate(device, link);
+    }
   }
   ForecastLinkEnds();
 }
 
-std::uint64_t Engine::LinkRate(int link) const {
-  const bool both = copying_[kH2d] != nullptr && copying_[kD2h] != nullptr;
+std::uint64_t Engine::LinkRate(const DeviceQueues& device, int link) const {
+  const bool both = device.copying[kH2d] != nullptr && device.copying[kD2h] != nullptr;
   if (link == kH2d) return both ? profile_.h2d_both_bytes_per_second : profile_.h2d_bytes_per_second;
   return both ? profile_.d2h_both_bytes_per_second : profile_.d2h_bytes_per_second;
 }
@@ -287,18 +311,23 @@ std::uint64_t Engine::LinkRate(int link) const {
 void Engine::SettleLinkWork() {
   const auto passed_ns = static_cast<unsigned __int128>(clock_ns_ - link_settled_ns_);
   link_settled_ns_ = clock_ns_;
-  for (const int link : {kH2d, kD2h}) {
-    if (copying_[link] == nullptr) continue;
-    const unsigned __int128 progress = passed_ns * LinkRate(link);
-    copying_[link]->remaining -= std::min(copying_[link]->remaining, progress);
+  for (DeviceQueues& device : devices_) {
+    for (const int link : {kH2d, kD2h}) {
+      if (device.copying[link] == nullptr) continue;
+      const unsigned __int128 progress = passed_ns * LinkRate(device, link);
+      device.copying[link]->remaining -= std::min(device.copying[link]->remaining, progress);
+    }
   }
 }
 
 void Engine::ForecastLinkEnds() {
-  for (const int link : {kH2d, kD2h}) {
-    if (copying_[link] == nullptr) continue;
-    const std::uint64_t rate = LinkRate(link);
-    copying_[link]->end_ns = clock_ns_ + static_cast<Nanos>((copying_[link]->remaining + rate - 1) / rate);
+  for (DeviceQueues& device : devices_) {
+    for (const int link : {kH2d, kD2h}) {
+      if (device.copying[link] == nullptr) continue;
+      const std::uint64_t rate = LinkRate(device, link);
+      device.copying[link]->end_ns =
+          clock_ns_ + static_cast<Nanos>((device.copying[link]->remaining + rate - 1) / rate);
+    }
   }
 }
 
@@ -329,6 +358,7 @@ void Engine::ApplyEffect(Operation& operation) {
 }
 
 void Engine::RunEffect(const Operation& operation) {
+  const Confinement confinement(addresses_, operation);
   const WithheldRanges withheld(addresses_, operation.suspects);
   operation.effect();
 }

@@ -10,10 +10,10 @@
 //
 // Invariants
 //  1. The clock never goes back. Operations take effect in the order (end_ns, sequence).
-//  2. Each copy engine works on one operation at a time, compute on as many as have multiprocessors; among ready ones
-//     the smallest (priority, ready_ns, sequence) goes first and none overtakes it. Nothing in the choice depends
-//     on addresses or on real time.
-//  3. Both links busy: each progresses at its both-way rate from that moment on.
+//  2. Each device has two copy engines of its own, which work on one operation at a time, and computes as many as have
+//     multiprocessors; among ready ones the smallest (priority, ready_ns, sequence) goes first and none overtakes it.
+//     Nothing in the choice depends on addresses or on real time.
+//  3. Both links of a device busy: each progresses at its both-way rate from that moment on.
 //  4. A wait in one thread never keeps another thread from submitting work.
 //  5. Work in flight is bounded: who submits faster than the device works is held back, unless the device itself waits
 //     for something outside.
@@ -42,8 +42,8 @@ class Engine {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
-  // `addresses` may be built later, but before the first operation runs.
-  Engine(const Profile& profile, AddressSpace& addresses, bool real_clock);
+  // `addresses` may be built later, but before the first operation runs. All devices are alike.
+  Engine(const Profile& profile, AddressSpace& addresses, bool real_clock, int device_count = 1);
 
   Lock Acquire();
 
@@ -79,6 +79,13 @@ class Engine {
   };
   using ReadyQueue = std::set<OperationRef, ReadyOrder>;
   enum Link { kH2d, kD2h, kLinks };
+  // What one device has to work with.
+  struct DeviceQueues {
+    int free_multiprocessors;
+    ReadyQueue ready_compute;
+    std::array<ReadyQueue, kLinks> ready_copies;
+    std::array<OperationRef, kLinks> copying;
+  };
 
   void LetOthersIn(Lock& lock);
   void WaitForRoom(Lock& lock);
@@ -89,7 +96,10 @@ class Engine {
   void MakeReady(const OperationRef& operation);
   void Settle();
   void Retire(const OperationRef& operation);
-  void StartCompute();
+  DeviceQueues& QueuesOf(const Operation& operation) {
+    return devices_[static_cast<std::size_t>(operation.device)];
+  }
+  void StartCompute(DeviceQueues& device);
   void StartLinks();
   void Finish(const OperationRef& operation);
   void ApplyEffect(Operation& operation);
@@ -98,7 +108,7 @@ class Engine {
   void PollExternalWaits();
   void SettleLinkWork();
   void ForecastLinkEnds();
-  std::uint64_t LinkRate(int link) const;
+  std::uint64_t LinkRate(const DeviceQueues& device, int link) const;
   void RunHostFunction(Lock& lock);
   void AdvanceForIdleProgram(Lock& lock);
   void EnsureHostThread();
@@ -123,11 +133,8 @@ class Engine {
   int polls_without_work_ = 0;  // "not ready" answers since the last submission
   std::map<std::uint64_t, OperationRef> pending_;
   std::uint64_t acquisitions_ = 0;
-  int free_multiprocessors_;
-  ReadyQueue ready_compute_;
+  std::vector<DeviceQueues> devices_;
   std::set<OperationRef, EndOrder> computing_;
-  std::array<ReadyQueue, kLinks> ready_copies_;
-  std::array<OperationRef, kLinks> copying_;
   std::deque<OperationRef> instant_;  // ready, takes no time
   std::vector<OperationRef> external_;
   std::deque<OperationRef> host_queue_;

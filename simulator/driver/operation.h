@@ -68,6 +68,9 @@ struct Operation {
   const char* subject = "";  // a kernel's name; lives as long as its image
   Resource resource = Resource::kNone;
   int priority = 0;         // lower runs first
+  int device = -1;          // whose resource it takes; -1: its stream's
+  unsigned peers = 0;       // bit n: code that runs here reaches device n's ordinary allocations
+  bool confined = false;    // a kernel: touches only what its device may reach
   int multiprocessors = 1;  // compute: how many it occupies
   Nanos duration_ns = 0;    // compute: all of it; link: the overhead before the first byte
   std::uint64_t link_bytes = 0;

@@ -47,11 +47,21 @@ std::uintptr_t FindRoom(std::size_t size_bytes) {
   return aligned;
 }
 
-Level& LevelOf(Location location) {
-  return location == Location::kDevice ? TheBooks().device_bytes : TheBooks().host_bytes;
+void CountAdded(const PhysicalBlock& block) {
+  if (block.location() == Location::kHost) return TheBooks().host_bytes.Add(block.size_bytes());
+  TheBooks().device_bytes.Add(block.size_bytes());
+  TheBooks().bytes_of_device[static_cast<std::size_t>(block.device())].Add(block.size_bytes());
+}
+
+void CountGone(const PhysicalBlock& block) {
+  if (block.location() == Location::kHost) return TheBooks().host_bytes.Subtract(block.size_bytes());
+  TheBooks().device_bytes.Subtract(block.size_bytes());
+  TheBooks().bytes_of_device[static_cast<std::size_t>(block.device())].Subtract(block.size_bytes());
 }
 
 }  // namespace
+
+int PhysicalBlock::device() const { return memory_.device(); }
 
 PhysicalBlock::~PhysicalBlock() {
   if (hidden_at_ != 0) munmap(Pointer(hidden_at_), size_bytes_);
@@ -133,13 +143,14 @@ PhysicalRef PhysicalMemory::Create(std::uint64_t size_bytes, Location location) 
     Require(granules_bytes <= free_bytes(), CUDA_ERROR_OUT_OF_MEMORY);
     held_bytes_ += granules_bytes;
   }
-  LevelOf(location).Add(granules_bytes);
-  return std::make_shared<PhysicalBlock>(*this, granules_bytes, location);
+  auto block = std::make_shared<PhysicalBlock>(*this, granules_bytes, location);
+  CountAdded(*block);
+  return block;
 }
 
 void PhysicalMemory::Release(const PhysicalBlock& block) {
   if (block.location() == Location::kDevice) held_bytes_ -= block.size_bytes();
-  LevelOf(block.location()).Subtract(block.size_bytes());
+  CountGone(block);
 }
 
 }  // namespace spillway::simulator

@@ -1,11 +1,11 @@
-// Physical memory of the simulated device and of its host, handed out in blocks that can be shown at any address.
+// Physical memory of a simulated device and of its host, handed out in blocks that can be shown at any address.
 //
 // Used by: vmm (handles), allocator and pool (their mappings), through AddressSpace. All under the engine's mutex.
 // Ownership: a block lives as long as anybody holds its pointer: a handle, a mapping. Its pages go back to the machine
 // and its bytes are free again when the last holder lets go.
 //
 // Invariants
-//  1. The sum of live device blocks is device_bytes.now and never exceeds the capacity.
+//  1. The sum of a device's live blocks never exceeds its capacity; all devices' together are device_bytes.now.
 //  2. A new block reads as zero, always: the same program sees the same bytes in every run.
 //  3. A block's bytes are the same wherever it is shown; shown twice, the places are aliases.
 //
@@ -37,6 +37,8 @@ class PhysicalBlock {
 
   std::uint64_t size_bytes() const { return size_bytes_; }
   Location location() const { return location_; }
+  int device()
+      const;  // whose memory it is; blocks on the host belong to none, and say the one that made them
 
   // Makes the first `size_bytes` visible at `address`, over whatever is there. False: no memory.
   bool Show(std::uintptr_t address, std::size_t size_bytes, bool writable);
@@ -70,11 +72,13 @@ class PhysicalMemory {
  public:
   static constexpr std::uint64_t kGranuleBytes = std::uint64_t{2} << 20;
 
-  explicit PhysicalMemory(std::uint64_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
+  explicit PhysicalMemory(std::uint64_t capacity_bytes, int device = 0)
+      : device_(device), capacity_bytes_(capacity_bytes) {}
 
   // Throws CUDA_ERROR_OUT_OF_MEMORY when the device is full. `size_bytes` is rounded up to granules.
   PhysicalRef Create(std::uint64_t size_bytes, Location location);
 
+  int device() const { return device_; }
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
   std::uint64_t free_bytes() const { return capacity_bytes_ - held_bytes_; }
 
@@ -82,6 +86,7 @@ class PhysicalMemory {
   friend class PhysicalBlock;
   void Release(const PhysicalBlock& block);
 
+  const int device_;
   const std::uint64_t capacity_bytes_;
   std::uint64_t held_bytes_ = 0;  // of the device
 };

@@ -46,7 +46,6 @@ struct Pool {
   int reuse_follow_event_dependencies = 1;
   int reuse_allow_opportunistic = 1;
   int reuse_allow_internal_dependencies = 1;
-  CUmemAccess_flags device_access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   bool doomed = false;  // destroyed by the program while memory of it lives
 
  private:

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -45,17 +46,18 @@ CUresult Refuse(const std::string& reason) {
 
 }  // namespace
 
-Simulator::Simulator(const Profile& device, std::uint64_t capacity_bytes, bool real_clock)
+Simulator::Simulator(const Profile& device, int device_count, std::uint64_t capacity_bytes, bool real_clock)
     : profile(device),
-      engine(profile, addresses, real_clock),
-      physical(capacity_bytes),
-      heap(physical, addresses, Location::kDevice),
-      managed_heap(physical, addresses, Location::kHost),
-      vmm(physical, addresses, engine) {}
+      engine(profile, addresses, real_clock, device_count),
+      addresses(device_count),
+      devices(device_count, capacity_bytes, addresses),
+      managed_heap(devices.At(0).physical, addresses, Location::kHost),
+      vmm(devices, addresses, engine) {}
 
-std::unique_ptr<Context> Simulator::MakeContext(unsigned flags, bool is_primary) {
+std::unique_ptr<Context> Simulator::MakeContext(Device& device, unsigned flags, bool is_primary) {
   auto context = std::make_unique<Context>();
   context->id = next_id++;
+  context->device = &device;
   context->primary = is_primary;
   context->flags = flags;
   context->limits = {{CU_LIMIT_STACK_SIZE, 1024},
@@ -70,14 +72,16 @@ std::unique_ptr<Context> Simulator::MakeContext(unsigned flags, bool is_primary)
 }
 
 bool Simulator::IsContext(const Context* context) const {
-  return context != nullptr && (context == primary.get() || contexts.contains(const_cast<Context*>(context)));
+  const auto is_primary = [&](const auto& device) { return device->primary.get() == context; };
+  return context != nullptr && (std::any_of(devices.begin(), devices.end(), is_primary) ||
+                                contexts.contains(const_cast<Context*>(context)));
 }
 
 void Simulator::Release(std::uintptr_t base) {
   const Allocation allocation = *allocations.FindBase(base);
   switch (allocation.kind) {
     case AllocationKind::kDevice:
-      heap.Free(base);
+      devices.At(allocation.device).heap.Free(base);
       break;
     case AllocationKind::kManaged:
       managed_heap.Free(base);
@@ -119,9 +123,14 @@ CUresult Initialise() {
     return Refuse(std::string(environment::kSimCapacity) + " is not a number of bytes of at least 2097152");
   }
   capacity_bytes -= capacity_bytes % PhysicalMemory::kGranuleBytes;
+  const int device_count = std::atoi(Setting(environment::kSimDevices, "1"));
+  if (device_count < 1 || device_count > kMostDevices) {
+    return Refuse(std::string(environment::kSimDevices) + " is not a number of devices from 1 to 8");
+  }
   TheBooks().SetIdentity(profile.name, clock);
   TheBooks().device_bytes_capacity = capacity_bytes;
-  the_simulator = new Simulator(profile, capacity_bytes, clock == "real");
+  TheBooks().device_count = static_cast<std::size_t>(device_count);
+  the_simulator = new Simulator(profile, device_count, capacity_bytes, clock == "real");
   MarkInitialised();
   return CUDA_SUCCESS;
 }

@@ -11,6 +11,7 @@
 #include "simulator/driver/address_space.h"
 #include "simulator/driver/allocation.h"
 #include "simulator/driver/context.h"
+#include "simulator/driver/device.h"
 #include "simulator/driver/device_heap.h"
 #include "simulator/driver/engine.h"
 #include "simulator/driver/module.h"
@@ -22,32 +23,26 @@
 namespace spillway::simulator {
 
 struct Simulator {
-  Simulator(const Profile& device, std::uint64_t capacity_bytes, bool real_clock);
+  Simulator(const Profile& device, int device_count, std::uint64_t capacity_bytes, bool real_clock);
 
   const Profile profile;
   Engine engine;
-  PhysicalMemory physical;
   AddressSpace addresses;
-  DeviceHeap heap;
+  Devices devices;
   DeviceHeap managed_heap;
   AllocationTable allocations;
   Vmm vmm;
   PluginRegistry plugins;
 
   std::map<Context*, std::unique_ptr<Context>> contexts;
-  std::unique_ptr<Context> primary;  // while retained
-  int primary_references = 0;
-  unsigned primary_flags = 0;
   std::map<Stream*, StreamRef> streams;
   std::map<Event*, std::unique_ptr<Event>> events;
   std::map<Module*, std::unique_ptr<Module>> modules;
   std::set<Kernel*> kernels;
   std::map<Pool*, std::unique_ptr<Pool>> pools;
-  Pool* default_pool = nullptr;
-  Pool* current_pool = nullptr;
   std::uint64_t next_id = 1;
 
-  std::unique_ptr<Context> MakeContext(unsigned flags, bool is_primary);
+  std::unique_ptr<Context> MakeContext(Device& device, unsigned flags, bool is_primary);
   bool IsContext(const Context* context) const;
 
   // Takes the allocation out of the table and its memory away; nothing uses it any more. Pool memory goes to its pool.

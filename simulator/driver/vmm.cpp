@@ -13,11 +13,11 @@ namespace {
 constexpr std::size_t kGranule = PhysicalMemory::kGranuleBytes;
 constexpr std::size_t kPage = 4096;
 
-Location CheckedLocation(const CUmemAllocationProp& properties) {
+Location CheckedLocation(const Devices& devices, const CUmemAllocationProp& properties) {
   Require(properties.type == CU_MEM_ALLOCATION_TYPE_PINNED);
   switch (properties.location.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
-      Require(properties.location.id == 0, CUDA_ERROR_INVALID_DEVICE);
+      devices.At(properties.location.id);
       return Location::kDevice;
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
       Require(properties.location.id == 0, CUDA_ERROR_INVALID_DEVICE);
@@ -68,9 +68,10 @@ void Vmm::FreeReservation(CUdeviceptr base, std::size_t size_bytes) {
 }
 
 CUmemGenericAllocationHandle Vmm::Create(std::size_t size_bytes, const CUmemAllocationProp& properties) {
-  const Location location = CheckedLocation(properties);
+  const Location location = CheckedLocation(devices_, properties);
   Require(size_bytes != 0 && size_bytes % kGranule == 0);
-  PhysicalRef block = physical_.Create(size_bytes, location);
+  const int device = location == Location::kDevice ? properties.location.id : 0;
+  PhysicalRef block = devices_.At(device).physical.Create(size_bytes, location);
   handles_.emplace(next_handle_, Handle{std::move(block), properties, 1});
   return next_handle_++;
 }
@@ -146,7 +147,7 @@ void Vmm::SetAccess(CUdeviceptr base, std::size_t size_bytes, const CUmemAccessD
     const CUmemLocation& location = accesses[i].location;
     CheckedAccess(accesses[i].flags);
     if (location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-      Require(location.id == 0, CUDA_ERROR_INVALID_DEVICE);
+      devices_.At(location.id);
     else
       Require(IsHost(location));
     ForWholeMappings(base, size_bytes, [&](CUdeviceptr at) {
@@ -159,7 +160,7 @@ void Vmm::SetAccess(CUdeviceptr base, std::size_t size_bytes, const CUmemAccessD
       if (IsHost(accesses[i].location))
         addresses_.SetHostAccess(at, access);
       else
-        addresses_.SetDeviceAccess(at, access);
+        addresses_.SetDeviceAccess(at, access, accesses[i].location.id);
     });
   }
 }
@@ -167,7 +168,9 @@ void Vmm::SetAccess(CUdeviceptr base, std::size_t size_bytes, const CUmemAccessD
 unsigned long long Vmm::GetAccess(const CUmemLocation& location, CUdeviceptr address) const {
   const Mapping* mapping = addresses_.Find(address);
   Require(mapping != nullptr && mapped_.contains(mapping->base));
-  const Access access = IsHost(location) ? mapping->host_access : mapping->access;
+  const Access access = IsHost(location)
+                            ? mapping->host_access
+                            : mapping->by_device[static_cast<std::size_t>(devices_.At(location.id).ordinal)];
   if (access == Access::kNone) return CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return access == Access::kRead ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }

@@ -17,14 +17,15 @@
 #include <map>
 
 #include "simulator/driver/address_space.h"
+#include "simulator/driver/device.h"
 #include "simulator/driver/engine.h"
 
 namespace spillway::simulator {
 
 class Vmm {
  public:
-  Vmm(PhysicalMemory& physical, AddressSpace& addresses, Engine& engine)
-      : physical_(physical), addresses_(addresses), engine_(engine) {}
+  Vmm(const Devices& devices, AddressSpace& addresses, Engine& engine)
+      : devices_(devices), addresses_(addresses), engine_(engine) {}
 
   CUdeviceptr Reserve(std::size_t size_bytes, std::size_t alignment_bytes, CUdeviceptr hint);
   void FreeReservation(CUdeviceptr base, std::size_t size_bytes);
@@ -62,7 +63,7 @@ class Vmm {
   template <class Action>
   void ForWholeMappings(CUdeviceptr base, std::size_t size_bytes, Action action) const;
 
-  PhysicalMemory& physical_;
+  const Devices& devices_;
   AddressSpace& addresses_;
   Engine& engine_;
   std::map<CUdeviceptr, std::size_t> reservations_;
