@@ -1,0 +1,131 @@
+// Kernels that reach memory through pointers that lie in memory: none of the buffers they change is a parameter.
+//
+// Used by: pointers.cu. A buffer is a Node: a header with pointers, then `words` words of data; checksums cover the data
+// alone, since addresses differ from run to run.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "common/random.h"
+
+namespace workloads {
+
+struct Node {
+  Node* next;
+  Node* child[2];
+  std::uint64_t unused;
+  std::uint32_t data[1];  // to the buffer's end
+};
+
+constexpr int kMostTargets = 16;
+
+// What a launch does to every node it reaches.
+struct Work {
+  std::uint32_t words;
+  std::uint32_t step;
+};
+
+// Pointers by value, as frameworks pass them to multi-tensor kernels or copy them to constant memory.
+struct NodeTable {
+  Node* nodes[kMostTargets];
+  int count;
+};
+
+__device__ Node* global_nodes[kMostTargets];
+__device__ Node* global_head;
+__constant__ NodeTable constant_nodes;
+
+__device__ inline void mix_node(Node* node, Work work) {
+  const std::uint32_t stride = gridDim.x * blockDim.x;
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < work.words; i += stride) {
+    node->data[i] = static_cast<std::uint32_t>(
+        mix_bits(node->data[i] + (static_cast<std::uint64_t>(work.step) << 32) + i));
+  }
+}
+
+__global__ void fill_node(Node* node, std::uint64_t seed, std::uint32_t words) {
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x) {
+    node->data[i] = static_cast<std::uint32_t>(random_bits(seed, 0, i));
+  }
+}
+
+// Keeps memory busy that no pointer leads to.
+__global__ void mix_one(Node* node, Work work) { mix_node(node, work); }
+
+__global__ void mix_table(Node* const* table, int count, Work work) {
+  for (int i = 0; i < count; ++i) mix_node(table[i], work);
+}
+
+__global__ void mix_global(int count, Work work) {
+  for (int i = 0; i < count; ++i) mix_node(global_nodes[i], work);
+}
+
+__global__ void mix_constant(Work work) {
+  for (int i = 0; i < constant_nodes.count; ++i) mix_node(constant_nodes.nodes[i], work);
+}
+
+__global__ void mix_list(Node* head, Work work) {
+  for (Node* node = head; node != nullptr; node = node->next) mix_node(node, work);
+}
+
+__global__ void mix_global_list(Work work) {
+  for (Node* node = global_head; node != nullptr; node = node->next) mix_node(node, work);
+}
+
+// Depth first with a stack of its own: trees here are at most kMostTargets deep.
+__global__ void mix_tree(Node* root, Work work) {
+  Node* waiting[kMostTargets + 1];
+  int depth = 0;
+  if (root != nullptr) waiting[depth++] = root;
+  while (depth > 0) {
+    Node* const node = waiting[--depth];
+    mix_node(node, work);
+    for (Node* child : node->child) {
+      if (child != nullptr) waiting[depth++] = child;
+    }
+  }
+}
+
+// One thread: a table that only a kernel has written.
+__global__ void write_table(Node** table, NodeTable nodes) {
+  for (int i = 0; i < nodes.count; ++i) table[i] = nodes.nodes[i];
+}
+
+// One thread, one node a launch: the new node goes to the list's front, or where its key leads to in the tree.
+__global__ void push_front(Node** head, Node* node) {
+  node->next = *head;
+  *head = node;
+}
+
+__global__ void push_front_global(Node* node) {
+  node->next = global_head;
+  global_head = node;
+}
+
+__global__ void insert(Node** root, Node* node) {
+  node->child[0] = node->child[1] = nullptr;
+  Node** place = root;
+  while (*place != nullptr) place = &(*place)->child[node->data[0] > (*place)->data[0]];
+  *place = node;
+}
+
+constexpr int kTile = 32;
+
+// C_i += A_i * B_i for matrices of kTile rows, whose addresses lie in three tables, as cublasSgemmBatched takes them.
+__global__ void gemm_batched(const float* const* a, const float* const* b, float* const* c, int depth) {
+  const float* const left = a[blockIdx.x] + threadIdx.y * depth;
+  const float* const right = b[blockIdx.x] + threadIdx.x * depth;
+  float sum = c[blockIdx.x][threadIdx.y * kTile + threadIdx.x];
+  for (int k = 0; k < depth; ++k) sum = fmaf(left[k], right[k], sum);
+  c[blockIdx.x][threadIdx.y * kTile + threadIdx.x] = sum;
+}
+
+__global__ void fill_floats(float* data, std::uint64_t seed, std::uint32_t count) {
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+    data[i] = random_unit(seed, 1, i) - 0.5f;
+  }
+}
+
+}  // namespace workloads
