@@ -14,25 +14,57 @@ class InlineVector {
 
  public:
   InlineVector() = default;
-  ~InlineVector() {
-    if (data_ != inline_) std::free(data_);
+  ~InlineVector() { Release(); }
+  InlineVector(const InlineVector& other) { *this = other; }
+  InlineVector(InlineVector&& other) noexcept { *this = static_cast<InlineVector&&>(other); }
+  InlineVector& operator=(const InlineVector& other) {
+    if (this == &other) return *this;
+    clear();
+    for (const T& item : other) push_back(item);
+    return *this;
   }
-  InlineVector(const InlineVector&) = delete;
-  InlineVector& operator=(const InlineVector&) = delete;
+  InlineVector& operator=(InlineVector&& other) noexcept {
+    if (this == &other) return *this;
+    if (other.data_ == other.inline_) return *this = other;
+    Release();
+    data_ = other.data_;
+    size_ = other.size_;
+    capacity_ = other.capacity_;
+    other.data_ = other.inline_;
+    other.size_ = 0;
+    other.capacity_ = N;
+    return *this;
+  }
 
   void push_back(T item) {
     if (size_ == capacity_) Grow();
     data_[size_++] = item;
   }
   void clear() { size_ = 0; }
+  // Forgets the items for which `gone(item)` is true; the others keep their order.
+  template <class Gone>
+  void EraseIf(Gone gone) {
+    size_t kept = 0;
+    for (size_t i = 0; i < size_; ++i) {
+      const T item = data_[i];
+      if (!gone(item)) data_[kept++] = item;
+    }
+    size_ = kept;
+  }
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
+  T& operator[](size_t i) { return data_[i]; }
+  const T& operator[](size_t i) const { return data_[i]; }
+  const T& front() const { return data_[0]; }
   T* begin() { return data_; }
   T* end() { return data_ + size_; }
   const T* begin() const { return data_; }
   const T* end() const { return data_ + size_; }
 
  private:
+  void Release() {
+    if (data_ != inline_) std::free(data_);
+  }
   void Grow() {
     T* larger = static_cast<T*>(std::malloc(2 * capacity_ * sizeof(T)));
     if (!larger) std::abort();

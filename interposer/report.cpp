@@ -15,6 +15,7 @@
 #include <cinttypes>
 
 #include "interposer/config.h"
+#include "interposer/driver/unknown_functions.h"
 
 namespace spillway::interposer {
 namespace {
@@ -47,7 +48,7 @@ class Text {
   }
 
  private:
-  char bytes_[32768] = {};  // a command of 4096 bytes, each escaped, and the figures
+  char bytes_[65536] = {};  // a command of 4096 bytes, each escaped, names and the figures
   size_t size_ = 0;
 };
 
@@ -160,6 +161,16 @@ void AddQuoted(const char* text, size_t size_bytes, Text* out) {
   out->Add("\"");
 }
 
+void AddUnknownFunctions(Text* out) {
+  out->Add(",\n  \"unknown_functions\": %zu,\n  \"unknown_function_names\": [",
+           driver::UnknownFunctionCount());
+  for (size_t i = 0; const char* const name = driver::UnknownFunctionName(i); ++i) {
+    out->Add(i == 0 ? "" : ", ");
+    AddQuoted(name, strlen(name), out);
+  }
+  out->Add("]");
+}
+
 void AddJson(const Figures& all, Text* out) {
   out->Add("{\n  \"schema\": 1,\n  \"pid\": %d,\n  \"command\": ", static_cast<int>(getpid()));
   const size_t command_bytes = ReadCommand();
@@ -172,6 +183,7 @@ void AddJson(const Figures& all, Text* out) {
   add("resident_peak_bytes", all.held_peak_bytes);
   add("host_peak_bytes", all.pinned_peak_bytes);
   for (const Sum& sum : kSums) add(sum.name, all.sums.*sum.counter);
+  AddUnknownFunctions(out);
   out->Add("\n}\n");
 }
 
@@ -278,13 +290,15 @@ void ReportAtExit(JobMemory* job) {
   if (!added->next) atexit(&Report);
 }
 
-void ShowProgress(JobMemory* job) {
-  if (!ProcessConfig().shows_progress) return;
+void ShowProgress() {
+  const Reported* const newest = reported.load();
+  if (!ProcessConfig().shows_progress || !newest) return;
   static std::atomic<time_t> last{0};
   timespec now;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   time_t before = last.load(std::memory_order_relaxed);
   if (now.tv_sec <= before || !last.compare_exchange_strong(before, now.tv_sec)) return;
+  JobMemory* const job = newest->job;
   const JobMemory::Snapshot snapshot = job->Read();
   const Counters& c = snapshot.counters;
   fprintf(stderr, "\r\033[Kspillway: on the device %s of %s; wanted %s; moved out %s, back %s",

@@ -24,6 +24,6 @@ namespace spillway::interposer {
 void ReportAtExit(JobMemory* job);
 
 // At most once a second, and only when asked for: one line on the terminal, rewritten in place.
-void ShowProgress(JobMemory* job);
+void ShowProgress();
 
 }  // namespace spillway::interposer

@@ -19,13 +19,13 @@ namespace spillway::interposer {
 using driver::Driver;
 
 namespace internal {
-constinit std::atomic<JobMemory*> job{nullptr};
+constinit JobList jobs;
 }
 
 namespace {
 
 constinit std::mutex making_job;
-constinit bool primary_is_managed = false;  // guarded by making_job
+constinit bool primary_is_managed[JobList::kMost] = {};  // by device; guarded by making_job
 
 // The first number after `key` in a file, in units of `unit_bytes`; unlimited where there is none ("max", no file).
 size_t NumberIn(const char* path, const char* key, size_t unit_bytes) {
@@ -90,21 +90,31 @@ void SayUnmanagedOnce() {
 JobMemory* MakeJob(CUcontext context) {
   CUdevice device = 0;
   size_t device_bytes = 0;
-  if (Driver().cuCtxGetDevice(&device) != CUDA_SUCCESS ||
+  if (Driver().cuCtxGetDevice(&device) != CUDA_SUCCESS || device >= JobList::kMost ||
       Driver().cuDeviceTotalMem_v2(&device_bytes, device) != CUDA_SUCCESS || !CanManage(device)) {
     SayUnmanagedOnce();
     return nullptr;
   }
   const size_t host_limit_bytes = ProcessConfig().host_limit_bytes.value_or(FreeHostBytes() / 10 * 8);
   auto* job = new JobMemory(context, device, BudgetBytes(device_bytes), host_limit_bytes);
-  primary_is_managed = IsPrimary(context, device);
+  primary_is_managed[device] = IsPrimary(context, device);
   ReportAtExit(job);
-  internal::job.store(job, std::memory_order_release);
+  internal::jobs.Set(device, job);
   return job;
 }
 
+// The job that manages this very context.
+JobMemory* JobIn(CUcontext context) {
+  JobMemory* found = nullptr;
+  AnyJob([&](JobMemory* job) {
+    found = job->context() == context ? job : nullptr;
+    return found != nullptr;
+  });
+  return found;
+}
+
 void Retire(JobMemory* job) {
-  internal::job.store(nullptr, std::memory_order_release);
+  internal::jobs.Set(job->device(), nullptr);
   job->ReleaseAll();
 }
 
@@ -132,38 +142,57 @@ size_t BudgetBytes(size_t device_bytes) {
   return std::min<size_t>(ProcessConfig().budget_bytes.value_or(device_bytes), device_bytes);
 }
 
+JobMemory* JobOwning(CUdeviceptr address) {
+  JobMemory* owner = nullptr;
+  AnyJob([&](JobMemory* job) {
+    owner = job->MightBeManaged(address) && job->Owns(address) ? job : nullptr;
+    return owner != nullptr;
+  });
+  return owner;
+}
+
+JobMemory* JobOf(CUdevice device) { return Jobs().At(device); }
+
+JobMemory* JobHere() {
+  CUdevice device = 0;
+  return Driver().cuCtxGetDevice(&device) == CUDA_SUCCESS ? JobOf(device) : nullptr;
+}
+
 JobMemory* JobForAllocation() {
   CUcontext context = nullptr;
   if (Driver().cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context) return nullptr;
-  if (JobMemory* job = Job()) return job->context() == context ? job : nullptr;
+  if (JobMemory* job = JobIn(context)) return job;
   const std::lock_guard<std::mutex> lock(making_job);
-  if (JobMemory* job = Job()) return job->context() == context ? job : nullptr;
-  return MakeJob(context);
+  if (JobMemory* job = JobIn(context)) return job;
+  return JobHere() ? nullptr : MakeJob(context);
 }
 
 // The driver refuses to destroy a primary context: then nothing goes away.
 void ContextGoesAway(CUcontext context) {
   const std::lock_guard<std::mutex> lock(making_job);
-  JobMemory* job = Job();
-  if (job && job->context() == context && !primary_is_managed) RetireFirst(job);
+  JobMemory* const job = JobIn(context);
+  if (job && !primary_is_managed[job->device()]) RetireFirst(job);
 }
 
 void ContextWentAway(CUcontext context) {
-  if (JobMemory* job = Job()) job->ForgetPassedThroughIn(context);
+  AnyJob([context](JobMemory* job) {
+    job->ForgetPassedThroughIn(context);
+    return false;
+  });
 }
 
 void PrimaryContextGoesAway(CUdevice device) {
   const std::lock_guard<std::mutex> lock(making_job);
-  JobMemory* job = Job();
-  if (job && job->device() == device && primary_is_managed) RetireFirst(job);
+  JobMemory* const job = JobOf(device);
+  if (job && primary_is_managed[device]) RetireFirst(job);
 }
 
 void PrimaryContextReleased(CUdevice device) {
   const std::lock_guard<std::mutex> lock(making_job);
-  JobMemory* job = Job();
+  JobMemory* const job = JobOf(device);
   unsigned int flags = 0;
   int active = 1;
-  if (!job || job->device() != device || !primary_is_managed) return;
+  if (!job || !primary_is_managed[device]) return;
   if (Driver().cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active)
     RetireOrphaned(job);
 }

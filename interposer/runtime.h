@@ -1,11 +1,11 @@
 // Wires the rooms together: which job's memory a call belongs to.
 //
-// Called by the hooks on any thread. A JobMemory is made at the first allocation in a context whose device has
-// virtual memory management; it lives until the process ends, also when its context is destroyed, so that the report
-// can still read it. One context is managed at a time; allocations of others pass through and are counted.
+// Called by the hooks on any thread. A JobMemory is made for each device with virtual memory management, at the first
+// allocation on it; it lives until the process ends, also when its context is destroyed, so that the report can still
+// read it. One context per device is managed at a time; allocations of others pass through and are counted.
 //
 // Invariants
-//  1. Job() costs one load; it makes nothing.
+//  1. Jobs() costs a load per device in use; it makes nothing.
 //  2. Nothing here runs before the program's first allocation.
 //  3. After exit began no call is made to the driver but those that the program itself makes.
 #pragma once
@@ -16,15 +16,54 @@
 
 namespace spillway::interposer {
 
+// The job's memory on each device, by the device's number. A place is empty until the first allocation on the device, and
+// after its context has ended.
+class JobList {
+ public:
+  static constexpr int kMost = 64;
+  // The first one from `place` on, which is moved behind it; null behind the last.
+  JobMemory* Next(int* place) const {
+    while (*place < size_.load(std::memory_order_acquire)) {
+      if (JobMemory* job = At((*place)++)) return job;
+    }
+    return nullptr;
+  }
+  JobMemory* At(CUdevice device) const {
+    return device >= 0 && device < kMost ? jobs_[device].load(std::memory_order_acquire) : nullptr;
+  }
+  // Under the runtime's lock.
+  void Set(CUdevice device, JobMemory* job) {
+    jobs_[device].store(job, std::memory_order_release);
+    if (size_.load(std::memory_order_relaxed) <= device) size_.store(device + 1, std::memory_order_release);
+  }
+
+ private:
+  std::atomic<int> size_{0};
+  std::atomic<JobMemory*> jobs_[kMost] = {};
+};
+
 namespace internal {
-extern std::atomic<JobMemory*> job;
+extern JobList jobs;
 }
 
-// The job's memory, or null before its first allocation.
-inline JobMemory* Job() { return internal::job.load(std::memory_order_acquire); }
+inline const JobList& Jobs() { return internal::jobs; }
+// `job(memory)` for each, until one answers true.
+template <class Visit>
+bool AnyJob(Visit visit) {
+  int place = 0;
+  while (JobMemory* job = Jobs().Next(&place)) {
+    if (visit(job)) return true;
+  }
+  return false;
+}
+// The job whose memory the address is, or was; null when it is none's.
+JobMemory* JobOwning(CUdeviceptr address);
+// The job of the device, or of the calling thread's current device; null before its first allocation there.
+JobMemory* JobOf(CUdevice device);
+JobMemory* JobHere();
 
-// The job's memory for an allocation in the calling thread's current context: made if it is the first; null when
-// the allocation is not for us to manage.
+// The job's memory for an allocation in the calling thread's current context: made if it is the device's first; null
+// when the allocation is not for us to manage.
 JobMemory* JobForAllocation();
 
 // The managed context, or the primary context that it is, is about to be destroyed.

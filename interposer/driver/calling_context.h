@@ -44,6 +44,13 @@ class CurrentContext {
   bool pushed_ = false;
 };
 
+// -1 for a context that has none any more.
+inline CUdevice DeviceOf(CUcontext context) {
+  const CurrentContext current(context);
+  CUdevice device = -1;
+  return Driver().cuCtxGetDevice(&device) == CUDA_SUCCESS ? device : -1;
+}
+
 // Source: cuThreadExchangeStreamCaptureMode.
 class RelaxedCapture {
  public:

@@ -1,7 +1,8 @@
 // The seam between the hooks and the job's memory: what every hook that names device memory does around its call.
 //
 // A hook says which addresses the call names; Around finds them, makes them resident, makes the driver's call and
-// notes its place in the stream. Without a job yet, or inside another hook, it is the driver's call alone.
+// notes its place in the stream. Before the program's first allocation, or inside another hook, it is the driver's call
+// alone.
 #pragma once
 
 #include "interposer/entry/reentry_guard.h"
@@ -11,7 +12,6 @@ namespace spillway::entry {
 
 using interposer::Addresses;
 using interposer::Effect;
-using interposer::Job;
 using interposer::JobMemory;
 using interposer::StreamName;
 
@@ -30,20 +30,41 @@ class Collector {
   Addresses addresses_;
 };
 
-// `collect(add)` calls add(address) for each address that the call names; `call()` is the driver's function.
+namespace internal {
+
+// Around the call, the jobs from `place` on, each with what the call names of its memory.
 template <class Collect, class Call>
-CUresult Around(StreamName stream, Effect effect, Collect collect, Call call) {
-  const ReentryGuard guard;
-  JobMemory* const job = Job();
-  if (!job || !guard.IsOutermost()) return call();
+CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collect, Call& call) {
+  JobMemory* const job = interposer::Jobs().Next(&place);
+  if (!job) return call();
   Collector collector(*job);
   collect(collector);
   interposer::TouchSet set;
   const CUresult begun = job->Begin(collector.addresses(), stream, effect, &set);
   if (begun != CUDA_SUCCESS) return begun;
-  const CUresult result = call();
+  const CUresult result = AroundJobs(place, stream, effect, collect, call);
   job->End(&set, effect);
   return result;
+}
+
+}  // namespace internal
+
+// `collect(add)` calls add(address) for each address that the call names, once for each job; `call()` is the driver's
+// function.
+template <class Collect, class Call>
+CUresult Around(StreamName stream, Effect effect, Collect collect, Call call) {
+  const ReentryGuard guard;
+  if (!guard.IsOutermost()) return call();
+  return internal::AroundJobs(0, stream, effect, collect, call);
+}
+
+// `visit(job)` for every job, from a hook that is outermost.
+template <class Visit>
+void ForEachJob(Visit visit) {
+  interposer::AnyJob([&](JobMemory* job) {
+    visit(job);
+    return false;
+  });
 }
 
 }  // namespace spillway::entry

@@ -48,8 +48,8 @@ CUresult ReadToHost(StreamName stream, void* to, CUdeviceptr from, size_t bytes,
                     Call call) {
   {
     const ReentryGuard guard;
-    JobMemory* const job = Job();
-    if (job && guard.IsOutermost() && job->IsAway(from)) {
+    JobMemory* const job = guard.IsOutermost() ? interposer::JobOwning(from) : nullptr;
+    if (job && job->IsAway(from)) {
       const CUresult result = synchronize();
       if (result != CUDA_SUCCESS) return result;
       if (job->ReadAway(from, to, bytes)) return CUDA_SUCCESS;

@@ -48,17 +48,16 @@ CUresult Allocate(CUdeviceptr* out, size_t bytes, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost() || !out || !bytes || !HasContext()) return call();
   JobMemory* const managed = JobForAllocation();
-  return managed ? managed->Allocate(bytes, out) : PassThrough(Job(), bytes, out, call);
+  return managed ? managed->Allocate(bytes, out) : PassThrough(interposer::JobHere(), bytes, out, call);
 }
 
 template <class Release, class Call>
 CUresult Free(CUdeviceptr address, Release release, Call call) {
   const ReentryGuard guard;
-  JobMemory* const job = Job();
-  if (!job || !guard.IsOutermost() || !address) return call();
-  if (release(job)) return CUDA_SUCCESS;
+  if (!guard.IsOutermost() || !address) return call();
+  if (interposer::AnyJob(release)) return CUDA_SUCCESS;
   const CUresult result = call();
-  if (result == CUDA_SUCCESS) job->ForgetPassedThrough(address);
+  if (result == CUDA_SUCCESS) ForEachJob([address](JobMemory* job) { job->ForgetPassedThrough(address); });
   return result;
 }
 

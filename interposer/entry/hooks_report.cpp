@@ -14,11 +14,11 @@ namespace {
 
 using driver::Driver;
 using interposer::Allocation;
-using interposer::BudgetBytes;
+using interposer::JobOwning;
 
 bool Describe(CUdeviceptr address, Allocation* out) {
-  JobMemory* const job = Job();
-  return job && !ForwardsEverything() && job->Describe(address, out);
+  JobMemory* const job = ForwardsEverything() ? nullptr : JobOwning(address);
+  return job && job->Describe(address, out);
 }
 
 // The driver answers for the chunk at the address; the program asked about its allocation.
@@ -31,7 +31,7 @@ void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocatio
       std::memcpy(data, &allocation.requested_bytes, sizeof allocation.requested_bytes);
       break;
     case CU_POINTER_ATTRIBUTE_CONTEXT: {
-      const CUcontext context = Job()->context();
+      const CUcontext context = JobOwning(allocation.base)->context();
       std::memcpy(data, &context, sizeof context);
       break;
     }
@@ -43,8 +43,8 @@ void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocatio
 constexpr CUdeviceptr kNobodys = 1;
 
 CUdeviceptr AskedFor(CUdeviceptr address) {
-  JobMemory* const job = Job();
-  return job && !ForwardsEverything() && job->IsFreed(address) ? kNobodys : address;
+  JobMemory* const job = ForwardsEverything() ? nullptr : JobOwning(address);
+  return job && job->IsFreed(address) ? kNobodys : address;
 }
 
 // `call(address)` asks the driver.
@@ -59,7 +59,6 @@ CUresult AroundQuery(CUdeviceptr address, Call call) {
 }  // namespace spillway::entry
 
 using spillway::driver::Driver;
-using spillway::entry::Job;
 using spillway::entry::JobMemory;
 using spillway::entry::ReentryGuard;
 using spillway::interposer::Allocation;
@@ -71,7 +70,7 @@ SPILLWAY_EXPORT CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes
   if (result != CUDA_SUCCESS || !guard.IsOutermost()) {
     return result != CUDA_SUCCESS ? result : Driver().cuMemGetInfo_v2(free_bytes, total_bytes);
   }
-  JobMemory* const job = Job();
+  JobMemory* const job = spillway::interposer::JobHere();
   const size_t budget = job ? job->budget_bytes() : spillway::interposer::BudgetBytes(device_total);
   if (total_bytes) *total_bytes = budget;
   if (free_bytes) *free_bytes = job ? job->FreeBytes() : std::min(device_free, budget);

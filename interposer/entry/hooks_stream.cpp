@@ -17,12 +17,14 @@ using interposer::Use;
 template <class Covered, class Call>
 CUresult AroundWait(Covered covered, Call call) {
   const ReentryGuard guard;
-  JobMemory* const job = Job();
-  if (!job || !guard.IsOutermost()) return call();
-  const std::vector<Use> uses = covered(job);
+  if (!guard.IsOutermost()) return call();
+  std::vector<Use> uses;
+  ForEachJob([&](JobMemory* job) {
+    for (Use use : covered(job)) uses.push_back(use);
+  });
   const CUresult result = call();
-  if (result == CUDA_SUCCESS) job->Completed(uses);
-  interposer::ShowProgress(job);
+  if (result == CUDA_SUCCESS) JobMemory::Completed(uses);
+  interposer::ShowProgress();
   return result;
 }
 
@@ -33,12 +35,7 @@ CUresult AroundStreamWait(StreamName stream, Call call) {
 
 template <class Call>
 CUresult AroundContextWait(CUcontext context, Call call) {
-  return AroundWait(
-      [&](JobMemory* job) {
-        const bool ours = context == job->context();
-        return ours ? job->IssuedIn(context) : std::vector<Use>{};
-      },
-      call);
+  return AroundWait([&](JobMemory* job) { return job->IssuedIn(context); }, call);
 }
 
 CUcontext CurrentContext() {
@@ -52,7 +49,7 @@ template <class Call>
 CUresult BeginCapture(StreamName stream, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
-  if (JobMemory* const job = Job()) job->TakeCheckpoint(stream);
+  ForEachJob([stream](JobMemory* job) { job->TakeCheckpoint(stream); });
   JobMemory::CaptureBegan();
   const CUresult result = call();
   if (result != CUDA_SUCCESS) JobMemory::CaptureEnded();
@@ -73,9 +70,9 @@ CUresult EndCapture(StreamName stream, Call call) {
 template <class Call>
 CUresult LaunchGraph(StreamName stream, Call call) {
   const ReentryGuard guard;
-  JobMemory* const job = Job();
   const CUresult result = call();
-  if (job && guard.IsOutermost() && result == CUDA_SUCCESS) job->Enqueued(stream);
+  if (!guard.IsOutermost() || result != CUDA_SUCCESS) return result;
+  ForEachJob([stream](JobMemory* job) { job->Enqueued(stream); });
   return result;
 }
 
@@ -84,7 +81,6 @@ CUresult LaunchGraph(StreamName stream, Call call) {
 
 using spillway::driver::Driver;
 using spillway::entry::ForgetKernelParameters;
-using spillway::entry::Job;
 using spillway::entry::JobMemory;
 using spillway::entry::ReentryGuard;
 
@@ -112,8 +108,8 @@ SPILLWAY_EXPORT CUresult cuCtxSynchronize_v2(CUcontext context) {
 
 SPILLWAY_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
   const ReentryGuard guard;
-  JobMemory* const job = Job();
-  if (job && guard.IsOutermost() && stream) job->StreamDestroyed(stream);
+  if (guard.IsOutermost() && stream)
+    spillway::entry::ForEachJob([stream](JobMemory* job) { job->StreamDestroyed(stream); });
   return Driver().cuStreamDestroy_v2(stream);
 }
 

@@ -26,8 +26,8 @@ void AddWords(const CUstreamBatchMemOpParams* operations, unsigned int count, Co
 // Behind the wait nothing can be asked: what the stream did before it is marked first, so that its memory may leave
 // while the program goes on to write the word.
 void AboutToWait(StreamName stream) {
-  JobMemory* const job = Job();
-  if (job && !JobMemory::Captures(stream)) job->TakeCheckpoint(stream);
+  if (JobMemory::Captures(stream)) return;
+  ForEachJob([stream](JobMemory* job) { job->TakeCheckpoint(stream); });
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
 #include "interposer/execute/job_memory.h"
 
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
-#include <cstring>
 
+#include "base/clock.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
-#include "interposer/execute/ordering_rules.h"
 
 namespace spillway::interposer {
 
@@ -19,28 +17,8 @@ using driver::RelaxedCapture;
 
 namespace {
 
-// Under memory pressure every operation gets a checkpoint, so that what leaves waits for its own uses and not for what
-// was enqueued behind them; without pressure events are recorded only for what must be awaited.
-constexpr std::uint64_t kCheckpointInterval = 1;
-
-// How long to hope, with nothing under way, that other threads' calls end or that the driver changes its mind.
-constexpr std::uint64_t kPatienceNs = 10'000'000'000;
-
 // How long a report at exit hopes for the state lock.
 constexpr std::uint64_t kReadPatienceNs = 100'000'000;
-
-std::uint64_t NowNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-bool IsCapturing(StreamName name) {
-  const CUstream stream = name.per_thread && !name.handle ? CU_STREAM_PER_THREAD : name.handle;
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return Driver().cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-         status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
 
 Range* AsRange(Allocation* allocation) { return static_cast<Range*>(allocation); }
 
@@ -170,188 +148,6 @@ void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
   residency_.Free(AsRange(found), busy);
 }
 
-CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
-  const bool capture_somewhere = CapturesGoOn();
-  const RelaxedCapture relaxed(capture_somewhere);
-  set->capturing = capture_somewhere && IsCapturing(stream);
-  {
-    const MutexLock lock(state_);
-    set->stream = timeline_.Of(stream);
-    Find(addresses, set);
-    if (set->names_freed && effect != Effect::kLaunches) return CUDA_ERROR_INVALID_VALUE;
-    if (AllOnDevice(*set)) {
-      Enter(set);
-      return CUDA_SUCCESS;
-    }
-  }
-  return BeginSlowly(addresses, set);
-}
-
-CUresult JobMemory::BeginSlowly(const Addresses& addresses, TouchSet* set) {
-  const CurrentContext current(context_);
-  const MutexLock making(making_);
-  {
-    const MutexLock lock(state_);
-    set->ranges.clear();
-    Find(addresses, set);
-    for (Range* range : set->ranges) residency_.Pin(range);
-  }
-  bool resident = true;
-  for (Range* range : set->ranges) resident = resident && MakeResident(range);
-  const MutexLock lock(state_);
-  if (resident) Enter(set);
-  for (Range* range : set->ranges) residency_.Unpin(range);
-  return resident ? CUDA_SUCCESS : OutOfMemory();
-}
-
-void JobMemory::Find(const Addresses& addresses, TouchSet* set) {
-  for (CUdeviceptr address : addresses) {
-    Allocation* found = ledger_.Find(address);
-    if (!found) {
-      set->names_freed = set->names_freed || residency_.OwnsAddress(address);
-      continue;
-    }
-    if (found->kind == AllocationKind::kSlabBlock) {
-      OrderBehind(static_cast<SlabBlock*>(found), *set);
-    } else if (std::find(set->ranges.begin(), set->ranges.end(), found) == set->ranges.end()) {
-      set->ranges.push_back(AsRange(found));
-    }
-  }
-}
-
-bool JobMemory::AllOnDevice(const TouchSet& set) const {
-  for (const Range* range : set.ranges) {
-    if (!residency_.IsMapped(range)) return false;
-  }
-  return true;
-}
-
-// All ranges are mapped: from here to End they stay.
-void JobMemory::Enter(TouchSet* set) {
-  for (Range* range : set->ranges) {
-    residency_.Pin(range);
-    OrderBehind(range, *set);
-    if (set->capturing) range->unmovable = Unmovable::kCaptured;
-  }
-  ++calls_in_progress_;
-}
-
-// Waits of a capturing stream would become part of its graph, so there the host waits instead.
-void JobMemory::OrderBehind(Tracked* memory, const TouchSet& set) {
-  if (memory->ready_after.empty() || timeline_.AllDone(&memory->ready_after)) {
-    memory->ordered.clear();
-    return;
-  }
-  auto& ordered = memory->ordered;
-  const std::uint64_t stream = timeline_.SerialOf(set.stream);
-  if (std::find(ordered.begin(), ordered.end(), stream) != ordered.end()) return;
-  for (Use use : memory->ready_after.items()) {
-    if (set.capturing) {
-      if (use.stream == set.stream) continue;
-      const CUevent event = timeline_.EventFor(use);
-      event ? Driver().cuEventSynchronize(event) : Driver().cuCtxSynchronize();
-    } else if (ordering_rules::kUseFollowsRestore || !residency_.IsRestore(use)) {
-      timeline_.OrderAfter(set.stream, use);
-    }
-  }
-  ordered.push_back(stream);
-}
-
-bool JobMemory::MakeResident(Range* range) {
-  return MakeRoom(range->size_bytes, [&]() SPILLWAY_REQUIRES(state_) {
-    return residency_.IsMapped(range) || residency_.Restore(range);
-  });
-}
-
-// Tries `take_now`, frees what can be freed, starts evictions, awaits the first completion, and again. Gives up when
-// nothing is under way and no call in progress holds memory that could move afterwards, or when the driver keeps
-// refusing what should be there.
-template <class TakeNow>
-bool JobMemory::MakeRoom(size_t bytes, TakeNow take_now) {
-  const std::uint64_t deadline_ns = NowNs() + kPatienceNs;
-  for (;;) {
-    Use next;
-    CUevent event = nullptr;
-    CUstream stream = nullptr;
-    {
-      const MutexLock lock(state_);
-      if (take_now()) return true;
-      timeline_.set_checkpoint_interval(kCheckpointInterval);
-      GiveBackEmptySlabs();
-      if (take_now()) return true;
-      const bool enough = !CapturesGoOn() && residency_.StartMakingRoom(bytes);
-      next = residency_.NextToAwait();
-      if (!next.stream) next = slabs_.NextToAwait();
-      const bool others_may_end = calls_in_progress_ > 0 && NowNs() < deadline_ns;
-      if (!next.stream && !others_may_end) {
-        if (take_now()) return true;
-        if (residency_.Health() != CUDA_SUCCESS || NowNs() > deadline_ns) return false;
-        // What was busy a moment ago may be done by now; then there is more to be had.
-        if (!enough && (CapturesGoOn() || !residency_.StartMakingRoom(bytes))) return false;
-        continue;
-      }
-      if (next.stream) {
-        event = timeline_.EventFor(next);
-        stream = timeline_.HandleOf(next.stream);
-      }
-    }
-    next.stream ? Await(next, event, stream) : static_cast<void>(sched_yield());
-  }
-}
-
-// Waits for the event, or where none can be recorded for the whole stream; after an error the work is over, too.
-void JobMemory::Await(Use use, CUevent event, CUstream stream) {
-  const std::uint64_t start_ns = NowNs();
-  event ? Driver().cuEventSynchronize(event) : Driver().cuStreamSynchronize(stream);
-  const MutexLock lock(state_);
-  if (!event) timeline_.Completed(use.stream, use.sequence);
-  counters_.stall_ns += NowNs() - start_ns;
-}
-
-void JobMemory::GiveBackEmptySlabs() {
-  while (std::unique_ptr<Slab> slab = slabs_.TakeEmpty()) {
-    residency_.UnmapAndGive(slab->plan.base, kGranuleBytes, &slab->chunks);
-    counters_.wanted_bytes -= kGranuleBytes;
-  }
-}
-
-void JobMemory::End(TouchSet* set, Effect effect) {
-  const RelaxedCapture relaxed(CapturesGoOn());
-  const MutexLock lock(state_);
-  --calls_in_progress_;
-  ++(effect == Effect::kLaunches ? counters_.launches : counters_.copies);
-  if (set->capturing) {
-    for (Range* range : set->ranges) residency_.Unpin(range);
-    return;
-  }
-  const Use use = timeline_.Issue(set->stream);
-  for (Range* range : set->ranges) {
-    residency_.Unpin(range);
-    residency_.Used(range, use, effect != Effect::kReads);
-  }
-}
-
-bool JobMemory::Captures(StreamName stream) { return IsCapturing(stream); }
-
-bool JobMemory::IsAway(CUdeviceptr address) {
-  const MutexLock lock(state_);
-  const Allocation* found = ledger_.Find(address);
-  return found && found->kind == AllocationKind::kRange &&
-         residency_.HostCopy(static_cast<const Range*>(found));
-}
-
-bool JobMemory::ReadAway(CUdeviceptr source, void* destination, size_t bytes) {
-  const MutexLock lock(state_);
-  Allocation* found = ledger_.Find(source);
-  if (!found || found->kind != AllocationKind::kRange) return false;
-  const auto* copy = static_cast<const std::byte*>(residency_.HostCopy(AsRange(found)));
-  const size_t offset = source - found->base;
-  if (!copy || offset > found->requested_bytes || bytes > found->requested_bytes - offset) return false;
-  std::memcpy(destination, copy + offset, bytes);
-  ++counters_.served_from_host;
-  return true;
-}
-
 bool JobMemory::Charge(size_t bytes) {
   if (bytes > budget_bytes_) return false;
   const RelaxedCapture relaxed(CapturesGoOn());
@@ -375,69 +171,21 @@ void JobMemory::DischargeLocked(size_t bytes) {
   counters_.wanted_bytes -= bytes;
 }
 
-void JobMemory::NotePassedThrough(CUdeviceptr base, size_t bytes) {
+void JobMemory::NotePassedThrough(std::uint64_t key, size_t bytes) {
   CUcontext context = nullptr;
   Driver().cuCtxGetCurrent(&context);
   const MutexLock lock(state_);
-  // The driver gave the address out anew before its free was noted here.
-  const auto [at, is_new] = passed_through_.try_emplace(base, PassedThrough{bytes, context});
-  if (is_new) return;
-  DischargeLocked(at->second.bytes);
-  at->second = {bytes, context};
+  DischargeLocked(passed_through_.Add(key, bytes, context));
 }
 
-void JobMemory::ForgetPassedThrough(CUdeviceptr base) {
+void JobMemory::ForgetPassedThrough(std::uint64_t key) {
   const MutexLock lock(state_);
-  const auto at = passed_through_.find(base);
-  if (at == passed_through_.end()) return;
-  DischargeLocked(at->second.bytes);
-  passed_through_.erase(at);
+  DischargeLocked(passed_through_.Remove(key));
 }
 
 void JobMemory::ForgetPassedThroughIn(CUcontext context) {
   const MutexLock lock(state_);
-  for (auto at = passed_through_.begin(); at != passed_through_.end();) {
-    if (at->second.context != context) {
-      ++at;
-      continue;
-    }
-    DischargeLocked(at->second.bytes);
-    at = passed_through_.erase(at);
-  }
-}
-
-std::vector<Use> JobMemory::IssuedOn(StreamName stream) {
-  const MutexLock lock(state_);
-  StreamState* state = timeline_.Of(stream);
-  return {{state, timeline_.IssuedOn(state)}};
-}
-
-std::vector<Use> JobMemory::IssuedIn(CUcontext context) {
-  const MutexLock lock(state_);
-  return timeline_.IssuedIn(context);
-}
-
-void JobMemory::Completed(const std::vector<Use>& uses) {
-  const MutexLock lock(state_);
-  for (Use use : uses) timeline_.Completed(use.stream, use.sequence);
-}
-
-void JobMemory::StreamDestroyed(CUstream stream) {
-  const RelaxedCapture relaxed(CapturesGoOn());
-  const CurrentContext current(context_);
-  const MutexLock lock(state_);
-  timeline_.Destroyed(stream);
-}
-
-void JobMemory::TakeCheckpoint(StreamName stream) {
-  const CurrentContext current(context_);
-  const MutexLock lock(state_);
-  timeline_.TakeCheckpoint(timeline_.Of(stream));
-}
-
-void JobMemory::Enqueued(StreamName stream) {
-  const MutexLock lock(state_);
-  timeline_.Issue(timeline_.Of(stream));
+  DischargeLocked(passed_through_.RemoveAllIn(context));
 }
 
 bool JobMemory::Describe(CUdeviceptr address, Allocation* out) {
@@ -446,6 +194,12 @@ bool JobMemory::Describe(CUdeviceptr address, Allocation* out) {
   if (!found) return false;
   *out = *found;
   return true;
+}
+
+bool JobMemory::Owns(CUdeviceptr address) {
+  if (ledger_.Find(address)) return true;
+  const MutexLock lock(state_);
+  return residency_.OwnsAddress(address);
 }
 
 bool JobMemory::IsFreed(CUdeviceptr address) {
@@ -464,9 +218,9 @@ JobMemory::Snapshot JobMemory::Read() {
 }
 
 bool JobMemory::TryRead(Snapshot* out) {
-  const std::uint64_t deadline_ns = NowNs() + kReadPatienceNs;
+  const std::uint64_t deadline_ns = base::MonotonicNs() + kReadPatienceNs;
   while (!state_.TryLock()) {
-    if (NowNs() > deadline_ns) return false;
+    if (base::MonotonicNs() > deadline_ns) return false;
     sched_yield();
   }
   *out = ReadLocked();
@@ -475,14 +229,19 @@ bool JobMemory::TryRead(Snapshot* out) {
 }
 
 JobMemory::Snapshot JobMemory::ReadLocked() {
-  return {counters_, residency_.chunks().held_bytes(), residency_.chunks().held_peak_bytes(),
+  Counters counters = counters_;
+  const Timeline::Totals totals = timeline_.Sum();
+  counters.launches += totals.launches;
+  counters.copies += totals.copies;
+  return {counters, residency_.chunks().held_bytes(), residency_.chunks().held_peak_bytes(),
           residency_.host().pinned_peak_bytes()};
 }
 
 void JobMemory::ReleaseAll() {
   const MutexLock making(making_);
   const MutexLock lock(state_);
-  for (auto& slab : slabs_.TakeAll()) residency_.UnmapAndGive(slab->plan.base, kGranuleBytes, &slab->chunks);
+  while (Slab* slab = slabs_.TakeAny())
+    residency_.UnmapAndGive(slab->plan.base, kGranuleBytes, &slab->chunks);
   residency_.ReleaseAll();
   timeline_.Reset();
 }

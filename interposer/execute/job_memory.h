@@ -1,13 +1,17 @@
 // The memory of this job behind one door: allocate, free, and "make these resident" around every call that names
 // device memory.
 //
-// Called by the hooks on any application thread. Made at the first allocation in a context (runtime.h), never
+// Called by the hooks on any application thread. One per device, made at the first allocation on it (runtime.h), never
 // destroyed.
 //
 // A call that names managed memory goes: Begin (find, pin, make resident, order its stream after what it must await),
-// the driver's own function, End (its place in the stream becomes the last use; unpin). The state lock is held in
-// neither the driver's function nor any wait; the making lock is held while memory is being made, so that two calls
-// never each hold half of what the other needs.
+// the driver's own function, End (its place in the stream becomes the last use; unpin). When all that the call names is
+// on the device and asks for nothing (Note [Gates] in calls.h), neither takes a lock. Otherwise both take the state lock,
+// which is held in neither the driver's function nor any wait; the making lock is held while memory is being made, so
+// that two calls never each hold half of what the other needs.
+//
+// The code: job_memory.cpp (allocations, answers), job_memory_calls.cpp (Begin to End), job_memory_room.cpp (making
+// room).
 //
 // Invariants
 //  1. Between Begin and End everything the call names is mapped and stays so.
@@ -17,15 +21,16 @@
 #pragma once
 
 #include <atomic>
-#include <unordered_map>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/inline_vector.h"
 #include "base/mutex.h"
 #include "interposer/execute/counters.h"
 #include "interposer/execute/residency.h"
 #include "interposer/execute/slabs.h"
 #include "interposer/ledger/ledger.h"
+#include "interposer/ledger/passed_through.h"
 
 namespace spillway::interposer {
 
@@ -41,7 +46,8 @@ enum class Effect {
 // The managed ranges that one call names; lives on the caller's stack from Begin to End.
 struct TouchSet {
   base::InlineVector<Range*, 32> ranges;
-  StreamState* stream = nullptr;
+  StreamState* stream = nullptr;  // null: the call is none of this job's
+  bool at_once = false;           // begun without the lock
   bool capturing = false;
   bool names_freed = false;  // an address of ours at which nothing is allocated any more
 };
@@ -68,15 +74,15 @@ class JobMemory {
   // Allocations that the driver serves but that count against the budget: charged before, noted when made.
   bool Charge(size_t bytes);
   void Discharge(size_t bytes);
-  void NotePassedThrough(CUdeviceptr base, size_t bytes);
+  void NotePassedThrough(std::uint64_t key, size_t bytes);  // key: its address or handle
   // The driver has freed it, or destroyed its context.
-  void ForgetPassedThrough(CUdeviceptr base) SPILLWAY_EXCLUDES(state_);
+  void ForgetPassedThrough(std::uint64_t key) SPILLWAY_EXCLUDES(state_);
   void ForgetPassedThroughIn(CUcontext context) SPILLWAY_EXCLUDES(state_);
 
   // A synchronising call: what it covers is noted before, and marked complete after it succeeded.
   std::vector<Use> IssuedOn(StreamName stream);
-  std::vector<Use> IssuedIn(CUcontext context);
-  void Completed(const std::vector<Use>& uses);
+  std::vector<Use> IssuedIn(CUcontext context) SPILLWAY_EXCLUDES(state_);
+  static void Completed(const std::vector<Use>& uses);
   void StreamDestroyed(CUstream stream);
   // The stream is about to capture, or to wait for something that the program does later.
   void TakeCheckpoint(StreamName stream);
@@ -88,6 +94,8 @@ class JobMemory {
   // Work of which no addresses are known (a graph launch) was enqueued.
   void Enqueued(StreamName stream);
 
+  // An address of ours, whether something lives there or not.
+  bool Owns(CUdeviceptr address) SPILLWAY_EXCLUDES(state_);
   // An address of ours at which nothing lives any more.
   bool IsFreed(CUdeviceptr address);
   // The allocation that the address lies in; false when it is not managed.
@@ -119,6 +127,14 @@ class JobMemory {
   void DischargeLocked(size_t bytes) SPILLWAY_REQUIRES(state_);
   Allocation* FindBase(CUdeviceptr base) SPILLWAY_REQUIRES(state_);
 
+  bool IsForeign(StreamName stream) SPILLWAY_EXCLUDES(state_);
+  bool BeginAtOnce(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set);
+  CUresult BeginLocked(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
+      SPILLWAY_EXCLUDES(making_, state_);
+  void EndAtOnce(TouchSet* set, Use use);
+  void EndLocked(TouchSet* set, Use use, Effect effect) SPILLWAY_EXCLUDES(state_);
+  void OpenGate(SlabBlock* block, StreamState* stream) SPILLWAY_REQUIRES(state_);
+  bool OthersMayEnd(std::uint64_t deadline_ns) const SPILLWAY_REQUIRES(state_);
   bool AllOnDevice(const TouchSet& set) const SPILLWAY_REQUIRES(state_);
   void Find(const Addresses& addresses, TouchSet* set) SPILLWAY_REQUIRES(state_);
   void Enter(TouchSet* set) SPILLWAY_REQUIRES(state_);
@@ -126,10 +142,11 @@ class JobMemory {
   CUresult OutOfMemory() const SPILLWAY_REQUIRES(state_);
   CUresult BeginSlowly(const Addresses& addresses, TouchSet* set) SPILLWAY_EXCLUDES(making_, state_);
   bool MakeResident(Range* range) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
-  template <class TakeNow>
-  bool MakeRoom(size_t bytes, TakeNow take_now) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  // `take_now` is called with the state lock held.
+  bool MakeRoom(size_t bytes, base::FunctionRef<bool()> take_now) SPILLWAY_REQUIRES(making_)
+      SPILLWAY_EXCLUDES(state_);
   void GiveBackEmptySlabs() SPILLWAY_REQUIRES(state_);
-  void Await(Use use, CUevent event, CUstream stream) SPILLWAY_EXCLUDES(state_);
+  void Await(Use use, CUevent event) SPILLWAY_EXCLUDES(state_);
   void Want(size_t bytes) SPILLWAY_REQUIRES(state_);
 
   // Constant after construction.
@@ -142,15 +159,11 @@ class JobMemory {
   base::Mutex making_{base::LockRank::kMaking};
   base::Mutex state_{base::LockRank::kState};
   // Guarded by state_.
-  int calls_in_progress_ SPILLWAY_GUARDED_BY(state_) = 0;  // between a successful Begin and its End
+  int locked_calls_ SPILLWAY_GUARDED_BY(state_) = 0;  // in progress, begun with the lock
   Counters counters_ SPILLWAY_GUARDED_BY(state_);
-  Timeline timeline_ SPILLWAY_GUARDED_BY(state_);
-  Ledger ledger_;  // MightBeManaged needs no lock
-  struct PassedThrough {
-    size_t bytes;
-    CUcontext context;
-  };
-  std::unordered_map<CUdeviceptr, PassedThrough> passed_through_ SPILLWAY_GUARDED_BY(state_);  // by base
+  Timeline timeline_;  // but for Known and Issue
+  Ledger ledger_;      // but for MightBeManaged and Find
+  PassedThrough passed_through_ SPILLWAY_GUARDED_BY(state_);
   size_t largest_range_bytes_ SPILLWAY_GUARDED_BY(state_) = 0;
   Residency residency_ SPILLWAY_GUARDED_BY(state_);
   Slabs slabs_ SPILLWAY_GUARDED_BY(state_);

@@ -1,10 +1,16 @@
 // Managed allocations with what execute knows of them: where the bytes are, who uses them, what new users must await.
+//
+// Members are guarded by the state lock, but for the gate, the recent uses and the time of the last touch. Objects are
+// used again, never given back: a call may hold one without a lock (calls.h).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
+#include "base/inline_vector.h"
 #include "interposer/driver/chunk_pool.h"
+#include "interposer/execute/gate.h"
 #include "interposer/execute/host_pool.h"
 #include "interposer/execute/timeline.h"
 #include "interposer/ledger/allocation.h"
@@ -15,7 +21,9 @@ namespace spillway::interposer {
 // that used the same memory before it was freed.
 struct Tracked : Allocation {
   UseList ready_after;
-  std::vector<std::uint64_t> ordered;  // serials of streams that already wait for all of ready_after
+  base::InlineVector<std::uint64_t, 2>
+      ordered;  // serials of streams that already wait for all of ready_after
+  Gate gate;
 };
 
 struct SlabBlock : Tracked {
@@ -29,17 +37,25 @@ enum class Place : std::uint8_t {
   kHost,     // unmapped; the bytes are in `host`
 };
 
+struct Range;
+struct RangeLink {
+  Range* before = nullptr;
+  Range* after = nullptr;
+};
+
 struct Range : Tracked {
   Place place = Place::kNowhere;
   Chunks chunks;            // when mapped
   HostBuffer host;          // when it has a host copy, or one is being made
-  UseList uses;             // work enqueued on it since it was last known to be idle
+  UseList uses;             // work enqueued on it since it was last known to be idle, but for the recent uses
   UseList departure;        // when leaving: what must complete before it is unmapped
   bool host_valid = false;  // on the device, and `host` still holds the same bytes
   bool live = true;         // not freed by the application
-  int pins = 0;             // application calls in progress that name it
-  std::uint64_t last_touch = 0;
-  size_t position = 0;  // in residency's list of ranges
+  int pins = 0;             // application calls in progress that name it and took the lock
+  size_t position = 0;      // in residency's list of ranges
+  RangeLink by_age, by_size;  // when freed: its places among the freed ranges (freed_ranges.h)
+  RecentUses recent;
+  std::atomic<std::uint64_t> last_touch{0};
 };
 
 }  // namespace spillway::interposer

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "interposer/driver/driver_api.h"
+#include "interposer/execute/calls.h"
 #include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/touch_clock.h"
 
 namespace spillway::interposer {
 
@@ -27,38 +29,58 @@ Range* Residency::NewRange(size_t bytes) {
   if (!range) {
     const CUdeviceptr base = addresses_.Take(size_bytes);
     if (!base) return nullptr;
-    range = Adopt(std::make_unique<Range>());
+    range = NewObject();
     range->base = base;
     range->size_bytes = size_bytes;
   }
   if (range->place == Place::kNowhere) Restore(range);
   range->requested_bytes = bytes;
-  range->last_touch = ++touch_clock_;
+  range->last_touch = TouchClock();
+  if (range->ready_after.empty()) OpenGate(range, 0);
   return range;
 }
 
 // A freed range of the same size serves as it is: same address, same mapping, no call to the driver. Its former work
 // may still run; Free left it in ready_after.
 Range* Residency::ReuseFreed(size_t bytes) {
-  const auto at = std::find_if(freed_.begin(), freed_.end(),
-                               [bytes](const Range* r) { return r->size_bytes == bytes && r->pins == 0; });
-  if (at == freed_.end()) return nullptr;
-  Range* range = *at;
-  freed_.erase(at);
-  if constexpr (!ordering_rules::kReuseWaitsForFree) range->ready_after.Clear();
+  Range* const range = freed_.FindOfSize(bytes, [this](Range* freed) { return CloseGate(freed); });
+  if (!range) return nullptr;
+  freed_.Remove(range);
+  if (!ordering_rules::kReuseWaitsForFree) range->ready_after.Clear();
   range->unmovable = Unmovable::kNo;
   range->live = true;
   ++counters_->reused_ranges;
   return range;
 }
 
-Range* Residency::Adopt(std::unique_ptr<Range> range) {
-  range->position = ranges_.size();
-  ranges_.push_back(std::move(range));
-  return ranges_.back().get();
+Range* Residency::NewObject() {
+  if (idle_objects_.empty()) idle_objects_.push_back(std::make_unique<Range>());
+  ranges_.push_back(std::move(idle_objects_.back()));
+  idle_objects_.pop_back();
+  Range* const range = ranges_.back().get();
+  range->position = ranges_.size() - 1;
+  return range;
+}
+
+void Residency::OpenGate(Range* range, std::uint64_t stream_serial) {
+  const bool steady = range->live && range->place == Place::kDevice && !range->host.data;
+  if (!steady) return;
+  range->ready_after.empty() ? range->gate.OpenForAll() : range->gate.OpenFor(stream_serial);
+}
+
+// False while a call names the range; then it is as open as before, or the call's end opens it. (Note [Gates])
+bool Residency::CloseGate(Range* range) {
+  range->gate.Close();
+  if (range->pins || calls::Names(range)) {
+    if (range->ready_after.empty()) OpenGate(range, 0);
+    return false;
+  }
+  range->recent.MoveTo(range->live ? &range->uses : &range->ready_after);
+  return true;
 }
 
 void Residency::Free(Range* range, const UseList& busy) {
+  CloseGate(range);
   if (range->place == Place::kLeaving) leaving_.remove(range);
   const bool mapped = range->place == Place::kDevice || range->place == Place::kLeaving;
   range->uses.Merge(range->departure);
@@ -71,7 +93,8 @@ void Residency::Free(Range* range, const UseList& busy) {
   range->uses.Clear();
   range->place = mapped ? Place::kDevice : Place::kNowhere;
   range->live = false;
-  freed_.push_back(range);
+  range->gate.Close();
+  freed_.Add(range);
 }
 
 // A copy may still read or write the buffer; whoever takes it waits for that copy.
@@ -95,7 +118,7 @@ void Residency::Pin(Range* range) {
 }
 
 void Residency::Used(Range* range, Use use, bool may_write) {
-  range->last_touch = ++touch_clock_;
+  range->last_touch = TouchClock();
   (range->live ? range->uses : range->ready_after).Add(use);
   if (may_write && ordering_rules::kTouchOutdatesHostCopy) GiveHostCopy(range);
 }
@@ -200,20 +223,35 @@ bool Residency::StartMakingRoom(size_t bytes) {
 size_t Residency::PendingBytes() const {
   size_t bytes = 0;
   for (const Range* range : leaving_) bytes += range->size_bytes;
-  for (const Range* range : freed_)
+  for (const Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range))
     bytes += range->place == Place::kDevice && !range->pins ? range->size_bytes : 0;
   return bytes;
 }
 
 template <class Accepts>
-Range* Residency::Victim(Accepts accepts) {
-  Range* victim = nullptr;
+Range* Residency::LeastRecentlyUsed(Accepts accepts) {
+  Range* found = nullptr;
   for (const auto& range : ranges_) {
     const bool may_leave = range->place == Place::kDevice && range->pins == 0 &&
                            range->unmovable == Unmovable::kNo && range->live && accepts(*range);
-    if (may_leave && (!victim || range->last_touch < victim->last_touch)) victim = range.get();
+    if (may_leave && (!found || range->last_touch < found->last_touch)) found = range.get();
   }
-  return victim;
+  return found;
+}
+
+// Its gate is closed: no call can begin to use it without the lock. What a call names right now is in use.
+template <class Accepts>
+Range* Residency::Victim(Accepts accepts) {
+  base::InlineVector<const Range*, 8> named;
+  const auto is_named = [&](const Range& range) {
+    return std::find(named.begin(), named.end(), &range) != named.end();
+  };
+  for (;;) {
+    Range* const victim =
+        LeastRecentlyUsed([&](const Range& range) { return accepts(range) && !is_named(range); });
+    if (!victim || CloseGate(victim)) return victim;
+    named.push_back(victim);
+  }
 }
 
 // A good host copy of data that is on the device is a convenience: its buffer serves data that must leave.
@@ -244,12 +282,12 @@ bool Residency::StartLeaving(Range* range) {
 
 bool Residency::CopyOut(Range* range) {
   if (!TakeHostBuffer(range)) return false;
-  if constexpr (ordering_rules::kHostBufferWaitsForCopy) {
+  if (ordering_rules::kHostBufferWaitsForCopy) {
     for (Use use : range->host.busy.items()) timeline_->OrderAfter(to_host_, use);
   }
   range->host.busy.Clear();
   for (Use use : range->ready_after.items()) timeline_->OrderAfter(to_host_, use);
-  if constexpr (ordering_rules::kOffloadFollowsUses) {
+  if (ordering_rules::kOffloadFollowsUses) {
     for (Use use : range->uses.items()) timeline_->OrderAfter(to_host_, use);
   }
   if (Driver().cuMemcpyDtoHAsync_v2(range->host.data, range->base, range->requested_bytes, streams_[0]) !=
@@ -264,7 +302,7 @@ bool Residency::CopyOut(Range* range) {
 }
 
 Use Residency::NextToAwait() {
-  for (Range* range : freed_) {
+  for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
     const bool holds_memory = range->place == Place::kDevice && range->pins == 0;
     if (holds_memory && !timeline_->AllDone(&range->ready_after)) return range->ready_after.items().front();
   }
@@ -295,15 +333,15 @@ void Residency::FinishLeaving(Range* range) {
   ++counters_->evictions;
 }
 
+bool Residency::IsIdle(Range* freed) { return CloseGate(freed) && timeline_->AllDone(&freed->ready_after); }
+
 bool Residency::RetireOldestIdle() {
-  for (auto it = freed_.begin(); it != freed_.end(); ++it) {
-    Range* range = *it;
-    if (range->pins || !timeline_->AllDone(&range->ready_after)) continue;
-    freed_.erase(it);
-    Retire(range);
-    return true;
-  }
-  return false;
+  Range* range = freed_.oldest();
+  while (range && !IsIdle(range)) range = FreedRanges::Younger(range);
+  if (!range) return false;
+  freed_.Remove(range);
+  Retire(range);
+  return true;
 }
 
 void Residency::Retire(Range* range) {
@@ -315,7 +353,12 @@ void Residency::Retire(Range* range) {
   const size_t position = range->position;
   ranges_.back()->position = position;
   std::swap(ranges_[position], ranges_.back());
+  idle_objects_.push_back(std::move(ranges_.back()));
   ranges_.pop_back();
+  range->place = Place::kNowhere;
+  range->live = true;
+  range->unmovable = Unmovable::kNo;
+  range->ordered.clear();
 }
 
 CUresult Residency::Health() const {
@@ -329,15 +372,17 @@ const void* Residency::HostCopy(const Range* range) const {
 
 void Residency::ReleaseAll() {
   for (const auto& range : ranges_) {
+    range->gate.Close();
     host_.Give(&range->host);
     if (range->place == Place::kDevice || range->place == Place::kLeaving) {
       Driver().cuMemUnmap(range->base, range->size_bytes);
       chunks_.Give(&range->chunks);
     }
   }
+  for (auto& range : ranges_) idle_objects_.push_back(std::move(range));
   ranges_.clear();
   leaving_.clear();
-  freed_.clear();
+  freed_.Clear();
   chunks_.ReleaseAll();
   host_.ReleaseAll();
   addresses_.ReleaseAll();

@@ -7,7 +7,8 @@
 //
 // Invariants
 //  1. A range is unmapped only when every use of it and the copy of its bytes are complete (cuMemUnmap does not wait).
-//  2. A range with pins (an application call in progress names it) neither starts leaving nor leaves.
+//  2. A range that an application call in progress names (by a pin, or without the lock: calls.h) neither starts
+//     leaving nor leaves, and serves no other allocation.
 //  3. The bytes of a range are on the device, or in its host copy, or both; a host copy counts as valid only from
 //     the completion of its copy until the next touch of the range.
 //  4. Memory of a freed range serves another allocation only with what was enqueued before the free as ready_after.
@@ -22,6 +23,7 @@
 #include "interposer/driver/address_arena.h"
 #include "interposer/driver/chunk_pool.h"
 #include "interposer/execute/counters.h"
+#include "interposer/execute/freed_ranges.h"
 #include "interposer/execute/host_pool.h"
 #include "interposer/execute/range.h"
 #include "interposer/execute/timeline.h"
@@ -51,6 +53,8 @@ class Residency {
   // The call was made: `use` is its place in its stream. After a call that may have written, a host copy, complete or
   // under way, is not the truth any more.
   void Used(Range* range, Use use, bool may_write);
+  // Calls on the stream of that serial number, which is ordered behind all of ready_after, need no lock any more.
+  void OpenGate(Range* range, std::uint64_t stream_serial);
   // Gives memory to a range that is nowhere or on the host, from what can be had at once.
   bool Restore(Range* range);
 
@@ -77,7 +81,7 @@ class Residency {
  private:
   bool Map(CUdeviceptr base, const Chunks& chunks);
   Range* ReuseFreed(size_t bytes);
-  Range* Adopt(std::unique_ptr<Range> range);
+  Range* NewObject();
   bool StartLeaving(Range* range);
   bool CopyOut(Range* range);
   bool CopyIn(Range* range);
@@ -86,8 +90,12 @@ class Residency {
   template <class TakeNow>
   bool CollectUntil(TakeNow take_now);
   void CollectLeaving();
+  bool CloseGate(Range* range);
+  bool IsIdle(Range* freed);
   bool RetireOldestIdle();
   void Retire(Range* range);
+  template <class Accepts>
+  Range* LeastRecentlyUsed(Accepts accepts);
   template <class Accepts>
   Range* Victim(Accepts accepts);
   bool TakeHostBuffer(Range* range);
@@ -106,8 +114,8 @@ class Residency {
   HostPool host_;
   std::vector<std::unique_ptr<Range>> ranges_;  // all, in no order
   std::list<Range*> leaving_;                   // oldest first
-  std::list<Range*> freed_;                     // freed, still mapped; oldest first
-  std::uint64_t touch_clock_ = 0;
+  FreedRanges freed_;
+  std::vector<std::unique_ptr<Range>> idle_objects_;  // of retired ranges
 };
 
 }  // namespace spillway::interposer

@@ -11,26 +11,37 @@ size_t Slabs::ClassOf(size_t bytes) {
   return best;
 }
 
-void Slabs::AddSlab(size_t bytes, CUdeviceptr base, Chunks chunks) {
+std::unique_ptr<Slab> Slabs::NewSlab(size_t size_class) {
   auto slab = std::make_unique<Slab>();
-  slab->size_class = ClassOf(bytes);
-  const size_t count = kPerGranule[slab->size_class];
-  const size_t block_bytes = BlockBytes(slab->size_class);
-  slab->chunks = std::move(chunks);
-  slab->index.assign(count, nullptr);
-  slab->plan = {base, block_bytes, count, slab->index.data()};
+  const size_t count = kPerGranule[size_class];
+  slab->size_class = size_class;
+  slab->index = std::make_unique<std::atomic<Allocation*>[]>(count);
+  slab->plan = {0, BlockBytes(size_class), count, slab->index.get()};
   for (size_t i = 0; i < count; ++i) {
-    auto block = std::make_unique<SlabBlock>();
-    block->base = base + i * block_bytes;
-    block->size_bytes = block_bytes;
+    slab->blocks.push_back(std::make_unique<SlabBlock>());
+    SlabBlock* const block = slab->blocks.back().get();
+    block->size_bytes = slab->plan.block_bytes;
     block->kind = AllocationKind::kSlabBlock;
     block->unmovable = Unmovable::kSmall;
     block->slab = slab.get();
-    free_[slab->size_class].push_back(block.get());
-    slab->blocks.push_back(std::move(block));
+  }
+  return slab;
+}
+
+void Slabs::AddSlab(size_t bytes, CUdeviceptr base, Chunks chunks) {
+  const size_t size_class = ClassOf(bytes);
+  auto& idle = idle_objects_[size_class];
+  if (idle.empty()) idle.push_back(NewSlab(size_class));
+  slabs_.push_back(std::move(idle.back()));
+  idle.pop_back();
+  Slab* const slab = slabs_.back().get();
+  slab->chunks = std::move(chunks);
+  slab->plan.base = base;
+  for (size_t i = 0; i < slab->blocks.size(); ++i) {
+    slab->blocks[i]->base = base + i * slab->plan.block_bytes;
+    free_[size_class].push_back(slab->blocks[i].get());
   }
   ledger_->AddSlab(&slab->plan);
-  slabs_.push_back(std::move(slab));
 }
 
 SlabBlock* Slabs::Take(size_t bytes) {
@@ -41,11 +52,13 @@ SlabBlock* Slabs::Take(size_t bytes) {
   Slab* slab = block->slab;
   slab->index[(block->base - slab->plan.base) / slab->plan.block_bytes] = block;
   ++slab->live_blocks;
+  if (block->ready_after.empty()) block->gate.OpenForAll();
   return block;
 }
 
 void Slabs::Give(SlabBlock* block, const UseList& busy) {
   Slab* slab = block->slab;
+  block->gate.Close();
   block->ready_after.Merge(busy);
   block->ordered.clear();
   slab->index[(block->base - slab->plan.base) / slab->plan.block_bytes] = nullptr;
@@ -68,28 +81,26 @@ Use Slabs::NextToAwait() {
   return {};
 }
 
-std::unique_ptr<Slab> Slabs::TakeEmpty() {
-  for (auto& slab : slabs_) {
-    if (slab->live_blocks || !Idle(slab.get())) continue;
-    Forget(slab.get());
-    std::unique_ptr<Slab> taken = std::move(slab);
-    slab = std::move(slabs_.back());
-    slabs_.pop_back();
-    return taken;
+Slab* Slabs::TakeEmpty() {
+  for (size_t i = 0; i < slabs_.size(); ++i) {
+    if (!slabs_[i]->live_blocks && Idle(slabs_[i].get())) return TakeOut(i);
   }
   return nullptr;
 }
 
-void Slabs::Forget(Slab* slab) {
+Slab* Slabs::TakeAny() { return slabs_.empty() ? nullptr : TakeOut(slabs_.size() - 1); }
+
+Slab* Slabs::TakeOut(size_t position) {
+  std::swap(slabs_[position], slabs_.back());
+  auto& idle = idle_objects_[slabs_.back()->size_class];
+  idle.push_back(std::move(slabs_.back()));
+  slabs_.pop_back();
+  Slab* const slab = idle.back().get();
   ledger_->RemoveSlab(&slab->plan);
   auto& free = free_[slab->size_class];
   free.erase(std::remove_if(free.begin(), free.end(), [slab](SlabBlock* b) { return b->slab == slab; }),
              free.end());
-}
-
-std::vector<std::unique_ptr<Slab>> Slabs::TakeAll() {
-  for (auto& slab : slabs_) Forget(slab.get());
-  return std::move(slabs_);
+  return slab;
 }
 
 }  // namespace spillway::interposer

@@ -5,11 +5,13 @@
 // Invariants
 //  1. Blocks start at multiples of 512 bytes.
 //  2. A freed block is handed out again with what was enqueued before its free as `ready_after`.
-//  3. A slab without live blocks whose work is complete can be given back (Shrink).
+//  3. A slab without live blocks whose work is complete can be given back. Its objects then serve the next slab of the
+//     same size class: a call may hold one without a lock (ledger.h).
 // Never: gets memory by evicting (the caller brings a mapped granule when NeedsSlab says so).
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <deque>
 #include <memory>
 
@@ -25,7 +27,7 @@ struct Slab {
   Chunks chunks;
   size_t size_class = 0;
   size_t live_blocks = 0;
-  std::vector<Allocation*> index;  // live blocks by position
+  std::unique_ptr<std::atomic<Allocation*>[]> index;  // live blocks by position
   std::vector<std::unique_ptr<SlabBlock>> blocks;
 };
 
@@ -41,10 +43,10 @@ class Slabs {
 
   // The first completion that an empty slab waits for; null stream when there is none.
   Use NextToAwait();
-  // Takes out one empty, idle slab; null when there is none.
-  std::unique_ptr<Slab> TakeEmpty();
-  size_t slab_bytes() const { return slabs_.size() * kGranuleBytes; }
-  std::vector<std::unique_ptr<Slab>> TakeAll();
+  // Takes out one empty, idle slab, whose address and chunks the caller gives back; null when there is none.
+  Slab* TakeEmpty();
+  // Takes out any slab.
+  Slab* TakeAny();
 
  private:
   // Blocks per granule; a class's block is the largest multiple of 512 bytes of which that many fit.
@@ -54,11 +56,13 @@ class Slabs {
     return kGranuleBytes / kPerGranule[size_class] / 512 * 512;
   }
   bool Idle(Slab* slab);
-  void Forget(Slab* slab);
+  std::unique_ptr<Slab> NewSlab(size_t size_class);
+  Slab* TakeOut(size_t position);
 
   Ledger* const ledger_;
   Timeline* const timeline_;
   std::vector<std::unique_ptr<Slab>> slabs_;
+  std::array<std::vector<std::unique_ptr<Slab>>, kPerGranule.size()> idle_objects_;
   std::array<std::deque<SlabBlock*>, kPerGranule.size()> free_;  // oldest free first
 };
 

@@ -1,36 +1,27 @@
 #include "interposer/execute/timeline.h"
 
 #include <algorithm>
-#include <atomic>
+#include <optional>
 
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 
 namespace spillway::interposer {
 
+using base::MutexLock;
 using driver::Driver;
 
-struct Checkpoint {
-  std::uint64_t sequence;
-  CUevent event;
-};
-
-struct StreamState {
-  CUstream handle = nullptr;
-  CUcontext context = nullptr;
-  std::uint64_t serial = 0;  // another one for each stream that the slot serves
-  bool per_thread = false;
-  bool recordable = true;
-  std::uint64_t issued = 0;
-  std::uint64_t completed = 0;
-  std::deque<Checkpoint> checkpoints;  // ascending
-};
+constinit thread_local Timeline::RecentStreams Timeline::recent_ __attribute__((tls_model("initial-exec")));
 
 namespace {
 
+constinit std::atomic<std::uint64_t> last_generation{0};
+constinit std::atomic<std::uint64_t> last_serial{1};
+
 std::uint64_t ThisThread() {
-  static std::atomic<std::uint64_t> next{1};
-  static thread_local const std::uint64_t number = next.fetch_add(1, std::memory_order_relaxed);
+  static constinit std::atomic<std::uint64_t> last{0};
+  static constinit thread_local std::uint64_t number = 0;
+  if (!number) number = last.fetch_add(1, std::memory_order_relaxed) + 1;
   return number;
 }
 
@@ -60,6 +51,17 @@ bool EndsTheContext(CUresult result) {
   }
 }
 
+// A default stream's handle means the current context's, and an event must be of its stream's context.
+class OwnContext {
+ public:
+  explicit OwnContext(const StreamState* stream) {
+    if (driver::ContextCensus::HasSeveral() && stream->context) current_.emplace(stream->context);
+  }
+
+ private:
+  std::optional<driver::CurrentContext> current_;
+};
+
 // More checkpoints than this on one stream are looked through for those that have completed.
 constexpr std::size_t kManyCheckpoints = 8;
 
@@ -79,7 +81,7 @@ void UseList::Merge(const UseList& other) {
   for (const Use& use : other.uses_) Add(use);
 }
 
-Timeline::Timeline(CUcontext context) : context_(context) {}
+Timeline::Timeline(CUcontext context) : context_(context), generation_(++last_generation) {}
 Timeline::~Timeline() = default;
 
 std::size_t Timeline::KeyHash::operator()(const Key& key) const {
@@ -103,43 +105,68 @@ CUcontext Timeline::OwnerOf(const Key& key) const {
   return context;
 }
 
-StreamState* Timeline::Of(StreamName name) {
+bool Timeline::IsForeign(CUcontext context) const {
+  if (context == context_ || !context || !context_) return false;
+  return driver::DeviceOf(context) != driver::DeviceOf(context_);
+}
+
+StreamState* Timeline::Known(StreamName name) const {
   const Key key = KeyOf(name);
-  if (last_state_ && key == last_key_) return last_state_;
-  StreamState*& state = by_key_[key];
-  if (!state) {
-    state = NewState();
-    state->per_thread = key.thread != 0;
-    state->handle = key.handle;
-    state->context = OwnerOf(key);
+  const std::uint64_t generation = generation_.load(std::memory_order_acquire);
+  for (const Recent& entry : recent_.entries) {
+    if (entry.generation == generation && entry.key == key) return entry.state;
   }
-  last_key_ = key;
-  last_state_ = state;
+  return nullptr;
+}
+
+void Timeline::Remember(const Key& key, StreamState* state) const {
+  recent_.entries[recent_.next++ % kRecent] = {generation_.load(std::memory_order_relaxed), key, state};
+}
+
+void Timeline::ForgetRecent() { generation_.store(++last_generation, std::memory_order_release); }
+
+StreamState* Timeline::Of(StreamName name) {
+  if (StreamState* known = Known(name)) return known;
+  const Key key = KeyOf(name);
+  StreamState*& state = by_key_[key];
+  if (!state) state = NewState(key);
+  Remember(key, state);
   return state;
 }
 
-StreamState* Timeline::NewState() {
+StreamState* Timeline::NewState(const Key& key) {
   if (idle_states_.empty()) {
     states_.push_back(std::make_unique<StreamState>());
     idle_states_.push_back(states_.back().get());
   }
   StreamState* state = idle_states_.back();
   idle_states_.pop_back();
-  state->serial = ++last_serial_;
+  state->serial = ++last_serial;
+  state->per_thread = key.thread != 0;
+  state->handle = key.handle;
+  const CUcontext context = OwnerOf(key);
+  if (state->context != context) {
+    const MutexLock lock(state->events);
+    for (CUevent event : state->spare_events) Driver().cuEventDestroy_v2(event);
+    state->spare_events.clear();
+  }
+  state->context = context;
+  state->foreign = IsForeign(context);
   return state;
 }
 
-CUstream Timeline::HandleOf(const StreamState* stream) const { return stream->handle; }
-
-std::uint64_t Timeline::SerialOf(const StreamState* stream) const { return stream->serial; }
-
 Use Timeline::Issue(StreamState* stream) {
-  const Use use{stream, ++stream->issued};
-  if (stream->checkpoints.size() > kManyCheckpoints) Poll(stream);
-  const std::uint64_t last =
-      stream->checkpoints.empty() ? stream->completed : stream->checkpoints.back().sequence;
-  if (stream->per_thread || (checkpoint_interval_ && use.sequence - last >= checkpoint_interval_))
+  const Use use{stream, stream->issued.fetch_add(1) + 1};
+  if (stream->per_thread) {
+    const MutexLock lock(stream->events);
+    if (stream->checkpoints.size() > kManyCheckpoints) Poll(stream);
     Record(stream);
+  } else if (checkpoints_all_.load(std::memory_order_relaxed) && stream->events.TryLock()) {
+    // Whoever holds the events now records or polls them; the next operation's checkpoint covers this one.
+    if (stream->checkpoints.size() > kManyCheckpoints) Poll(stream);
+    Record(stream);
+    stream->events.Unlock();
+  }
   return use;
 }
 
@@ -151,20 +178,21 @@ UseList Timeline::Unfinished() {
 
 UseList Timeline::UnfinishedOn(StreamState* stream) {
   UseList list;
-  if (!Done({stream, stream->issued})) list.Add({stream, stream->issued});
+  const Use last{stream, stream->issued.load()};
+  if (!Done(last)) list.Add(last);
   return list;
 }
 
 bool Timeline::Done(Use use) {
-  if (use.stream->completed >= use.sequence) return true;
+  if (use.stream->completed.load() >= use.sequence) return true;
+  const MutexLock lock(use.stream->events);
   Poll(use.stream);
-  return use.stream->completed >= use.sequence;
+  return use.stream->completed.load() >= use.sequence;
 }
 
 bool Timeline::AllDone(UseList* uses) {
-  auto& items = uses->items();
-  items.erase(std::remove_if(items.begin(), items.end(), [this](Use u) { return Done(u); }), items.end());
-  return items.empty();
+  uses->items().EraseIf([this](Use use) { return Done(use); });
+  return uses->empty();
 }
 
 void Timeline::Poll(StreamState* stream) {
@@ -173,14 +201,19 @@ void Timeline::Poll(StreamState* stream) {
     const CUresult result = Driver().cuEventQuery(front.event);
     if (result != CUDA_SUCCESS && !EndsTheContext(result)) return;
     // In a context that a fault has ended no work touches memory any more.
-    Completed(stream, result == CUDA_SUCCESS ? front.sequence : stream->issued);
+    CompletedLocked(stream, result == CUDA_SUCCESS ? front.sequence : stream->issued.load());
   }
 }
 
 void Timeline::Completed(StreamState* stream, std::uint64_t sequence) {
-  stream->completed = std::max(stream->completed, sequence);
-  while (!stream->checkpoints.empty() && stream->checkpoints.front().sequence <= stream->completed) {
-    free_events_.push_back(stream->checkpoints.front().event);
+  const MutexLock lock(stream->events);
+  CompletedLocked(stream, sequence);
+}
+
+void Timeline::CompletedLocked(StreamState* stream, std::uint64_t sequence) {
+  stream->completed.store(std::max(stream->completed.load(), sequence));
+  while (!stream->checkpoints.empty() && stream->checkpoints.front().sequence <= stream->completed.load()) {
+    stream->spare_events.push_back(stream->checkpoints.front().event);
     stream->checkpoints.pop_front();
   }
 }
@@ -188,50 +221,70 @@ void Timeline::Completed(StreamState* stream, std::uint64_t sequence) {
 void Timeline::OrderAfter(StreamState* stream, Use use) {
   if (use.stream == stream || Done(use)) return;
   const CUevent event = EventFor(use);
-  if (event) {
-    Driver().cuStreamWaitEvent(stream->handle, event, CU_EVENT_WAIT_DEFAULT);
-  } else {
-    Driver().cuStreamSynchronize(use.stream->handle);
-  }
+  const OwnContext own(stream);
+  const bool ordered =
+      event && Driver().cuStreamWaitEvent(stream->handle, event, CU_EVENT_WAIT_DEFAULT) == CUDA_SUCCESS;
+  if (!ordered) WaitFor(use.stream);
+}
+
+void Timeline::WaitFor(const StreamState* stream) {
+  const OwnContext own(stream);
+  Driver().cuStreamSynchronize(stream->handle);
 }
 
 CUevent Timeline::EventFor(Use use) {
+  const MutexLock lock(use.stream->events);
   for (const Checkpoint& checkpoint : use.stream->checkpoints) {
     if (checkpoint.sequence >= use.sequence) return checkpoint.event;
   }
   return Record(use.stream);
 }
 
+// The number is read before the event is recorded: all work up to it was enqueued before.
 CUevent Timeline::Record(StreamState* stream) {
   if (!stream->recordable) return nullptr;
-  CUevent event = nullptr;
-  if (!free_events_.empty()) {
-    event = free_events_.back();
-    free_events_.pop_back();
-  } else if (Driver().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
-    return nullptr;
-  }
+  const OwnContext own(stream);
+  const CUevent event = TakeEvent(stream);
+  if (!event) return nullptr;
+  const std::uint64_t sequence = stream->issued.load();
   if (Driver().cuEventRecord(event, stream->handle) != CUDA_SUCCESS) {
     stream->recordable = false;
-    free_events_.push_back(event);
+    stream->spare_events.push_back(event);
     return nullptr;
   }
-  stream->checkpoints.push_back({stream->issued, event});
+  stream->checkpoints.push_back({sequence, event});
   return event;
 }
 
-std::uint64_t Timeline::IssuedOn(const StreamState* stream) const { return stream->issued; }
+CUevent Timeline::TakeEvent(StreamState* stream) {
+  CUevent event = nullptr;
+  if (stream->spare_events.empty())
+    return Driver().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS ? event : nullptr;
+  event = stream->spare_events.back();
+  stream->spare_events.pop_back();
+  return event;
+}
 
 std::vector<Use> Timeline::IssuedIn(CUcontext context) const {
   std::vector<Use> all;
   for (const auto& state : states_) {
-    if (state->context == context) all.push_back({state.get(), state->issued});
+    if (state->context == context) all.push_back({state.get(), state->issued.load()});
   }
   return all;
 }
 
+Timeline::Totals Timeline::Sum() const {
+  Totals totals;
+  for (const auto& state : states_) {
+    totals.launches += state->launches.load(std::memory_order_relaxed);
+    totals.copies += state->copies.load(std::memory_order_relaxed);
+  }
+  return totals;
+}
+
 void Timeline::TakeCheckpoint(StreamState* stream) {
-  if (!Done({stream, stream->issued})) EventFor({stream, stream->issued});
+  const Use last{stream, stream->issued.load()};
+  if (!Done(last)) EventFor(last);
 }
 
 // The stream's work goes on after cuStreamDestroy: a last checkpoint, recorded before, tells when it is complete.
@@ -240,11 +293,11 @@ void Timeline::Destroyed(CUstream handle) {
   if (at == by_key_.end()) return;
   StreamState* state = at->second;
   by_key_.erase(at);
-  last_state_ = nullptr;
-  if (!Done({state, state->issued})) EventFor({state, state->issued});
+  ForgetRecent();
+  TakeCheckpoint(state);
   dying_.push_back(state);
   const auto finished = [this](StreamState* s) {
-    if (!Done({s, s->issued})) return false;
+    if (!Done({s, s->issued.load()})) return false;
     Recycle(s);
     return true;
   };
@@ -252,6 +305,7 @@ void Timeline::Destroyed(CUstream handle) {
 }
 
 void Timeline::Recycle(StreamState* stream) {
+  const MutexLock lock(stream->events);
   stream->handle = nullptr;
   stream->recordable = true;
   idle_states_.push_back(stream);
@@ -260,12 +314,13 @@ void Timeline::Recycle(StreamState* stream) {
 // The context is gone, and with it all streams and events.
 void Timeline::Reset() {
   by_key_.clear();
-  last_state_ = nullptr;
+  ForgetRecent();
   for (const auto& state : states_) {
-    state->completed = state->issued;
+    const MutexLock lock(state->events);
+    state->completed.store(state->issued.load());
     state->checkpoints.clear();
+    state->spare_events.clear();
   }
-  free_events_.clear();
 }
 
 }  // namespace spillway::interposer

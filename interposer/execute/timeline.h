@@ -1,7 +1,7 @@
 // What has been enqueued on each stream and how much of it is known to be complete.
 //
-// Called by hooks and residency with the state lock held. Owns the events it records; stream handles are the
-// application's (or execute's own copy streams).
+// Known and Issue are called by hooks on any thread without a lock; all else with the state lock held. Owns the events
+// it records; stream handles are the application's (or execute's own copy streams).
 //
 // Every operation that touches managed memory gets a sequence number on its stream, given out after the driver
 // accepted it. An event recorded on the stream at number n is a checkpoint: when it completes, so has all up to n.
@@ -11,15 +11,19 @@
 //  2. A stream's numbers only grow, also when its slot serves a new stream after the old one was destroyed: a Use is
 //     valid for ever.
 //  3. Work on a per-thread default stream is checkpointed at once: no other thread could record on it later.
-// Never: waits for the device (residency waits, on events it gets here).
+//  4. Streams' slots are never given back before the timeline: a hook may hold one without a lock.
+// Never: waits for the device, but in WaitFor and for want of an event.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
+#include "base/inline_vector.h"
+#include "base/mutex.h"
 #include "interposer/driver/cuda_abi.h"
 
 namespace spillway::interposer {
@@ -30,7 +34,29 @@ struct StreamName {
   bool per_thread = false;
 };
 
-struct StreamState;
+struct Checkpoint {
+  std::uint64_t sequence;
+  CUevent event;
+};
+
+struct StreamState {
+  // Constant while the slot serves one stream.
+  CUstream handle = nullptr;
+  CUcontext context = nullptr;
+  std::uint64_t serial = 0;  // another one for each stream that the slot serves; 0 and 1 are no stream's
+  bool per_thread = false;
+  bool foreign = false;  // of another device than the timeline's
+  // Synchronise themselves.
+  std::atomic<std::uint64_t> issued{0};
+  std::atomic<std::uint64_t> completed{0};
+  std::atomic<std::uint64_t> launches{0};
+  std::atomic<std::uint64_t> copies{0};
+  base::Mutex events{base::LockRank::kStream};
+  // Guarded by events.
+  std::deque<Checkpoint> checkpoints SPILLWAY_GUARDED_BY(events);  // ascending
+  std::vector<CUevent> spare_events SPILLWAY_GUARDED_BY(events);   // of this stream's context
+  bool recordable SPILLWAY_GUARDED_BY(events) = true;
+};
 
 struct Use {
   StreamState* stream = nullptr;
@@ -44,11 +70,11 @@ class UseList {
   void Merge(const UseList& other);
   void Clear() { uses_.clear(); }
   bool empty() const { return uses_.empty(); }
-  const std::vector<Use>& items() const { return uses_; }
-  std::vector<Use>& items() { return uses_; }
+  const base::InlineVector<Use, 2>& items() const { return uses_; }
+  base::InlineVector<Use, 2>& items() { return uses_; }
 
  private:
-  std::vector<Use> uses_;
+  base::InlineVector<Use, 2> uses_;
 };
 
 class Timeline {
@@ -58,9 +84,10 @@ class Timeline {
 
   // The stream's state, made at first sight.
   StreamState* Of(StreamName name);
-  CUstream HandleOf(const StreamState* stream) const;
+  // The same without a lock, if the calling thread used the stream not long ago; null otherwise.
+  StreamState* Known(StreamName name) const;
   // Tells one stream from all others, also from a later one in the same slot.
-  std::uint64_t SerialOf(const StreamState* stream) const;
+  static std::uint64_t SerialOf(const StreamState* stream) { return stream->serial; }
 
   // A new operation was enqueued on the stream.
   Use Issue(StreamState* stream);
@@ -75,18 +102,26 @@ class Timeline {
   // An event whose completion implies the use's; null when the stream cannot be recorded on (another
   // context's, or its context is beyond use): then wait for the stream.
   CUevent EventFor(Use use);
+  // Waits for all that was enqueued on the stream: for a caller that got no event and holds no lock.
+  static void WaitFor(const StreamState* stream);
 
   // A synchronising call covered everything that was issued when it began.
-  std::uint64_t IssuedOn(const StreamState* stream) const;
-  void Completed(StreamState* stream, std::uint64_t sequence);
+  static std::uint64_t IssuedOn(const StreamState* stream) { return stream->issued.load(); }
+  static void Completed(StreamState* stream, std::uint64_t sequence);
   std::vector<Use> IssuedIn(CUcontext context) const;
+
+  struct Totals {
+    std::uint64_t launches = 0, copies = 0;
+  };
+  Totals Sum() const;
 
   void Destroyed(CUstream handle);
   // Before a stream captures (nothing can be recorded then) or waits for the program (nothing recorded behind the wait
   // may be awaited): its work so far gets an event of its own.
   void TakeCheckpoint(StreamState* stream);
-  // Record a checkpoint every `interval` operations (0: only when asked for).
-  void set_checkpoint_interval(std::uint64_t interval) { checkpoint_interval_ = interval; }
+  // Record a checkpoint with every operation, so that what leaves waits for its own uses and not for what was enqueued
+  // behind them; without it events are recorded only for what must be awaited.
+  void CheckpointEveryOperation() { checkpoints_all_.store(true, std::memory_order_relaxed); }
   void Reset();
 
  private:
@@ -100,24 +135,39 @@ class Timeline {
   struct KeyHash {
     std::size_t operator()(const Key& key) const;
   };
+  // The streams that a thread used last. An entry counts while nothing has been destroyed since.
+  struct Recent {
+    std::uint64_t generation = 0;
+    Key key;
+    StreamState* state = nullptr;
+  };
+  static constexpr std::size_t kRecent = 4;
+  struct RecentStreams {
+    Recent entries[kRecent];
+    unsigned next = 0;
+  };
 
   Key KeyOf(StreamName name) const;
   CUcontext OwnerOf(const Key& key) const;
-  CUevent Record(StreamState* stream);
-  void Poll(StreamState* stream);
+  bool IsForeign(CUcontext context) const;
+  void Remember(const Key& key, StreamState* state) const;
+  void ForgetRecent();
+  StreamState* NewState(const Key& key);
+  CUevent Record(StreamState* stream) SPILLWAY_REQUIRES(stream->events);
+  CUevent TakeEvent(StreamState* stream) SPILLWAY_REQUIRES(stream->events);
+  void Poll(StreamState* stream) SPILLWAY_REQUIRES(stream->events);
+  static void CompletedLocked(StreamState* stream, std::uint64_t sequence) SPILLWAY_REQUIRES(stream->events);
   void Recycle(StreamState* stream);
-  StreamState* NewState();
+
+  static constinit thread_local RecentStreams recent_;
 
   const CUcontext context_;
+  std::atomic<std::uint64_t> generation_;  // no other timeline's, and another one after each destruction
+  std::atomic<bool> checkpoints_all_{false};
   std::unordered_map<Key, StreamState*, KeyHash> by_key_;
   std::vector<std::unique_ptr<StreamState>> states_;
   std::vector<StreamState*> idle_states_;
   std::vector<StreamState*> dying_;
-  std::vector<CUevent> free_events_;
-  std::uint64_t last_serial_ = 0;
-  std::uint64_t checkpoint_interval_ = 0;
-  Key last_key_;  // one-entry cache of by_key_
-  StreamState* last_state_ = nullptr;
 };
 
 }  // namespace spillway::interposer

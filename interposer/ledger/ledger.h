@@ -1,10 +1,13 @@
 // What is allocated: finds the allocation that an address lies in.
 //
-// Called by every hook that sees device addresses, with the state lock held. Owns nothing: allocations belong to
-// execute, which adds them when they are born and removes them when they are freed.
+// Find is called by every hook that sees device addresses, on any thread, without a lock. The others are called with
+// the state lock held. Owns nothing: allocations belong to execute, which adds them when they are born and removes them
+// when they are freed, and which never gives the memory of an Allocation or a SlabPlan back: a Find that is under way
+// may still answer one that was removed a moment ago.
 //
 // Invariants
 //  1. Each granule (2 MiB) of address space belongs to at most one range or one slab (address_arena.h, invariant 1).
+//     Ranges and slabs are whole granules, a slab is one.
 //  2. Find answers the allocation in which an address lies, or null; one past the end is null.
 // Cost: two dependent loads for an address that is ours, one for most that are not.
 // Never: looks at residency.
@@ -12,7 +15,6 @@
 
 #include <array>
 #include <atomic>
-#include <memory>
 
 #include "interposer/ledger/allocation.h"
 
@@ -23,12 +25,17 @@ struct SlabPlan {
   CUdeviceptr base = 0;
   size_t block_bytes = 0;
   size_t block_count = 0;
-  Allocation* const* blocks = nullptr;  // null entry: block is free
+  const std::atomic<Allocation*>* blocks = nullptr;  // null entry: block is free
 };
 
 class Ledger {
  public:
-  // A cheap first look, with no lock: false for words that can be no managed address.
+  Ledger() = default;
+  ~Ledger();
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+
+  // A cheap first look: false for words that can be no managed address.
   bool MightBeManaged(CUdeviceptr word) const {
     return word >= lowest_.load(std::memory_order_relaxed) && word < highest_.load(std::memory_order_relaxed);
   }
@@ -40,35 +47,36 @@ class Ledger {
 
   Allocation* Find(CUdeviceptr address) const {
     if (address >> kAddressBits) return nullptr;
-    const Leaf* leaf = leaves_[address >> kLeafShift].get();
+    const Leaf* leaf = leaves_[address >> kLeafShift].load(std::memory_order_acquire);
     if (!leaf) return nullptr;
-    const Entry entry = leaf->entries[(address >> kGranuleShift) & (kLeafEntries - 1)];
-    if (!entry) return nullptr;
-    return entry & kSlabBit ? FindInSlab(entry, address) : FindInRange(entry, address);
+    const Entry entry =
+        leaf->entries[(address >> kGranuleShift) & (kLeafEntries - 1)].load(std::memory_order_acquire);
+    return entry & kSlabBit ? FindInSlab(entry, address) : reinterpret_cast<Allocation*>(entry);
   }
 
  private:
   using Entry = std::uintptr_t;  // Allocation* or SlabPlan* with kSlabBit
   static constexpr int kAddressBits = 48;
   static constexpr int kGranuleShift = 21;
+  static constexpr CUdeviceptr kInGranule = (CUdeviceptr{1} << kGranuleShift) - 1;
   static constexpr int kLeafShift = 36;  // one leaf covers 64 GiB
   static constexpr size_t kLeafEntries = size_t{1} << (kLeafShift - kGranuleShift);
   static constexpr Entry kSlabBit = 1;
 
   struct Leaf {
-    std::array<Entry, kLeafEntries> entries{};
+    std::array<std::atomic<Entry>, kLeafEntries> entries{};
   };
 
-  static Allocation* FindInRange(Entry entry, CUdeviceptr address) {
-    auto* range = reinterpret_cast<Allocation*>(entry);
-    return address - range->base < range->size_bytes ? range : nullptr;
+  static Allocation* FindInSlab(Entry entry, CUdeviceptr address) {
+    const auto* slab = reinterpret_cast<const SlabPlan*>(entry & ~kSlabBit);
+    const size_t index = (address & kInGranule) / slab->block_bytes;
+    return index < slab->block_count ? slab->blocks[index].load(std::memory_order_acquire) : nullptr;
   }
-  static Allocation* FindInSlab(Entry entry, CUdeviceptr address);
   void Fill(CUdeviceptr base, size_t bytes, Entry entry);
 
   std::atomic<CUdeviceptr> lowest_{~CUdeviceptr{0}};
   std::atomic<CUdeviceptr> highest_{0};
-  std::array<std::unique_ptr<Leaf>, size_t{1} << (kAddressBits - kLeafShift)> leaves_;
+  std::array<std::atomic<Leaf*>, size_t{1} << (kAddressBits - kLeafShift)> leaves_{};
 };
 
 }  // namespace spillway::interposer

@@ -52,7 +52,7 @@ TEST(LedgerTest, FindsRangeAcrossSixtyFourGibibyteBorder) {
 TEST(LedgerTest, FindsLiveBlockOfSlabOnly) {
   Ledger ledger;
   Allocation block{.base = kBase + 512, .size_bytes = 512};
-  std::array<Allocation*, 4> blocks = {nullptr, &block, nullptr, nullptr};
+  const std::array<std::atomic<Allocation*>, 4> blocks = {nullptr, &block, nullptr, nullptr};
   const SlabPlan slab{.base = kBase, .block_bytes = 512, .block_count = 4, .blocks = blocks.data()};
   ledger.AddSlab(&slab);
 

@@ -1,0 +1,97 @@
+#include "interposer/execute/calls.h"
+
+#include <atomic>
+
+#include "interposer/execute/range.h"
+
+namespace spillway::interposer::calls {
+
+namespace {
+
+struct alignas(64) ThreadPlace {
+  std::atomic<bool> owned{true};
+  std::atomic<std::uint32_t> count{0};
+  std::atomic<const Range*> named[kMostNamed] = {};
+  ThreadPlace* next = nullptr;  // constant once in the list
+};
+
+constinit std::atomic<ThreadPlace*> places{nullptr};  // of all threads there have been; never given back
+
+ThreadPlace* TakeOver() {
+  for (ThreadPlace* place = places.load(std::memory_order_acquire); place; place = place->next) {
+    bool owned = false;
+    if (place->owned.compare_exchange_strong(owned, true)) return place;
+  }
+  return nullptr;
+}
+
+ThreadPlace* Add() {
+  auto* place = new ThreadPlace;
+  place->next = places.load(std::memory_order_relaxed);
+  while (!places.compare_exchange_weak(place->next, place, std::memory_order_release)) {
+  }
+  return place;
+}
+
+constinit thread_local ThreadPlace* my_place __attribute__((tls_model("initial-exec"))) = nullptr;
+
+// Gives the place to the next thread when this one ends. A call that another destructor of the thread makes after that
+// takes a place anew, and keeps it.
+struct Ending {
+  bool armed = false;
+  ~Ending() {
+    if (my_place) my_place->owned.store(false, std::memory_order_release);
+    my_place = nullptr;
+  }
+};
+thread_local Ending ending;
+
+ThreadPlace* MyPlace() {
+  if (my_place) return my_place;
+  ending.armed = true;
+  my_place = TakeOver();
+  if (!my_place) my_place = Add();
+  return my_place;
+}
+
+}  // namespace
+
+bool Enter(Range* const* ranges, size_t count, std::uint64_t stream_serial) {
+  if (count == 0) return true;
+  ThreadPlace* const place = MyPlace();
+  const std::uint32_t before = place->count.load(std::memory_order_relaxed);
+  if (count > kMostNamed - before) return false;
+  for (size_t i = 0; i < count; ++i) place->named[before + i].store(ranges[i], std::memory_order_release);
+  place->count.store(before + static_cast<std::uint32_t>(count), std::memory_order_seq_cst);
+  for (size_t i = 0; i < count; ++i) {
+    if (ranges[i]->gate.IsOpenFor(stream_serial)) continue;
+    place->count.store(before, std::memory_order_release);
+    return false;
+  }
+  return true;
+}
+
+void Leave(size_t count) {
+  if (count == 0) return;
+  const std::uint32_t before = my_place->count.load(std::memory_order_relaxed);
+  my_place->count.store(before - static_cast<std::uint32_t>(count), std::memory_order_release);
+}
+
+bool Names(const Range* range) {
+  for (const ThreadPlace* place = places.load(std::memory_order_acquire); place; place = place->next) {
+    const std::uint32_t count = place->count.load(std::memory_order_seq_cst);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (place->named[i].load(std::memory_order_acquire) == range) return true;
+    }
+  }
+  return false;
+}
+
+bool AnyInProgress() {
+  for (const ThreadPlace* place = places.load(std::memory_order_acquire); place; place = place->next) {
+    if (place->count.load(std::memory_order_acquire)) return true;
+  }
+  return false;
+}
+
+}  // namespace spillway::interposer::calls

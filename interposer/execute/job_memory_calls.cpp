@@ -1,0 +1,254 @@
+// What happens around each call that names device memory, and what waits make known.
+#include <algorithm>
+#include <cstring>
+
+#include "interposer/driver/calling_context.h"
+#include "interposer/driver/driver_api.h"
+#include "interposer/execute/calls.h"
+#include "interposer/execute/job_memory.h"
+#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/touch_clock.h"
+
+namespace spillway::interposer {
+
+using base::MutexLock;
+using driver::CurrentContext;
+using driver::Driver;
+using driver::RelaxedCapture;
+
+namespace {
+
+bool IsCapturing(StreamName name) {
+  const CUstream stream = name.per_thread && !name.handle ? CU_STREAM_PER_THREAD : name.handle;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return Driver().cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+Range* AsRange(Allocation* allocation) { return static_cast<Range*>(allocation); }
+SlabBlock* AsBlock(Allocation* allocation) { return static_cast<SlabBlock*>(allocation); }
+bool IsBlock(const Allocation* allocation) { return allocation->kind == AllocationKind::kSlabBlock; }
+
+}  // namespace
+
+CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
+  if (addresses.empty() && IsForeign(stream)) return CUDA_SUCCESS;
+  return BeginAtOnce(addresses, stream, effect, set) ? CUDA_SUCCESS
+                                                     : BeginLocked(addresses, stream, effect, set);
+}
+
+// Work on another device's stream concerns this job only if it names its memory.
+bool JobMemory::IsForeign(StreamName stream) {
+  if (!driver::ContextCensus::HasSeveral()) return false;
+  StreamState* state = timeline_.Known(stream);
+  if (!state) {
+    const MutexLock lock(state_);
+    state = timeline_.Of(stream);
+  }
+  return state->foreign;
+}
+
+// Without a lock: when nothing is to be done for any of the memory. (Note [Gates])
+bool JobMemory::BeginAtOnce(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
+  if (CapturesGoOn()) return false;
+  set->stream = timeline_.Known(stream);
+  if (!set->stream) return false;
+  const std::uint64_t serial = Timeline::SerialOf(set->stream);
+  for (CUdeviceptr address : addresses) {
+    Allocation* const found = ledger_.Find(address);
+    if (!found && effect == Effect::kLaunches) continue;
+    if (!found) return false;
+    if (!IsBlock(found)) {
+      set->ranges.push_back(AsRange(found));
+    } else if (!AsBlock(found)->gate.IsOpenFor(serial)) {
+      return false;
+    }
+  }
+  set->at_once = calls::Enter(set->ranges.begin(), set->ranges.size(), serial);
+  return set->at_once;
+}
+
+CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
+  const bool capture_somewhere = CapturesGoOn();
+  const RelaxedCapture relaxed(capture_somewhere);
+  set->capturing = capture_somewhere && IsCapturing(stream);
+  set->ranges.clear();
+  {
+    const MutexLock lock(state_);
+    set->stream = timeline_.Of(stream);
+    Find(addresses, set);
+    if (set->names_freed && effect != Effect::kLaunches) return CUDA_ERROR_INVALID_VALUE;
+    if (AllOnDevice(*set)) {
+      Enter(set);
+      return CUDA_SUCCESS;
+    }
+  }
+  return BeginSlowly(addresses, set);
+}
+
+CUresult JobMemory::BeginSlowly(const Addresses& addresses, TouchSet* set) {
+  const CurrentContext current(context_);
+  const MutexLock making(making_);
+  {
+    const MutexLock lock(state_);
+    set->ranges.clear();
+    Find(addresses, set);
+    for (Range* range : set->ranges) residency_.Pin(range);
+  }
+  bool resident = true;
+  for (Range* range : set->ranges) resident = resident && MakeResident(range);
+  const MutexLock lock(state_);
+  if (resident) Enter(set);
+  for (Range* range : set->ranges) residency_.Unpin(range);
+  return resident ? CUDA_SUCCESS : OutOfMemory();
+}
+
+void JobMemory::Find(const Addresses& addresses, TouchSet* set) {
+  for (CUdeviceptr address : addresses) {
+    Allocation* found = ledger_.Find(address);
+    if (!found) {
+      set->names_freed = set->names_freed || residency_.OwnsAddress(address);
+    } else if (IsBlock(found)) {
+      OrderBehind(AsBlock(found), *set);
+      OpenGate(AsBlock(found), set->stream);
+    } else if (std::find(set->ranges.begin(), set->ranges.end(), found) == set->ranges.end()) {
+      set->ranges.push_back(AsRange(found));
+    }
+  }
+}
+
+// The stream is ordered behind all that the block's users must wait for.
+void JobMemory::OpenGate(SlabBlock* block, StreamState* stream) {
+  block->ready_after.empty() ? block->gate.OpenForAll() : block->gate.OpenFor(Timeline::SerialOf(stream));
+}
+
+bool JobMemory::AllOnDevice(const TouchSet& set) const {
+  for (const Range* range : set.ranges) {
+    if (!residency_.IsMapped(range)) return false;
+  }
+  return true;
+}
+
+// All ranges are mapped: from here to End they stay.
+void JobMemory::Enter(TouchSet* set) {
+  for (Range* range : set->ranges) {
+    residency_.Pin(range);
+    OrderBehind(range, *set);
+    if (set->capturing) range->unmovable = Unmovable::kCaptured;
+  }
+  ++locked_calls_;
+}
+
+// Waits of a capturing stream would become part of its graph, so there the host waits instead.
+void JobMemory::OrderBehind(Tracked* memory, const TouchSet& set) {
+  if (memory->ready_after.empty() || timeline_.AllDone(&memory->ready_after)) {
+    memory->ordered.clear();
+    return;
+  }
+  auto& ordered = memory->ordered;
+  const std::uint64_t stream = Timeline::SerialOf(set.stream);
+  if (std::find(ordered.begin(), ordered.end(), stream) != ordered.end()) return;
+  for (Use use : memory->ready_after.items()) {
+    if (set.capturing) {
+      if (use.stream == set.stream) continue;
+      const CUevent event = timeline_.EventFor(use);
+      event ? Driver().cuEventSynchronize(event) : Driver().cuCtxSynchronize();
+    } else if (ordering_rules::kUseFollowsRestore || !residency_.IsRestore(use)) {
+      timeline_.OrderAfter(set.stream, use);
+    }
+  }
+  ordered.push_back(stream);
+}
+
+void JobMemory::End(TouchSet* set, Effect effect) {
+  if (!set->stream) return;
+  auto& count = effect == Effect::kLaunches ? set->stream->launches : set->stream->copies;
+  count.fetch_add(1, std::memory_order_relaxed);
+  if (set->at_once) {
+    EndAtOnce(set, timeline_.Issue(set->stream));
+    return;
+  }
+  const RelaxedCapture relaxed(CapturesGoOn());
+  EndLocked(set, set->capturing ? Use{} : timeline_.Issue(set->stream), effect);
+}
+
+// The uses are noted before the ranges are let go: whoever closes a gate then sees them.
+void JobMemory::EndAtOnce(TouchSet* set, Use use) {
+  const std::uint64_t now = TouchClock();
+  for (Range* range : set->ranges) {
+    range->last_touch.store(now, std::memory_order_relaxed);
+    if (range->recent.Note(use)) continue;
+    const MutexLock lock(state_);
+    (range->live ? range->uses : range->ready_after).Add(use);
+  }
+  calls::Leave(set->ranges.size());
+}
+
+void JobMemory::EndLocked(TouchSet* set, Use use, Effect effect) {
+  const MutexLock lock(state_);
+  --locked_calls_;
+  for (Range* range : set->ranges) {
+    residency_.Unpin(range);
+    if (set->capturing) continue;
+    residency_.Used(range, use, effect != Effect::kReads);
+    residency_.OpenGate(range, Timeline::SerialOf(set->stream));
+  }
+}
+
+bool JobMemory::Captures(StreamName stream) { return IsCapturing(stream); }
+
+bool JobMemory::IsAway(CUdeviceptr address) {
+  const MutexLock lock(state_);
+  Allocation* const found = ledger_.Find(address);
+  return found && !IsBlock(found) && residency_.HostCopy(AsRange(found));
+}
+
+bool JobMemory::ReadAway(CUdeviceptr source, void* destination, size_t bytes) {
+  const MutexLock lock(state_);
+  Allocation* const found = ledger_.Find(source);
+  if (!found || IsBlock(found)) return false;
+  const auto* copy = static_cast<const std::byte*>(residency_.HostCopy(AsRange(found)));
+  const size_t offset = source - found->base;
+  if (!copy || offset > found->requested_bytes || bytes > found->requested_bytes - offset) return false;
+  std::memcpy(destination, copy + offset, bytes);
+  ++counters_.served_from_host;
+  return true;
+}
+
+std::vector<Use> JobMemory::IssuedOn(StreamName stream) {
+  StreamState* state = timeline_.Known(stream);
+  if (!state) {
+    const MutexLock lock(state_);
+    state = timeline_.Of(stream);
+  }
+  return {{state, Timeline::IssuedOn(state)}};
+}
+
+std::vector<Use> JobMemory::IssuedIn(CUcontext context) {
+  const MutexLock lock(state_);
+  return timeline_.IssuedIn(context);
+}
+
+void JobMemory::Completed(const std::vector<Use>& uses) {
+  for (Use use : uses) Timeline::Completed(use.stream, use.sequence);
+}
+
+void JobMemory::StreamDestroyed(CUstream stream) {
+  const RelaxedCapture relaxed(CapturesGoOn());
+  const CurrentContext current(context_);
+  const MutexLock lock(state_);
+  timeline_.Destroyed(stream);
+}
+
+void JobMemory::TakeCheckpoint(StreamName stream) {
+  const CurrentContext current(context_);
+  const MutexLock lock(state_);
+  timeline_.TakeCheckpoint(timeline_.Of(stream));
+}
+
+void JobMemory::Enqueued(StreamName stream) {
+  const MutexLock lock(state_);
+  timeline_.Issue(timeline_.Of(stream));
+}
+
+}  // namespace spillway::interposer

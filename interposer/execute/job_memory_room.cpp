@@ -1,0 +1,79 @@
+// How a job gets memory when none is free: it frees, evicts and waits, in that order.
+#include <sched.h>
+
+#include "base/clock.h"
+#include "interposer/driver/calling_context.h"
+#include "interposer/driver/driver_api.h"
+#include "interposer/execute/calls.h"
+#include "interposer/execute/job_memory.h"
+
+namespace spillway::interposer {
+
+using base::MonotonicNs;
+using base::MutexLock;
+using driver::Driver;
+
+namespace {
+
+// How long to hope, with nothing under way, that other threads' calls end or that the driver changes its mind.
+constexpr std::uint64_t kPatienceNs = 10'000'000'000;
+
+}  // namespace
+
+bool JobMemory::OthersMayEnd(std::uint64_t deadline_ns) const {
+  return (locked_calls_ > 0 || calls::AnyInProgress()) && MonotonicNs() < deadline_ns;
+}
+
+// Tries `take_now`, frees what can be freed, starts evictions, awaits the first completion, and again. Gives up when
+// nothing is under way and no call in progress holds memory that could move afterwards, or when the driver keeps
+// refusing what should be there.
+bool JobMemory::MakeRoom(size_t bytes, base::FunctionRef<bool()> take_now) {
+  const std::uint64_t deadline_ns = MonotonicNs() + kPatienceNs;
+  for (;;) {
+    Use next;
+    CUevent event = nullptr;
+    {
+      const MutexLock lock(state_);
+      if (take_now()) return true;
+      timeline_.CheckpointEveryOperation();
+      GiveBackEmptySlabs();
+      if (take_now()) return true;
+      const bool enough = !CapturesGoOn() && residency_.StartMakingRoom(bytes);
+      next = residency_.NextToAwait();
+      if (!next.stream) next = slabs_.NextToAwait();
+      if (!next.stream && !OthersMayEnd(deadline_ns)) {
+        if (take_now()) return true;
+        if (residency_.Health() != CUDA_SUCCESS || MonotonicNs() > deadline_ns) return false;
+        // What was busy a moment ago may be done by now; then there is more to be had.
+        if (!enough && (CapturesGoOn() || !residency_.StartMakingRoom(bytes))) return false;
+        continue;
+      }
+      if (next.stream) event = timeline_.EventFor(next);
+    }
+    next.stream ? Await(next, event) : static_cast<void>(sched_yield());
+  }
+}
+
+// Waits for the event, or where none can be recorded for the whole stream; after an error the work is over, too.
+void JobMemory::Await(Use use, CUevent event) {
+  const std::uint64_t start_ns = MonotonicNs();
+  event ? static_cast<void>(Driver().cuEventSynchronize(event)) : Timeline::WaitFor(use.stream);
+  if (!event) timeline_.Completed(use.stream, use.sequence);
+  const MutexLock lock(state_);
+  counters_.stall_ns += MonotonicNs() - start_ns;
+}
+
+void JobMemory::GiveBackEmptySlabs() {
+  while (Slab* slab = slabs_.TakeEmpty()) {
+    residency_.UnmapAndGive(slab->plan.base, kGranuleBytes, &slab->chunks);
+    counters_.wanted_bytes -= kGranuleBytes;
+  }
+}
+
+bool JobMemory::MakeResident(Range* range) {
+  return MakeRoom(range->size_bytes, [&]() SPILLWAY_REQUIRES(state_) {
+    return residency_.IsMapped(range) || residency_.Restore(range);
+  });
+}
+
+}  // namespace spillway::interposer
