@@ -1,4 +1,5 @@
 // Copies and fills: linear, 2-D, 3-D, by symbol, between devices.
+#include "simulator/runtime/channels.h"
 #include "simulator/runtime/copy_shapes.h"
 #include "simulator/runtime/registry.h"
 
@@ -129,11 +130,21 @@ cudaError_t Copy2DAsync(const DriverTable& driver, const Plane& target, const Pl
   return ToRuntime(driver.cuMemcpy2DAsync(&copy, stream));
 }
 
-template <typename Parameters, typename Call>
-cudaError_t Copy3D(const Parameters* parameters, Call call) {
-  if (!parameters) return cudaErrorInvalidValue;
-  if (parameters->srcArray || parameters->dstArray) return cudaErrorNotSupported;
-  return ToRuntime(call(*parameters));
+// Each end is an array or linear memory, never both.
+template <typename Call>
+cudaError_t Copy3D(const DriverTable& driver, const cudaMemcpy3DParms* wanted, Call call) {
+  if (!wanted) return cudaErrorInvalidValue;
+  if ((wanted->srcArray && wanted->srcPtr.ptr) || (wanted->dstArray && wanted->dstPtr.ptr)) {
+    return cudaErrorInvalidValue;
+  }
+  std::size_t texel_bytes = 1;
+  const cudaArray_t array = wanted->srcArray ? wanted->srcArray : wanted->dstArray;
+  if (array) {
+    const cudaError_t known = TexelBytes(driver, array, &texel_bytes);
+    if (known != cudaSuccess) return known;
+  }
+  const CUDA_MEMCPY3D copy = DriverCopy3D(*wanted, texel_bytes);
+  return ToRuntime(call(copy));
 }
 
 }  // namespace
@@ -169,15 +180,11 @@ SPILLWAY_TWIN_API(cudaMemcpy2DAsync, _ptsz,
                   Copy2DAsync(driver, {target, target_pitch}, {source, source_pitch}, width_bytes, height,
                               kind, stream))
 SPILLWAY_TWIN_API(cudaMemcpy3D, _ptds, (const cudaMemcpy3DParms* parameters),
-                  Copy3D(parameters, [&](const cudaMemcpy3DParms& wanted) {
-                    const CUDA_MEMCPY3D copy = DriverCopy3D(wanted);
-                    return driver.cuMemcpy3D(&copy);
-                  }))
+                  Copy3D(driver, parameters,
+                         [&](const CUDA_MEMCPY3D& copy) { return driver.cuMemcpy3D(&copy); }))
 SPILLWAY_TWIN_API(cudaMemcpy3DAsync, _ptsz, (const cudaMemcpy3DParms* parameters, cudaStream_t stream),
-                  Copy3D(parameters, [&](const cudaMemcpy3DParms& wanted) {
-                    const CUDA_MEMCPY3D copy = DriverCopy3D(wanted);
-                    return driver.cuMemcpy3DAsync(&copy, stream);
-                  }))
+                  Copy3D(driver, parameters,
+                         [&](const CUDA_MEMCPY3D& copy) { return driver.cuMemcpy3DAsync(&copy, stream); }))
 SPILLWAY_TWIN_API(cudaMemcpyBatchAsync, _ptsz,
                   (void* const* targets, const void* const* sources, const std::size_t* sizes,
                    std::size_t count, cudaMemcpyAttributes* attributes, std::size_t* attribute_indices,

@@ -1,5 +1,7 @@
 #include "simulator/runtime/copy_shapes.h"
 
+#include "simulator/runtime/channels.h"
+
 namespace spillway::simulator::runtime {
 namespace {
 
@@ -39,20 +41,28 @@ CUDA_MEMCPY2D DriverCopy2D(const Plane& target, const Plane& source, std::size_t
   return copy;
 }
 
-CUDA_MEMCPY3D DriverCopy3D(const cudaMemcpy3DParms& wanted) {
+CUDA_MEMCPY3D DriverCopy3D(const cudaMemcpy3DParms& wanted, std::size_t texel_bytes) {
   CUDA_MEMCPY3D copy{};
   SetEnds(copy, wanted.dstPtr.ptr, wanted.srcPtr.ptr, wanted.kind);
-  copy.srcXInBytes = wanted.srcPos.x;
+  if (wanted.srcArray) {
+    copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    copy.srcArray = ArrayHandle(wanted.srcArray);
+  }
+  if (wanted.dstArray) {
+    copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    copy.dstArray = ArrayHandle(wanted.dstArray);
+  }
+  copy.srcXInBytes = wanted.srcPos.x * (wanted.srcArray ? texel_bytes : 1);
   copy.srcY = wanted.srcPos.y;
   copy.srcZ = wanted.srcPos.z;
   copy.srcPitch = wanted.srcPtr.pitch;
   copy.srcHeight = wanted.srcPtr.ysize;
-  copy.dstXInBytes = wanted.dstPos.x;
+  copy.dstXInBytes = wanted.dstPos.x * (wanted.dstArray ? texel_bytes : 1);
   copy.dstY = wanted.dstPos.y;
   copy.dstZ = wanted.dstPos.z;
   copy.dstPitch = wanted.dstPtr.pitch;
   copy.dstHeight = wanted.dstPtr.ysize;
-  copy.WidthInBytes = wanted.extent.width;
+  copy.WidthInBytes = wanted.extent.width * texel_bytes;
   copy.Height = wanted.extent.height;
   copy.Depth = wanted.extent.depth;
   return copy;

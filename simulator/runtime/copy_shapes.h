@@ -1,6 +1,6 @@
 // The runtime's 2-D and 3-D copies in the driver's terms.
 //
-// Pure; called by api_copy.cpp. Arrays are not supported: both ends are linear memory.
+// Pure; called by api_copy.cpp and api_array.cpp. A 3-D copy's ends may be arrays, whose elements then count.
 #pragma once
 
 #include "simulator/runtime/entry.h"
@@ -15,6 +15,7 @@ struct Plane {
 
 CUDA_MEMCPY2D DriverCopy2D(const Plane& target, const Plane& source, std::size_t width_bytes,
                            std::size_t height, cudaMemcpyKind kind);
-CUDA_MEMCPY3D DriverCopy3D(const cudaMemcpy3DParms& wanted);
+// `texel_bytes` is an array's element; 1 when both ends are linear memory.
+CUDA_MEMCPY3D DriverCopy3D(const cudaMemcpy3DParms& wanted, std::size_t texel_bytes);
 
 }  // namespace spillway::simulator::runtime

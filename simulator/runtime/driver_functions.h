@@ -60,6 +60,23 @@
   X(cuMemAdvise, 12020)                                         \
   X(cuMemRangeGetAttribute, 8000)                               \
   X(cuPointerGetAttributes, 7000)                               \
+  X(cuArray3DCreate, 3020)                                      \
+  X(cuArray3DGetDescriptor, 3020)                               \
+  X(cuArrayDestroy, 2000)                                       \
+  X(cuArrayGetMemoryRequirements, 11060)                        \
+  X(cuMipmappedArrayCreate, 5000)                               \
+  X(cuMipmappedArrayGetLevel, 5000)                             \
+  X(cuMipmappedArrayDestroy, 5000)                              \
+  X(cuMipmappedArrayGetMemoryRequirements, 11060)               \
+  X(cuDeviceGetTexture1DLinearMaxWidth, 11010)                  \
+  X(cuTexObjectCreate, 5000)                                    \
+  X(cuTexObjectDestroy, 5000)                                   \
+  X(cuTexObjectGetResourceDesc, 5000)                           \
+  X(cuTexObjectGetTextureDesc, 5000)                            \
+  X(cuTexObjectGetResourceViewDesc, 5000)                       \
+  X(cuSurfObjectCreate, 5000)                                   \
+  X(cuSurfObjectDestroy, 5000)                                  \
+  X(cuSurfObjectGetResourceDesc, 5000)                          \
   X(cuMemPoolTrimTo, 11020)                                     \
   X(cuMemPoolSetAttribute, 11020)                               \
   X(cuMemPoolGetAttribute, 11020)                               \

@@ -14,8 +14,7 @@ NOT_SUPPORTED_INCLUDES = {
     "curand_kernel.h": "device-side cuRAND", "cub/cub.cuh": "CUB", "thrust/device_vector.h": "Thrust",
 }
 NOT_SUPPORTED_WORDS = {
-    "tex1D": "texture fetches", "tex2D": "texture fetches", "tex3D": "texture fetches",
-    "surf2Dread": "surface accesses", "surf2Dwrite": "surface accesses",
+    "texCubemap": "cube map fetches", "tex2Dgather": "texture gathers", "surfCubemapread": "cube map surfaces",
     "cudaTriggerProgrammaticLaunchCompletion": "programmatic dependent launches",
 }
 

@@ -14,5 +14,8 @@
 #include "simulator/kernels/device/intrinsics.h"
 #include "simulator/kernels/device/kernel.h"
 #include "simulator/kernels/device/runtime_templates.h"
+#include "simulator/kernels/device/surfaces.h"
+#include "simulator/kernels/device/tensor_maps.h"
+#include "simulator/kernels/device/textures.h"
 #include "simulator/kernels/device/threads.h"
 #include "simulator/kernels/device/warps.h"

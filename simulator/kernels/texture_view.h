@@ -1,0 +1,48 @@
+// What a texture or surface object is to a kernel: the handle is the address of one of these.
+//
+// Made by: simulator/driver (cuTexObjectCreate, cuSurfObjectCreate). Read by: device/textures.h and device/surfaces.h in
+// kernels, on whichever thread drives the simulated GPU.
+// Ownership: the driver owns a view until its object is destroyed.
+//
+// Invariants
+//  1. Constant while the object lives. A kernel that uses a destroyed object reads whatever is there by then.
+//  2. The texels lie in device memory, rows of `pitch_bytes`, slices (or layers) of `slice_bytes`: a fetch from memory
+//     that is unmapped faults like a load.
+//  3. `format` and the modes are the numbers of cuda.h.
+#pragma once
+
+#include <cstdint>
+
+namespace spillway::simulator {
+
+inline constexpr std::uint64_t kTextureMagic = 0x455255545845544dULL;
+inline constexpr std::uint64_t kSurfaceMagic = 0x4543414652555354ULL;
+inline constexpr std::uint32_t kMaxMipmapLevels = 18;  // of 131072 texels
+
+struct TextureLevel {
+  unsigned char* base;
+  std::uint64_t pitch_bytes;
+  std::uint64_t slice_bytes;
+  std::uint32_t width;
+  std::uint32_t height;  // 1 for one dimension
+  std::uint32_t depth;   // or layers; 1 for up to two dimensions
+};
+
+struct TextureView {
+  std::uint64_t magic;
+  std::uint32_t format;    // CUarray_format of a channel
+  std::uint32_t channels;  // 1, 2 or 4
+  std::uint32_t texel_bytes;
+  std::uint32_t flags;            // CU_TRSF_*
+  std::uint32_t address_mode[3];  // CUaddress_mode
+  std::uint32_t filter;           // CUfilter_mode, and between levels:
+  std::uint32_t mipmap_filter;
+  float level_bias;
+  float least_level;
+  float greatest_level;
+  float border[4];
+  std::uint32_t levels;
+  TextureLevel level[kMaxMipmapLevels];
+};
+
+}  // namespace spillway::simulator
