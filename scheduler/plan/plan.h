@@ -74,35 +74,7 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-// One choice for one idle interval, the unit in which most strategies think. plan_from_decisions() turns them into a plan.
-enum class Treatment : uint8_t { kStay, kSwap, kRecompute };
-
-struct Decision {
-  int32_t interval = -1;  // index into the strategy's list of idle intervals
-  Treatment treatment = Treatment::kStay;
-  OperationId
-      prefetch_at;  // kSwap: operation whose start triggers the prefetch; index -1: as late as fits, see below
-  Reason reason = Reason::kStrategyRule;
-
-  bool operator==(const Decision&) const = default;
-};
-
-struct Problem;
-
 // Everything stays: the profile's operations, no actions, smallest workspaces.
 Plan plan_without_actions(const IterationProfile& profile);
-
-// The operations that must run again before `interval.to` so that its buffer's content exists there, in order; parents whose
-// content is gone by then (dead, or in `dropped_then`: one flag per buffer) run again too. Empty: cannot be recomputed (an
-// operation on the way is not replayable, or an input has changed since, or is of unknown origin).
-std::vector<OperationId> recompute_chain(const IterationProfile& profile, const IdleInterval& interval,
-                                         const std::vector<bool>& dropped_then);
-
-// Lowers decisions to steps and actions. Swaps without a trigger are prefetched one after another as late as the link allows
-// when nothing stalls (backward list scheduling). Recomputed chains run just before the interval ends; what they bring back for
-// themselves only is dropped after its last use in the chain. `workspaces` has one index per operation, or is empty for 0.
-// Decisions whose chain is empty are left out.
-Plan plan_from_decisions(const Problem& problem, const std::vector<IdleInterval>& intervals,
-                         const std::vector<Decision>& decisions, const std::vector<int32_t>& workspaces);
 
 }  // namespace spillway::scheduler

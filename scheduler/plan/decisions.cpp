@@ -1,0 +1,257 @@
+#include "scheduler/plan/decisions.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/units.h"
+
+namespace spillway::scheduler {
+namespace {
+
+// Where the content of a buffer is while the plan is written down, step by step.
+enum class Content : uint8_t { kPresent, kOnHost, kGone };
+
+size_t at(BufferId id) { return static_cast<size_t>(id.index); }
+size_t at(OperationId id) { return static_cast<size_t>(id.index); }
+
+// Writes one plan. One use.
+class Writer {
+ public:
+  Writer(const Problem& problem, const RecomputeChains& chains, const std::vector<IdleInterval>& intervals,
+         const std::vector<Decision>& decisions, const std::vector<int32_t>& workspaces)
+      : problem_(problem),
+        profile_(problem.iteration()),
+        chains_(chains),
+        intervals_(intervals),
+        decisions_(decisions),
+        workspaces_(workspaces),
+        leaving_(profile_.operations.size()),
+        ending_(profile_.operations.size()),
+        arriving_(profile_.operations.size()),
+        decisions_of_(profile_.buffers.size()),
+        content_(profile_.buffers.size(), Content::kPresent),
+        open_(profile_.buffers.size(), -1) {}
+
+  Lowering write() {
+    sort_by_operation();
+    for (size_t i = 0; i < profile_.operations.size(); ++i)
+      write_operation(OperationId{static_cast<int32_t>(i)});
+    std::stable_sort(result_.plan.actions.begin(), result_.plan.actions.end(),
+                     [](const Action& a, const Action& b) { return a.step < b.step; });
+    return std::move(result_);
+  }
+
+ private:
+  const IdleInterval& interval_of(int32_t decision) const {
+    return intervals_[static_cast<size_t>(decisions_[static_cast<size_t>(decision)].interval)];
+  }
+
+  void sort_by_operation() {
+    std::vector<int32_t> late_swaps, late_decisions;
+    for (size_t i = 0; i < decisions_.size(); ++i) {
+      const auto index = static_cast<int32_t>(i);
+      const Decision& decision = decisions_[i];
+      const IdleInterval& interval = interval_of(index);
+      if (decision.treatment == Treatment::kStay) continue;
+      leaving_[at(interval.from)].push_back(index);
+      decisions_of_[at(interval.buffer)].push_back(index);
+      if (interval.wraps) start_away(index);
+      if (interval.content_dead) continue;
+      if (decision.treatment == Treatment::kRecompute) {
+        ending_[at(interval.to)].push_back(index);
+      } else if (decision.prefetch_at.index >= 0) {
+        arrive(index, decision.prefetch_at);
+      } else {
+        late_swaps.push_back(decision.interval);
+        late_decisions.push_back(index);
+      }
+    }
+    const std::vector<OperationId> triggers = latest_triggers(problem_, intervals_, late_swaps);
+    for (size_t i = 0; i < triggers.size(); ++i) arrive(late_decisions[i], triggers[i]);
+    for (std::vector<int32_t>& arrivals : arriving_) sort_by_need(arrivals);
+  }
+
+  void arrive(int32_t decision, OperationId trigger) {
+    arriving_[at(trigger)].push_back(decision);
+    const IdleInterval& interval = interval_of(decision);
+    const bool before_the_end = interval.wraps && trigger > interval.from;
+    if (before_the_end) content_[at(interval.buffer)] = Content::kPresent;
+  }
+
+  // A wrapping interval's content is away when the iteration starts, unless its prefetch is triggered before the end.
+  void start_away(int32_t decision) {
+    const IdleInterval& interval = interval_of(decision);
+    const bool swapped = decisions_[static_cast<size_t>(decision)].treatment == Treatment::kSwap;
+    content_[at(interval.buffer)] = swapped && !interval.content_dead ? Content::kOnHost : Content::kGone;
+  }
+
+  // Prefetches with one trigger leave in the order in which they are needed.
+  void sort_by_need(std::vector<int32_t>& arrivals) const {
+    const auto distance = [&](int32_t decision) {
+      const IdleInterval& interval = interval_of(decision);
+      const auto count = static_cast<int64_t>(profile_.operations.size());
+      return interval.wraps ? interval.to.index + count : int64_t{interval.to.index};
+    };
+    std::stable_sort(arrivals.begin(), arrivals.end(),
+                     [&](int32_t a, int32_t b) { return distance(a) < distance(b); });
+  }
+
+  void write_operation(OperationId id) {
+    for (int32_t decision : arriving_[at(id)]) content_[at(interval_of(decision).buffer)] = Content::kPresent;
+    write_chain(id);
+    const int32_t step = append_step(id, false);
+    for (int32_t decision : arriving_[at(id)]) {
+      act(ActionKind::kPrefetch, interval_of(decision).buffer, first_step_at_, decision);
+    }
+    for (BufferId written : profile_.at(id).writes) content_[at(written)] = Content::kPresent;
+    for (int32_t decision : leaving_[at(id)]) take_away(decision, step);
+    first_step_at_ = step + 1;
+  }
+
+  void take_away(int32_t decision, int32_t step) {
+    const IdleInterval& interval = interval_of(decision);
+    const bool recomputes = decisions_[static_cast<size_t>(decision)].treatment == Treatment::kRecompute;
+    const bool drops = interval.content_dead || recomputes;
+    if (drops && !interval.content_dead && !can_return(interval)) {
+      result_.refused.push_back(decisions_[static_cast<size_t>(decision)].interval);
+      return;
+    }
+    act(drops ? ActionKind::kDrop : ActionKind::kOffload, interval.buffer, step, decision);
+    content_[at(interval.buffer)] = drops ? Content::kGone : Content::kOnHost;
+    open_[at(interval.buffer)] = decision;
+  }
+
+  // Can the content be rebuilt at the interval's end from what no decision takes away until then?
+  bool can_return(const IdleInterval& interval) const {
+    const auto stays_until = [&](BufferId buffer) {
+      return chains_.lives_before(buffer, interval.to) && !is_taken_over(buffer, interval.to);
+    };
+    return !chains_.find({interval.buffer}, interval.to, stays_until).empty();
+  }
+
+  bool is_taken_over(BufferId buffer, OperationId id) const {
+    const std::vector<int32_t>& decisions = decisions_of_[at(buffer)];
+    return std::any_of(decisions.begin(), decisions.end(), [&](int32_t decision) {
+      const IdleInterval& interval = interval_of(decision);
+      if (interval.wraps) return id > interval.from || id <= interval.to;
+      return interval.from < id && id <= interval.to;
+    });
+  }
+
+  void write_chain(OperationId id) {
+    std::vector<BufferId> targets;
+    for (int32_t decision : ending_[at(id)]) {
+      if (content_[at(interval_of(decision).buffer)] == Content::kGone)
+        targets.push_back(interval_of(decision).buffer);
+    }
+    if (targets.empty()) return;
+    const RecomputeChains::Present present = [&](BufferId buffer) {
+      return content_[at(buffer)] == Content::kPresent && chains_.lives_before(buffer, id);
+    };
+    write_chain_steps(id, targets, chains_.find(targets, id, present));
+  }
+
+  // A rebuilt buffer stays when it is a target, or when its own interval is still open and its decision says so.
+  bool stays(BufferId buffer, OperationId id, const std::vector<BufferId>& targets) const {
+    if (std::find(targets.begin(), targets.end(), buffer) != targets.end()) return true;
+    const int32_t decision = open_[at(buffer)];
+    if (decision < 0 || content_[at(buffer)] != Content::kGone) return false;
+    return decisions_[static_cast<size_t>(decision)].keep_when_rebuilt && interval_of(decision).to > id;
+  }
+
+  void write_chain_steps(OperationId id, const std::vector<BufferId>& targets,
+                         const std::vector<OperationId>& chain) {
+    std::map<BufferId, int32_t> last_use;  // of what only the chain needs
+    std::vector<BufferId> kept;
+    for (OperationId operation : chain) {
+      const int32_t step = append_step(operation, true);
+      for (BufferId read : profile_.at(operation).reads) {
+        if (auto use = last_use.find(read); use != last_use.end()) use->second = step;
+      }
+      for (BufferId written : profile_.at(operation).writes) {
+        if (content_[at(written)] == Content::kPresent && chains_.lives_before(written, id)) continue;
+        if (stays(written, id, targets))
+          kept.push_back(written);
+        else
+          last_use[written] = step;
+      }
+    }
+    for (const auto& [buffer, step] : last_use)
+      result_.plan.actions.push_back({ActionKind::kDrop, buffer, step, Reason::kChainTemporary});
+    for (BufferId buffer : kept) content_[at(buffer)] = Content::kPresent;
+  }
+
+  void act(ActionKind kind, BufferId buffer, int32_t step, int32_t decision) {
+    result_.plan.actions.push_back({kind, buffer, step, decisions_[static_cast<size_t>(decision)].reason});
+  }
+
+  int32_t append_step(OperationId id, bool recomputes) {
+    const int32_t workspace = workspaces_.empty() ? 0 : workspaces_[at(id)];
+    result_.plan.steps.push_back({id, recomputes, workspace});
+    return static_cast<int32_t>(result_.plan.steps.size()) - 1;
+  }
+
+  const Problem& problem_;
+  const IterationProfile& profile_;
+  const RecomputeChains& chains_;
+  const std::vector<IdleInterval>& intervals_;
+  const std::vector<Decision>& decisions_;
+  const std::vector<int32_t>& workspaces_;
+  // Decisions by the operation after which the buffer leaves, before which it must be rebuilt, with which its prefetch starts.
+  std::vector<std::vector<int32_t>> leaving_, ending_, arriving_;
+  std::vector<std::vector<int32_t>> decisions_of_;  // by buffer
+  std::vector<Content> content_;
+  std::vector<int32_t> open_;  // by buffer: the last decision that took it away
+  int32_t first_step_at_ =
+      0;  // the first step that belongs to the operation being written: its chain's, if it has one
+  Lowering result_;
+};
+
+}  // namespace
+
+std::vector<OperationId> latest_triggers(const Problem& problem, const std::vector<IdleInterval>& intervals,
+                                         const std::vector<int32_t>& swaps) {
+  const IterationProfile& profile = problem.iteration();
+  const auto count = static_cast<int32_t>(profile.operations.size());
+  std::vector<int64_t> start_ns(static_cast<size_t>(count) * 2 + 1, 0);  // two iterations, back to back
+  for (size_t i = 0; i + 1 < start_ns.size(); ++i)
+    start_ns[i + 1] = start_ns[i] + profile.operations[i % static_cast<size_t>(count)].duration_ns;
+  const int64_t rate =
+      base::scale(problem.device.to_device_bytes_per_second, problem.device.link_share_permille, 1000);
+
+  std::vector<size_t> order(swaps.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const auto interval_at = [&](size_t i) -> const IdleInterval& {
+    return intervals[static_cast<size_t>(swaps[i])];
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return interval_at(a).to > interval_at(b).to; });
+
+  // Backwards from the second iteration's end; a second round lets the first iteration's copies push into the one before.
+  const int64_t iteration_ns = start_ns[static_cast<size_t>(count)];
+  std::vector<OperationId> triggers(swaps.size());
+  int64_t free_until_ns = start_ns.back();
+  for (int round = 0; round < 2; ++round) {
+    if (round == 1) free_until_ns = std::min(free_until_ns + iteration_ns, start_ns.back());
+    for (size_t i : order) {
+      const IdleInterval& interval = interval_at(i);
+      const int64_t deadline_ns = start_ns[static_cast<size_t>(interval.to.index + count)];
+      const int64_t copy_ns =
+          base::transfer_ns(profile.at(interval.buffer).size_bytes, rate) + problem.device.copy_latency_ns;
+      free_until_ns = std::min(free_until_ns, deadline_ns) - copy_ns;
+      const auto after = std::upper_bound(start_ns.begin(), start_ns.end(), free_until_ns);
+      const int32_t last_start = std::max<int32_t>(0, static_cast<int32_t>(after - start_ns.begin()) - 1);
+      const int32_t earliest = interval.from.index + 1 + (interval.wraps ? 0 : count);
+      triggers[i].index = std::clamp(last_start, earliest, interval.to.index + count) % count;
+    }
+  }
+  return triggers;
+}
+
+Lowering lower_decisions(const Problem& problem, const RecomputeChains& chains,
+                         const std::vector<IdleInterval>& intervals, const std::vector<Decision>& decisions,
+                         const std::vector<int32_t>& workspaces) {
+  return Writer(problem, chains, intervals, decisions, workspaces).write();
+}
+
+}  // namespace spillway::scheduler

@@ -1,0 +1,48 @@
+// Which operations must run again so that lost content exists again: the chain back to what is still there.
+//
+// Called by strategies (to know what a recomputation costs) and by the lowering of decisions, on any thread. Pure. Built once
+// per profile; a question costs as much as its answer is long.
+//
+// An operation can be part of a chain when it is replayable, changes nothing in place, and every buffer that it read, and every
+// other buffer that it wrote and that is still there, has not been written since. Content that is gone on the way is rebuilt by
+// the chain too.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "scheduler/trace/profile.h"
+
+namespace spillway::scheduler {
+
+class RecomputeChains {
+ public:
+  // The profile must outlive this and pass check_profile().
+  explicit RecomputeChains(const IterationProfile& profile);
+
+  // Is the content of this buffer on the device when the question's operation is about to run?
+  using Present = std::function<bool(BufferId)>;
+
+  // Operations in running order that bring back every target's content as of operation `before`. Empty when one cannot be
+  // brought back, or when all targets are present.
+  std::vector<OperationId> find(const std::vector<BufferId>& targets, OperationId before,
+                                const Present& present) const;
+
+  // Is the buffer on the device before an operation when nothing was taken away?
+  bool lives_before(BufferId buffer, OperationId before) const;
+
+  // The last operation before `before` that wrote the buffer; index -1: none in this iteration.
+  OperationId writer_before(BufferId buffer, OperationId before) const;
+
+ private:
+  struct Search;
+  bool collect(BufferId target, Search& search) const;
+  bool visit(OperationId operation, Search& search) const;
+  bool can_repeat(OperationId operation, const Search& search) const;
+
+  const IterationProfile& profile_;
+  std::vector<std::vector<OperationId>> writers_;  // by buffer, ascending
+  std::vector<bool> repeatable_;                   // by operation: replayable and nothing in place
+};
+
+}  // namespace spillway::scheduler
