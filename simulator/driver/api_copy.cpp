@@ -1,4 +1,4 @@
-// Every memcpy form but those on arrays, which this driver does not have yet.
+// Every memcpy form between linear memories, and the shaped ones whose ends may be arrays.
 #include "simulator/driver/copy.h"
 
 namespace spillway::simulator {
@@ -16,26 +16,67 @@ CUresult Linear(std::uintptr_t target, std::uintptr_t source, std::size_t bytes,
   });
 }
 
-std::uintptr_t BaseOf(CUmemorytype type, const void* host, CUdeviceptr device) {
-  Require(type != CU_MEMORYTYPE_ARRAY, CUDA_ERROR_NOT_SUPPORTED);
-  Require(type == CU_MEMORYTYPE_HOST || type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_UNIFIED);
-  return type == CU_MEMORYTYPE_HOST ? Address(host) : device;
+// One end of a shaped copy: where its rows lie, and how many bytes, rows and slices may be named from there.
+struct Ground {
+  std::uintptr_t base;
+  std::size_t pitch_bytes;
+  std::size_t rows;  // from one slice to the next
+  std::size_t width_bytes;
+  std::size_t slices;
+};
+
+Ground GroundOf(const Array& array) {
+  return {array.base, array.pitch_bytes, array.rows, array.row_bytes(), array.slices};
+}
+
+// What a description says of an end in linear memory; a zero pitch or height means that it is as the copy needs it.
+struct Linear3D {
+  CUmemorytype type;
+  const void* host;
+  CUdeviceptr device;
+  CUarray array;
+  std::size_t pitch_bytes;
+  std::size_t rows;
+};
+
+struct Corner {
+  std::size_t x_bytes;
+  std::size_t y;
+  std::size_t z;
+};
+
+Ground GroundOf(Call& call, const Linear3D& end, const Corner& corner, const Box& box) {
+  if (end.type == CU_MEMORYTYPE_ARRAY) return GroundOf(call.sim.arrays.Find(end.array));
+  Require(end.type == CU_MEMORYTYPE_HOST || end.type == CU_MEMORYTYPE_DEVICE ||
+          end.type == CU_MEMORYTYPE_UNIFIED);
+  const std::size_t pitch = end.pitch_bytes != 0 ? end.pitch_bytes : box.width_bytes + corner.x_bytes;
+  const std::size_t rows = end.rows != 0 ? end.rows : box.rows + corner.y;
+  const std::uintptr_t base = end.type == CU_MEMORYTYPE_HOST ? Address(end.host) : end.device;
+  return {base, pitch, rows, pitch, corner.z + box.slices};
+}
+
+// Throws unless the box lies inside the ground.
+Side SideAt(const Ground& ground, const Corner& corner, const Box& box) {
+  Require(corner.x_bytes + box.width_bytes <= ground.width_bytes);
+  Require(corner.y + box.rows <= ground.rows && corner.z + box.slices <= ground.slices);
+  return Side{ground.base + (corner.z * ground.rows + corner.y) * ground.pitch_bytes + corner.x_bytes,
+              ground.pitch_bytes, ground.pitch_bytes * ground.rows};
+}
+
+Side SideOf(Call& call, const Linear3D& end, const Corner& corner, const Box& box) {
+  return SideAt(GroundOf(call, end, corner, box), corner, box);
 }
 
 CUresult Copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, HostWaits waits) {
   return WithContext([&](Call& call) {
     Require(copy != nullptr);
-    const std::size_t source_pitch =
-        copy->srcPitch != 0 ? copy->srcPitch : copy->WidthInBytes + copy->srcXInBytes;
-    const std::size_t target_pitch =
-        copy->dstPitch != 0 ? copy->dstPitch : copy->WidthInBytes + copy->dstXInBytes;
-    Require(copy->srcXInBytes + copy->WidthInBytes <= source_pitch);
-    Require(copy->dstXInBytes + copy->WidthInBytes <= target_pitch);
-    const std::uintptr_t source = BaseOf(copy->srcMemoryType, copy->srcHost, copy->srcDevice);
-    const std::uintptr_t target = BaseOf(copy->dstMemoryType, copy->dstHost, copy->dstDevice);
-    Copy(call, stream, Side{target + copy->dstY * target_pitch + copy->dstXInBytes, target_pitch, 0},
-         Side{source + copy->srcY * source_pitch + copy->srcXInBytes, source_pitch, 0},
-         Box{copy->WidthInBytes, copy->Height, 1}, waits);
+    const Box box{copy->WidthInBytes, copy->Height, 1};
+    const Linear3D source{copy->srcMemoryType, copy->srcHost,  copy->srcDevice,
+                          copy->srcArray,      copy->srcPitch, 0};
+    const Linear3D target{copy->dstMemoryType, copy->dstHost,  copy->dstDevice,
+                          copy->dstArray,      copy->dstPitch, 0};
+    Copy(call, stream, SideOf(call, target, {copy->dstXInBytes, copy->dstY, 0}, box),
+         SideOf(call, source, {copy->srcXInBytes, copy->srcY, 0}, box), box, waits);
   });
 }
 
@@ -44,25 +85,13 @@ template <class Copy3DType>
 void Submit3D(Call& call, const Copy3DType* copy, CUstream stream, HostWaits waits) {
   Require(copy != nullptr);
   Require(copy->srcLOD == 0 && copy->dstLOD == 0);
-  const std::size_t source_pitch =
-      copy->srcPitch != 0 ? copy->srcPitch : copy->WidthInBytes + copy->srcXInBytes;
-  const std::size_t target_pitch =
-      copy->dstPitch != 0 ? copy->dstPitch : copy->WidthInBytes + copy->dstXInBytes;
-  const std::size_t source_rows = copy->srcHeight != 0 ? copy->srcHeight : copy->Height + copy->srcY;
-  const std::size_t target_rows = copy->dstHeight != 0 ? copy->dstHeight : copy->Height + copy->dstY;
-  Require(copy->srcXInBytes + copy->WidthInBytes <= source_pitch);
-  Require(copy->dstXInBytes + copy->WidthInBytes <= target_pitch);
-  Require(copy->srcY + copy->Height <= source_rows && copy->dstY + copy->Height <= target_rows);
-  const std::uintptr_t source = BaseOf(copy->srcMemoryType, copy->srcHost, copy->srcDevice);
-  const std::uintptr_t target = BaseOf(copy->dstMemoryType, copy->dstHost, copy->dstDevice);
-  const auto start = [](std::uintptr_t base, std::size_t x, std::size_t y, std::size_t z, std::size_t pitch,
-                        std::size_t rows) { return base + (z * rows + y) * pitch + x; };
-  Copy(call, stream,
-       Side{start(target, copy->dstXInBytes, copy->dstY, copy->dstZ, target_pitch, target_rows), target_pitch,
-            target_pitch * target_rows},
-       Side{start(source, copy->srcXInBytes, copy->srcY, copy->srcZ, source_pitch, source_rows), source_pitch,
-            source_pitch * source_rows},
-       Box{copy->WidthInBytes, copy->Height, copy->Depth}, waits);
+  const Box box{copy->WidthInBytes, copy->Height, copy->Depth};
+  const Linear3D source{copy->srcMemoryType, copy->srcHost,  copy->srcDevice,
+                        copy->srcArray,      copy->srcPitch, copy->srcHeight};
+  const Linear3D target{copy->dstMemoryType, copy->dstHost,  copy->dstDevice,
+                        copy->dstArray,      copy->dstPitch, copy->dstHeight};
+  Copy(call, stream, SideOf(call, target, {copy->dstXInBytes, copy->dstY, copy->dstZ}, box),
+       SideOf(call, source, {copy->srcXInBytes, copy->srcY, copy->srcZ}, box), box, waits);
 }
 
 SourceRead ReadOf(CUmemcpySrcAccessOrder order) {
@@ -120,13 +149,30 @@ CUresult CopyBatch(const Batch& batch, CUstream stream) {
   });
 }
 
-Side SideOf(const CUmemcpy3DOperand& operand, const CUextent3D& extent) {
-  Require(operand.type == CU_MEMCPY_OPERAND_TYPE_POINTER, CUDA_ERROR_NOT_SUPPORTED);
+// Array operands count in elements, and so does the extent when an array takes part.
+Side SideOf(Call& call, const CUmemcpy3DOperand& operand, const Box& box, std::size_t texel_bytes) {
+  if (operand.type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
+    const CUoffset3D& at = operand.op.array.offset;
+    return SideAt(GroundOf(call.sim.arrays.Find(operand.op.array.array)), {at.x * texel_bytes, at.y, at.z},
+                  box);
+  }
+  Require(operand.type == CU_MEMCPY_OPERAND_TYPE_POINTER);
   const auto& pointer = operand.op.ptr;
-  const std::size_t pitch = pointer.rowLength != 0 ? pointer.rowLength : extent.width;
-  const std::size_t rows = pointer.layerHeight != 0 ? pointer.layerHeight : extent.height;
-  Require(pitch >= extent.width && rows >= extent.height);
+  const std::size_t pitch = pointer.rowLength != 0 ? pointer.rowLength * texel_bytes : box.width_bytes;
+  const std::size_t rows = pointer.layerHeight != 0 ? pointer.layerHeight : box.rows;
+  Require(pitch >= box.width_bytes && rows >= box.rows);
   return Side{pointer.ptr, pitch, pitch * rows};
+}
+
+std::size_t TexelBytes(Call& call, const CUDA_MEMCPY3D_BATCH_OP& operation) {
+  std::size_t bytes = 0;
+  for (const CUmemcpy3DOperand* operand : {&operation.src, &operation.dst}) {
+    if (operand->type != CU_MEMCPY_OPERAND_TYPE_ARRAY) continue;
+    const std::size_t own = call.sim.arrays.Find(operand->op.array.array).texel_bytes;
+    Require(bytes == 0 || bytes == own);
+    bytes = own;
+  }
+  return bytes == 0 ? 1 : bytes;
 }
 
 CUresult Copy3DBatch(std::size_t count, const CUDA_MEMCPY3D_BATCH_OP* operations, unsigned long long flags,
@@ -137,8 +183,11 @@ CUresult Copy3DBatch(std::size_t count, const CUDA_MEMCPY3D_BATCH_OP* operations
     for (std::size_t i = 0; i < count; ++i) {
       const CUextent3D& extent = operations[i].extent;
       Require(extent.width != 0 && extent.height != 0 && extent.depth != 0);
-      Copy(call, stream, SideOf(operations[i].dst, extent), SideOf(operations[i].src, extent),
-           Box{extent.width, extent.height, extent.depth}, kAsync, ReadOf(operations[i].srcAccessOrder));
+      const std::size_t texel_bytes = TexelBytes(call, operations[i]);
+      const Box box{extent.width * texel_bytes, extent.height, extent.depth};
+      Copy(call, stream, SideOf(call, operations[i].dst, box, texel_bytes),
+           SideOf(call, operations[i].src, box, texel_bytes), box, kAsync,
+           ReadOf(operations[i].srcAccessOrder));
     }
   });
 }

@@ -5,6 +5,7 @@
 #include "simulator/driver/books.h"
 #include "simulator/driver/call.h"
 #include "simulator/driver/fault_guard.h"
+#include "simulator/driver/hidden_addresses.h"
 
 namespace spillway::simulator {
 namespace {
@@ -44,6 +45,7 @@ class Arguments {
   std::vector<std::uint64_t> Words() const {
     std::vector<std::uint64_t> words(bytes_ / sizeof(std::uint64_t));
     std::memcpy(words.data(), buffer_.get(), bytes_);
+    AddTensorMapAddresses(words);
     std::erase(words, 0);
     return words;
   }
@@ -146,6 +148,7 @@ CUresult Launch(const void* handle, const LaunchShape& shape, CUstream stream, v
     launch.duration_ns = TimeOf(call.sim.profile, CostOf(entry, shape, arguments->pointers()));
     launch.multiprocessors = static_cast<int>(std::min(needed, available));
     launch.words = arguments->Words();
+    AddTextureAddresses(call.sim.textures, launch.words);
     launch.effect = [arguments, shape, body = entry.body] {
       BodyCall body_call{body, &shape, arguments->pointers()};
       RunGuarded(Run, &body_call);

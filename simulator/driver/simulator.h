@@ -10,6 +10,7 @@
 
 #include "simulator/driver/address_space.h"
 #include "simulator/driver/allocation.h"
+#include "simulator/driver/array.h"
 #include "simulator/driver/context.h"
 #include "simulator/driver/device.h"
 #include "simulator/driver/device_heap.h"
@@ -18,6 +19,7 @@
 #include "simulator/driver/physical_memory.h"
 #include "simulator/driver/pool.h"
 #include "simulator/driver/profile.h"
+#include "simulator/driver/texture.h"
 #include "simulator/driver/vmm.h"
 
 namespace spillway::simulator {
@@ -31,6 +33,8 @@ struct Simulator {
   Devices devices;
   DeviceHeap managed_heap;
   AllocationTable allocations;
+  ArrayTable arrays;
+  TextureTable textures;
   Vmm vmm;
   PluginRegistry plugins;
 
