@@ -28,7 +28,8 @@ class Gate {
   std::atomic<std::uint64_t> open_for_{kNobody};
 };
 
-// The last use on each of a few streams.
+// The last use on each of a few streams, each in a cache line of its own: threads that launch on streams of their own
+// write to none that another one writes to.
 class RecentUses {
  public:
   // False when uses on too many streams are kept already.
@@ -56,7 +57,7 @@ class RecentUses {
   }
 
  private:
-  struct Slot {
+  struct alignas(64) Slot {
     std::atomic<StreamState*> stream{nullptr};
     std::atomic<std::uint64_t> sequence{0};
   };

@@ -176,7 +176,7 @@ void JobMemory::End(TouchSet* set, Effect effect) {
 void JobMemory::EndAtOnce(TouchSet* set, Use use) {
   const std::uint64_t now = TouchClock();
   for (Range* range : set->ranges) {
-    range->last_touch.store(now, std::memory_order_relaxed);
+    NoteTouch(&range->last_touch, now);
     if (range->recent.Note(use)) continue;
     const MutexLock lock(state_);
     (range->live ? range->uses : range->ready_after).Add(use);

@@ -19,11 +19,12 @@ namespace spillway::interposer {
 
 // What every new user of an allocation's memory must wait for on the device: the copy that restores it, or the work
 // that used the same memory before it was freed.
-struct Tracked : Allocation {
-  UseList ready_after;
-  base::InlineVector<std::uint64_t, 2>
-      ordered;  // serials of streams that already wait for all of ready_after
+// What the launch path reads comes first, together in one cache line that it rarely writes.
+struct alignas(64) Tracked : Allocation {
   Gate gate;
+  std::atomic<std::uint64_t> last_touch{0};
+  UseList ready_after;
+  base::InlineVector<std::uint64_t, 2> ordered;  // serials of streams that already wait for ready_after
 };
 
 struct SlabBlock : Tracked {
@@ -55,7 +56,6 @@ struct Range : Tracked {
   size_t position = 0;      // in residency's list of ranges
   RangeLink by_age, by_size;  // when freed: its places among the freed ranges (freed_ranges.h)
   RecentUses recent;
-  std::atomic<std::uint64_t> last_touch{0};
 };
 
 }  // namespace spillway::interposer

@@ -1,6 +1,7 @@
 // A clock for "least recently used": a few nanoseconds to read, the same for all threads, of no particular unit.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #if !defined(__x86_64__) && !defined(__aarch64__)
@@ -21,6 +22,15 @@ inline std::uint64_t TouchClock() {
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 #endif
+}
+
+// Ticks by which a touch may be late in being noted: some microseconds. Memory that many threads use would otherwise be
+// written to by each of their calls.
+inline constexpr std::uint64_t kTouchResolution = 1 << 13;
+
+inline void NoteTouch(std::atomic<std::uint64_t>* last_touch, std::uint64_t now) {
+  if (now - last_touch->load(std::memory_order_relaxed) > kTouchResolution)
+    last_touch->store(now, std::memory_order_relaxed);
 }
 
 }  // namespace spillway::interposer

@@ -3,10 +3,6 @@
 // Started plainly it starts itself again under the preload library and over the null driver. Both kinds of launch then
 // alternate in batches, so that whatever else the machine does falls on both alike. A figure is the mean of one batch of
 // 32 launches; printed are the median and the 99th percentile over all batches.
-#include <dlfcn.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -18,9 +14,16 @@
 #include <string>
 #include <vector>
 
-#include "interposer/driver/cuda_abi.h"
+#include "tests/bench/bench.h"
 
 namespace {
+
+using bench::Die;
+using bench::IsFrom;
+using bench::NowNs;
+using bench::OpenDriver;
+using bench::Quantile;
+using bench::StartUnderThePreload;
 
 constexpr int kAllocations = 10000;
 constexpr int kWorkingSet = 320;
@@ -51,46 +54,16 @@ struct Figures {
   double CostMedianNs() const { return hooked_median_ns - bare_median_ns; }
 };
 
-[[noreturn]] void Die(const std::string& why) {
-  std::fprintf(stderr, "hook_cost: %s\n", why.c_str());
-  std::exit(1);
-}
-
-void StartUnderThePreload(char** arguments) {
-  setenv("LD_PRELOAD", HOOK_COST_PRELOAD, 1);
-  setenv("SPILLWAY_DRIVER", HOOK_COST_DRIVER, 1);
-  execv("/proc/self/exe", arguments);
-  Die("cannot start again under the preload library");
-}
-
-bool IsFrom(const char* library, const void* function) {
-  Dl_info info;
-  return dladdr(const_cast<void*>(function), &info) != 0 && std::strcmp(info.dli_fname, library) == 0;
-}
-
-Driver OpenDriver() {
-  void* const handle = dlopen("libcuda.so.1", RTLD_NOW);
-  if (handle == nullptr) Die(dlerror());
-  const auto find = [&](const char* name) { return dlsym(handle, name); };
-  const auto init = reinterpret_cast<decltype(&::cuInit)>(find("cuInit"));
-  const auto bare_launch = reinterpret_cast<void* (*)()>(find("null_driver_launch"));
-  if (init == nullptr || bare_launch == nullptr || init(0) != CUDA_SUCCESS)
-    Die("the null driver does not answer");
-  const auto set_current = reinterpret_cast<decltype(&::cuCtxSetCurrent)>(find("cuCtxSetCurrent"));
-  const auto retain =
-      reinterpret_cast<decltype(&::cuDevicePrimaryCtxRetain)>(find("cuDevicePrimaryCtxRetain"));
-  CUcontext context;
-  if (retain(&context, 0) != CUDA_SUCCESS || set_current(context) != CUDA_SUCCESS) Die("no context");
-
+Driver Open() {
+  const OpenDriver opened;
   Driver driver;
-  driver.hooked_launch = reinterpret_cast<Launch>(find("cuLaunchKernel"));
-  driver.bare_launch = reinterpret_cast<Launch>(bare_launch());
-  driver.allocate = reinterpret_cast<decltype(driver.allocate)>(find("cuMemAlloc_v2"));
-  driver.synchronize = reinterpret_cast<decltype(driver.synchronize)>(find("cuCtxSynchronize"));
-  driver.count_plain_allocations = reinterpret_cast<int (*)()>(find("null_driver_plain_allocations"));
-  if (!IsFrom(HOOK_COST_PRELOAD, reinterpret_cast<void*>(driver.hooked_launch)))
-    Die("the launch is not hooked");
-  if (!IsFrom(HOOK_COST_DRIVER, reinterpret_cast<void*>(driver.bare_launch)))
+  driver.hooked_launch = opened.Find<Launch>("cuLaunchKernel");
+  driver.bare_launch = reinterpret_cast<Launch>(opened.Find<void* (*)()>("null_driver_launch")());
+  driver.allocate = opened.Find<decltype(driver.allocate)>("cuMemAlloc_v2");
+  driver.synchronize = opened.Find<decltype(driver.synchronize)>("cuCtxSynchronize");
+  driver.count_plain_allocations = opened.Find<int (*)()>("null_driver_plain_allocations");
+  if (!IsFrom(BENCH_PRELOAD, reinterpret_cast<void*>(driver.hooked_launch))) Die("the launch is not hooked");
+  if (!IsFrom(BENCH_DRIVER, reinterpret_cast<void*>(driver.bare_launch)))
     Die("the bare launch is not the driver's");
   return driver;
 }
@@ -125,12 +98,6 @@ ArgumentSets MakeArguments(const std::vector<CUdeviceptr>& addresses, int workin
   return sets;
 }
 
-double NowNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
-}
-
 double BatchNs(Launch launch, ArgumentSets::element_type& sets, unsigned first) {
   const double begin_ns = NowNs();
   for (int i = 0; i < kLaunchesPerBatch; ++i) {
@@ -141,13 +108,6 @@ double BatchNs(Launch launch, ArgumentSets::element_type& sets, unsigned first) 
     }
   }
   return (NowNs() - begin_ns) / kLaunchesPerBatch;
-}
-
-double Quantile(std::vector<double>* values, double share) {
-  const auto position =
-      values->begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values->size() - 1));
-  std::nth_element(values->begin(), position, values->end());
-  return *position;
 }
 
 Figures Measure(const char* what, const Driver& driver, ArgumentSets::element_type& sets, int batches) {
@@ -198,7 +158,7 @@ void WriteJson(const char* path, const std::vector<Figures>& rows) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (std::getenv("LD_PRELOAD") == nullptr) StartUnderThePreload(arguments);
+  StartUnderThePreload(arguments, BENCH_DRIVER);
   int batches = 20000;
   const char* json = nullptr;
   for (int i = 1; i < count; ++i) {
@@ -206,7 +166,7 @@ int main(int count, char** arguments) {
     if (std::strcmp(arguments[i], "--json") == 0 && i + 1 < count) json = arguments[++i];
   }
 
-  const Driver driver = OpenDriver();
+  const Driver driver = Open();
   std::mt19937_64 random(1);
   const std::vector<CUdeviceptr> addresses = Allocate(driver, &random);
   const ArgumentSets in_working_set = MakeArguments(addresses, kWorkingSet, &random);

@@ -1,11 +1,14 @@
 // A libcuda.so.1 for measuring hooks: one device of 1 TiB, memory that is only address space, work that is done at once.
 //
 // Any thread; nothing here waits, locks or touches the memory it hands out. Every kernel has 20 parameters of 8 bytes.
+// A launch keeps its thread busy for NULL_DRIVER_LAUNCH_NS (nothing by default).
 // Functions not defined here answer NOT_SUPPORTED (null_driver_rest.cpp).
 #include <dlfcn.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include <atomic>
+#include <cstdlib>
 
 #include "interposer/driver/cuda_abi.h"
 
@@ -18,6 +21,25 @@ constexpr size_t kParameters = 20;
 
 std::atomic<uintptr_t> next_token{0x1000};
 std::atomic<int> plain_allocations{0};
+std::atomic<long> working_calls{0};
+
+// A call that a real driver would do work for, unlike a question that it answers from memory.
+CUresult Worked() {
+  working_calls.fetch_add(1, std::memory_order_relaxed);
+  return CUDA_SUCCESS;
+}
+
+long NowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+long LaunchNs() {
+  const char* const text = getenv("NULL_DRIVER_LAUNCH_NS");
+  return text ? atol(text) : 0;
+}
+const long launch_ns = LaunchNs();
 
 template <typename Handle>
 CUresult NewToken(Handle* handle) {
@@ -26,6 +48,7 @@ CUresult NewToken(Handle* handle) {
 }
 
 CUresult NewAddresses(CUdeviceptr* address, size_t size_bytes) {
+  Worked();
   void* const space =
       mmap(nullptr, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (space == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -78,37 +101,36 @@ NULL_DRIVER CUresult cuCtxPushCurrent_v2(CUcontext) { return CUDA_SUCCESS; }
 NULL_DRIVER CUresult cuCtxPopCurrent_v2(CUcontext* context) { return Give(context, TheContext()); }
 NULL_DRIVER CUresult cuCtxGetDevice(CUdevice* device) { return Give(device, 0); }
 NULL_DRIVER CUresult cuCtxGetId(CUcontext, unsigned long long* id) { return Give(id, 1ull); }
-NULL_DRIVER CUresult cuCtxSynchronize() { return CUDA_SUCCESS; }
+NULL_DRIVER CUresult cuCtxSynchronize() { return Worked(); }
 NULL_DRIVER CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   Give(least, 0);
   return Give(greatest, 0);
 }
 
 NULL_DRIVER CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
+  plain_allocations.fetch_add(1);
   return NewAddresses(address, bytes);
 }
-NULL_DRIVER CUresult cuMemFree_v2(CUdeviceptr) { return CUDA_SUCCESS; }
+NULL_DRIVER CUresult cuMemFree_v2(CUdeviceptr) { return Worked(); }
 NULL_DRIVER CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   return NewAddresses(reinterpret_cast<CUdeviceptr*>(memory), bytes);
 }
-NULL_DRIVER CUresult cuMemFreeHost(void*) { return CUDA_SUCCESS; }
+NULL_DRIVER CUresult cuMemFreeHost(void*) { return Worked(); }
 NULL_DRIVER CUresult cuMemAddressReserve(CUdeviceptr* address, size_t size_bytes, size_t, CUdeviceptr,
                                          unsigned long long) {
   return NewAddresses(address, size_bytes);
 }
-NULL_DRIVER CUresult cuMemAddressFree(CUdeviceptr, size_t) { return CUDA_SUCCESS; }
+NULL_DRIVER CUresult cuMemAddressFree(CUdeviceptr, size_t) { return Worked(); }
 NULL_DRIVER CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t, const CUmemAllocationProp*,
                                  unsigned long long) {
   return Give<CUmemGenericAllocationHandle>(handle, next_token.fetch_add(16));
 }
-NULL_DRIVER CUresult cuMemRelease(CUmemGenericAllocationHandle) { return CUDA_SUCCESS; }
+NULL_DRIVER CUresult cuMemRelease(CUmemGenericAllocationHandle) { return Worked(); }
 NULL_DRIVER CUresult cuMemMap(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long) {
-  return CUDA_SUCCESS;
+  return Worked();
 }
-NULL_DRIVER CUresult cuMemUnmap(CUdeviceptr, size_t) { return CUDA_SUCCESS; }
-NULL_DRIVER CUresult cuMemSetAccess(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) {
-  return CUDA_SUCCESS;
-}
+NULL_DRIVER CUresult cuMemUnmap(CUdeviceptr, size_t) { return Worked(); }
+NULL_DRIVER CUresult cuMemSetAccess(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) { return Worked(); }
 NULL_DRIVER CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp*,
                                                    CUmemAllocationGranularity_flags) {
   return Give(bytes, size_t{2} << 20);
@@ -117,9 +139,9 @@ NULL_DRIVER CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAll
 NULL_DRIVER CUresult cuStreamCreate(CUstream* stream, unsigned) { return NewToken(stream); }
 NULL_DRIVER CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int) { return NewToken(stream); }
 NULL_DRIVER CUresult cuStreamDestroy_v2(CUstream) { return CUDA_SUCCESS; }
-NULL_DRIVER CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
-NULL_DRIVER CUresult cuStreamQuery(CUstream) { return CUDA_SUCCESS; }
-NULL_DRIVER CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return CUDA_SUCCESS; }
+NULL_DRIVER CUresult cuStreamSynchronize(CUstream) { return Worked(); }
+NULL_DRIVER CUresult cuStreamQuery(CUstream) { return Worked(); }
+NULL_DRIVER CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return Worked(); }
 NULL_DRIVER CUresult cuStreamGetFlags(CUstream, unsigned* flags) { return Give(flags, 0u); }
 NULL_DRIVER CUresult cuStreamGetCtx(CUstream, CUcontext* context) { return Give(context, TheContext()); }
 NULL_DRIVER CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
@@ -127,10 +149,10 @@ NULL_DRIVER CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status
 }
 NULL_DRIVER CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*) { return CUDA_SUCCESS; }
 NULL_DRIVER CUresult cuEventCreate(CUevent* event, unsigned) { return NewToken(event); }
-NULL_DRIVER CUresult cuEventDestroy_v2(CUevent) { return CUDA_SUCCESS; }
-NULL_DRIVER CUresult cuEventRecord(CUevent, CUstream) { return CUDA_SUCCESS; }
-NULL_DRIVER CUresult cuEventQuery(CUevent) { return CUDA_SUCCESS; }
-NULL_DRIVER CUresult cuEventSynchronize(CUevent) { return CUDA_SUCCESS; }
+NULL_DRIVER CUresult cuEventDestroy_v2(CUevent) { return Worked(); }
+NULL_DRIVER CUresult cuEventRecord(CUevent, CUstream) { return Worked(); }
+NULL_DRIVER CUresult cuEventQuery(CUevent) { return Worked(); }
+NULL_DRIVER CUresult cuEventSynchronize(CUevent) { return Worked(); }
 
 NULL_DRIVER CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
   return Give(function, reinterpret_cast<CUfunction>(kernel));
@@ -143,6 +165,9 @@ NULL_DRIVER CUresult cuFuncGetParamInfo(CUfunction, size_t index, size_t* offset
 NULL_DRIVER CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                                     unsigned, CUstream, void**, void**) {
   asm volatile("");  // a call that the compiler must make
+  if (launch_ns == 0) return CUDA_SUCCESS;
+  for (const long end_ns = NowNs() + launch_ns; NowNs() < end_ns;) {
+  }
   return CUDA_SUCCESS;
 }
 
@@ -152,6 +177,9 @@ NULL_DRIVER CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t*
 
 // The launch under a name that no door knows: what the program would call without the preload library.
 NULL_DRIVER void* null_driver_launch() { return reinterpret_cast<void*>(&cuLaunchKernel); }
+
+// Allocations, mappings, events and waits so far: what is no launch and no mere question.
+NULL_DRIVER long null_driver_working_calls() { return working_calls.load(); }
 
 // How many allocations reached the driver as such, past the preload library's own memory.
 NULL_DRIVER int null_driver_plain_allocations() { return plain_allocations.load(); }

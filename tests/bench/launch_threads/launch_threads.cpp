@@ -1,0 +1,123 @@
+// Measures kernel launches from many threads through the preload library, next to the same launches made straight at
+// the driver: how throughput grows with threads when nothing is shared on the way.
+//
+// Each thread launches on a stream of its own; of five pointers, three lie in allocations of its own and two in some that
+// all threads use (weights). A driver whose launch costs nothing shows the hook alone; one whose launch keeps its thread
+// busy for two microseconds, as real ones do or longer, shows what a program sees. Rounds of bare and hooked launches
+// alternate; a figure is the median over all rounds.
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+#include "tests/bench/bench.h"
+
+namespace {
+
+using bench::Die;
+using bench::NowNs;
+using bench::OpenDriver;
+using Launch = decltype(&::cuLaunchKernel);
+
+constexpr int kParameters = 20;
+constexpr int kOwn = 3;
+constexpr int kShared = 2;
+constexpr size_t kBytes = size_t{4} << 20;
+
+struct Arguments {
+  uint64_t values[kParameters] = {};
+  void* addresses[kParameters];
+  Arguments() {
+    for (int i = 0; i < kParameters; ++i) addresses[i] = &values[i];
+  }
+};
+
+struct Program {
+  OpenDriver driver;
+  Launch hooked = driver.Find<Launch>("cuLaunchKernel");
+  Launch bare = reinterpret_cast<Launch>(driver.Find<void* (*)()>("null_driver_launch")());
+  std::vector<CUdeviceptr> shared;
+
+  CUdeviceptr Allocate() const {
+    CUdeviceptr address;
+    if (driver.Find<decltype(&::cuMemAlloc_v2)>("cuMemAlloc_v2")(&address, kBytes) != CUDA_SUCCESS)
+      Die("an allocation failed");
+    return address;
+  }
+};
+
+// One thread's part of a round: waits for the others, launches, and says how long it took.
+double LaunchAll(const Program& program, Launch launch, int launches, std::atomic<int>* waiting) {
+  program.driver.MakeCurrent();
+  CUstream stream;
+  program.driver.Find<decltype(&::cuStreamCreate)>("cuStreamCreate")(&stream, CU_STREAM_NON_BLOCKING);
+  Arguments arguments;
+  for (int i = 0; i < kOwn; ++i) arguments.values[i] = program.Allocate();
+  for (int i = 0; i < kShared; ++i) arguments.values[kOwn + i] = program.shared[static_cast<size_t>(i)];
+  const auto kernel = reinterpret_cast<CUfunction>(uintptr_t{0x100000});
+  launch(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments.addresses, nullptr);
+  waiting->fetch_sub(1);
+  while (waiting->load() > 0) std::this_thread::yield();
+  const double begin_ns = NowNs();
+  for (int i = 0; i < launches; ++i)
+    launch(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments.addresses, nullptr);
+  const double spent_ns = NowNs() - begin_ns;
+  for (int i = 0; i < kOwn; ++i)
+    program.driver.Find<decltype(&::cuMemFree_v2)>("cuMemFree_v2")(arguments.values[i]);
+  return spent_ns;
+}
+
+// Launches per second of all threads together.
+double Round(const Program& program, Launch launch, int threads, int launches) {
+  std::atomic<int> waiting{threads};
+  std::vector<double> spent_ns(static_cast<size_t>(threads));
+  std::vector<std::thread> running;
+  for (double& spent : spent_ns)
+    running.emplace_back([&] { spent = LaunchAll(program, launch, launches, &waiting); });
+  for (std::thread& thread : running) thread.join();
+  return threads * launches / *std::max_element(spent_ns.begin(), spent_ns.end()) * 1e9;
+}
+
+struct Row {
+  int threads;
+  double bare, hooked;  // launches per second
+};
+
+Row Measure(const Program& program, int threads, int rounds, int launches) {
+  std::vector<double> bare, hooked;
+  for (int round = 0; round < rounds; ++round) {
+    bare.push_back(Round(program, program.bare, threads, launches));
+    hooked.push_back(Round(program, program.hooked, threads, launches));
+  }
+  return {threads, bench::Quantile(&bare, 0.5), bench::Quantile(&hooked, 0.5)};
+}
+
+void Print(const Row& row, const Row& alone) {
+  std::printf("%8d %14.0f %14.0f %12.3f %16.2f %16.2f\n", row.threads, row.bare / 1e3, row.hooked / 1e3,
+              row.hooked / row.bare, row.bare / alone.bare, row.hooked / alone.hooked);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  bool quick = false;
+  const char* launch_ns = "2000";
+  for (int i = 1; i < count; ++i) {
+    if (std::string(arguments[i]) == "--quick") quick = true;
+    if (std::string(arguments[i]) == "--launch-ns" && i + 1 < count) launch_ns = arguments[++i];
+  }
+  setenv("NULL_DRIVER_LAUNCH_NS", launch_ns, 1);
+  bench::StartUnderThePreload(arguments, BENCH_DRIVER);
+
+  Program program;
+  for (int i = 0; i < kShared; ++i) program.shared.push_back(program.Allocate());
+  const int launches = quick ? 200 : std::atoi(launch_ns) ? 20000 : 200000;
+  const int rounds = quick ? 2 : 9;
+  std::printf("a driver whose launch takes %s ns; %u processors\n", launch_ns,
+              std::thread::hardware_concurrency());
+  std::printf("%8s %14s %14s %12s %16s %16s\n", "threads", "bare k/s", "hooked k/s", "hooked/bare",
+              "bare growth", "hooked growth");
+  const Row alone = Measure(program, 1, rounds, launches);
+  Print(alone, alone);
+  for (int threads : {2, 4, 8}) Print(Measure(program, threads, rounds, launches / threads), alone);
+  return 0;
+}
