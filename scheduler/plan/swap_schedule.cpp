@@ -1,0 +1,99 @@
+#include "scheduler/plan/swap_schedule.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace spillway::scheduler {
+
+SwapSchedule::SwapSchedule(const Timetable& timetable, const std::vector<IdleInterval>& intervals)
+    : timetable_(timetable),
+      intervals_(intervals),
+      by_begin_(intervals.size()),
+      offloaded_ns_(intervals.size(), 0),
+      prefetch_ns_(intervals.size(), 0),
+      away_(intervals.size()) {
+  std::iota(by_begin_.begin(), by_begin_.end(), 0);
+  by_end_ = by_begin_;
+  const auto from = [&](int32_t i) { return intervals_[static_cast<size_t>(i)].from; };
+  const auto to = [&](int32_t i) { return intervals_[static_cast<size_t>(i)].to; };
+  std::stable_sort(by_begin_.begin(), by_begin_.end(),
+                   [&](int32_t a, int32_t b) { return from(a) < from(b); });
+  std::stable_sort(by_end_.begin(), by_end_.end(), [&](int32_t a, int32_t b) { return to(b) < to(a); });
+}
+
+void SwapSchedule::Arrange(const std::vector<bool>& swapped) {
+  ArrangeOffloads(swapped);
+  ArrangePrefetches(swapped);
+  chosen_.clear();
+  for (const int32_t i : by_begin_) {
+    const auto at = static_cast<size_t>(i);
+    if (!swapped[at]) continue;
+    chosen_.push_back(i);
+    const IdleInterval& interval = intervals_[at];
+    away_[at] = interval.content_dead ? Away{Timetable::BeginOf(interval), timetable_.EndOf(interval)}
+                                      : AwayBetween(offloaded_ns_[at], prefetch_ns_[at]);
+  }
+}
+
+// Twice over the iteration: the second time knows what the first left on the link at its end.
+void SwapSchedule::ArrangeOffloads(const std::vector<bool>& swapped) {
+  int64_t idle_from_ns = 0;
+  for (int pass = 0; pass < 2; ++pass) {
+    idle_from_ns = std::max<int64_t>(0, idle_from_ns - timetable_.iteration_ns());
+    if (pass == 0) idle_from_ns = 0;
+    for (const int32_t i : by_begin_) {
+      const IdleInterval& interval = intervals_[static_cast<size_t>(i)];
+      if (!swapped[static_cast<size_t>(i)] || interval.content_dead) continue;
+      idle_from_ns = std::max(idle_from_ns, timetable_.end_ns(interval.from.index)) +
+                     timetable_.to_host_ns(interval.buffer);
+      offloaded_ns_[static_cast<size_t>(i)] = idle_from_ns;
+    }
+  }
+}
+
+void SwapSchedule::ArrangePrefetches(const std::vector<bool>& swapped) {
+  const int64_t iteration_ns = timetable_.iteration_ns();
+  int64_t busy_from_ns = iteration_ns;
+  for (int pass = 0; pass < 2; ++pass) {
+    busy_from_ns = pass == 0 ? iteration_ns : std::min(iteration_ns, busy_from_ns + iteration_ns);
+    for (const int32_t i : by_end_) {
+      const IdleInterval& interval = intervals_[static_cast<size_t>(i)];
+      if (!swapped[static_cast<size_t>(i)] || interval.content_dead) continue;
+      busy_from_ns = std::min(busy_from_ns, timetable_.start_ns(interval.to.index)) -
+                     timetable_.to_device_ns(interval.buffer);
+      prefetch_ns_[static_cast<size_t>(i)] = busy_from_ns + (interval.wraps ? iteration_ns : 0);
+    }
+  }
+}
+
+SwapSchedule::Away SwapSchedule::AwayBetween(int64_t offloaded_ns, int64_t prefetch_ns) const {
+  if (prefetch_ns <= offloaded_ns) return {};
+  return {timetable_.FirstStartingFrom(offloaded_ns), timetable_.FirstEndingAfter(prefetch_ns)};
+}
+
+SwapSchedule::Away SwapSchedule::AloneAwayOf(int32_t interval_index) const {
+  const IdleInterval& interval = intervals_[static_cast<size_t>(interval_index)];
+  if (interval.content_dead) return {Timetable::BeginOf(interval), timetable_.EndOf(interval)};
+  return AwayBetween(
+      timetable_.end_ns(interval.from.index) + timetable_.to_host_ns(interval.buffer),
+      timetable_.start_ns(timetable_.EndOf(interval)) - timetable_.to_device_ns(interval.buffer));
+}
+
+const std::vector<int64_t>& SwapSchedule::LoadBytes() {
+  const auto count = static_cast<size_t>(timetable_.operation_count());
+  load_bytes_.assign(2 * count + 1, 0);
+  for (const int32_t i : chosen_) {
+    const Away away = AwayOf(i);
+    if (away.empty()) continue;
+    const int64_t size_bytes = timetable_.footprint_bytes(intervals_[static_cast<size_t>(i)].buffer);
+    load_bytes_[static_cast<size_t>(away.begin)] -= size_bytes;
+    load_bytes_[static_cast<size_t>(away.end)] += size_bytes;
+  }
+  for (size_t i = 1; i < 2 * count; ++i) load_bytes_[i] += load_bytes_[i - 1];
+  for (size_t i = 0; i < count; ++i) load_bytes_[i] += timetable_.load_bytes()[i] + load_bytes_[i + count];
+  load_bytes_.resize(count);
+  return load_bytes_;
+}
+
+}  // namespace spillway::scheduler
