@@ -1,7 +1,7 @@
 // Primary and plain contexts, the calling thread's current one, limits and flags.
 #include <algorithm>
 
-#include "simulator/driver/call.h"
+#include "simulator/driver/capture.h"
 
 namespace spillway::simulator {
 namespace {
@@ -90,6 +90,8 @@ CUresult Pop(CUcontext* handle) {
 
 CUresult Synchronise(CUcontext handle) {
   return WithContext([&](Call& call) {
+    RequireNoCaptureIn(call, Checked(call, handle));
+    RefuseWhileCapturing(call);
     call.WaitForContext(Checked(call, handle));
     call.TrimPools();
   });

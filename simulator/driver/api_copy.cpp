@@ -82,16 +82,22 @@ CUresult Copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, HostWaits waits) {
 
 // The fields that CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER have in common.
 template <class Copy3DType>
+CopyRequest RequestFrom(Call& call, const Copy3DType& copy) {
+  Require(copy.srcLOD == 0 && copy.dstLOD == 0);
+  const Box box{copy.WidthInBytes, copy.Height, copy.Depth};
+  const Linear3D source{copy.srcMemoryType, copy.srcHost,  copy.srcDevice,
+                        copy.srcArray,      copy.srcPitch, copy.srcHeight};
+  const Linear3D target{copy.dstMemoryType, copy.dstHost,  copy.dstDevice,
+                        copy.dstArray,      copy.dstPitch, copy.dstHeight};
+  return {SideOf(call, target, {copy.dstXInBytes, copy.dstY, copy.dstZ}, box),
+          SideOf(call, source, {copy.srcXInBytes, copy.srcY, copy.srcZ}, box), box};
+}
+
+template <class Copy3DType>
 void Submit3D(Call& call, const Copy3DType* copy, CUstream stream, HostWaits waits) {
   Require(copy != nullptr);
-  Require(copy->srcLOD == 0 && copy->dstLOD == 0);
-  const Box box{copy->WidthInBytes, copy->Height, copy->Depth};
-  const Linear3D source{copy->srcMemoryType, copy->srcHost,  copy->srcDevice,
-                        copy->srcArray,      copy->srcPitch, copy->srcHeight};
-  const Linear3D target{copy->dstMemoryType, copy->dstHost,  copy->dstDevice,
-                        copy->dstArray,      copy->dstPitch, copy->dstHeight};
-  Copy(call, stream, SideOf(call, target, {copy->dstXInBytes, copy->dstY, copy->dstZ}, box),
-       SideOf(call, source, {copy->srcXInBytes, copy->srcY, copy->srcZ}, box), box, waits);
+  const CopyRequest request = RequestFrom(call, *copy);
+  Copy(call, stream, request.target, request.source, request.box, waits);
 }
 
 SourceRead ReadOf(CUmemcpySrcAccessOrder order) {
@@ -198,6 +204,9 @@ CUresult Copy3D(const Copy3DType* copy, CUstream stream, HostWaits waits) {
 }
 
 }  // namespace
+
+CopyRequest RequestOf(Call& call, const CUDA_MEMCPY3D& described) { return RequestFrom(call, described); }
+
 }  // namespace spillway::simulator
 
 using namespace spillway::simulator;

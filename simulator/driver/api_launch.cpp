@@ -1,162 +1,22 @@
 // Kernel launches in all forms.
-#include <cstdlib>
-#include <cstring>
-
-#include "simulator/driver/books.h"
-#include "simulator/driver/call.h"
-#include "simulator/driver/fault_guard.h"
-#include "simulator/driver/hidden_addresses.h"
+#include "simulator/driver/capture.h"
+#include "simulator/driver/node_work.h"
 
 namespace spillway::simulator {
 namespace {
 
-constexpr std::size_t kParameterAlignment = 128;  // a tensor map's, the largest that a parameter can ask for
-
-// A launch's private copy of its parameters.
-class Arguments {
- public:
-  explicit Arguments(const KernelEntry& entry) : entry_(entry) {
-    for (std::uint32_t i = 0; i < entry.parameter_count; ++i) {
-      const KernelParameter& parameter = entry.parameters[i];
-      bytes_ = std::max(bytes_, std::size_t{parameter.offset_bytes} + parameter.size_bytes);
-    }
-    bytes_ = (bytes_ + kParameterAlignment) / kParameterAlignment * kParameterAlignment;
-    buffer_.reset(static_cast<char*>(std::aligned_alloc(kParameterAlignment, bytes_)));
-    if (buffer_ == nullptr) throw std::bad_alloc();
-    std::memset(buffer_.get(), 0, bytes_);
-    for (std::uint32_t i = 0; i < entry.parameter_count; ++i) {
-      pointers_.push_back(buffer_.get() + entry.parameters[i].offset_bytes);
-    }
-  }
-
-  void CopyEach(void* const* parameters) {
-    for (std::uint32_t i = 0; i < entry_.parameter_count; ++i) {
-      Require(parameters[i] != nullptr);
-      std::memcpy(pointers_[i], parameters[i], entry_.parameters[i].size_bytes);
-    }
-  }
-
-  void CopyPacked(const void* buffer, std::size_t size_bytes) {
-    std::memcpy(buffer_.get(), buffer, std::min(size_bytes, bytes_));
-  }
-
-  void* const* pointers() const { return pointers_.data(); }
-
-  std::vector<std::uint64_t> Words() const {
-    std::vector<std::uint64_t> words(bytes_ / sizeof(std::uint64_t));
-    std::memcpy(words.data(), buffer_.get(), bytes_);
-    AddTensorMapAddresses(words);
-    std::erase(words, 0);
-    return words;
-  }
-
- private:
-  struct Freer {
-    void operator()(char* buffer) const { std::free(buffer); }
-  };
-
-  const KernelEntry& entry_;
-  std::size_t bytes_ = 0;
-  std::unique_ptr<char, Freer> buffer_;
-  std::vector<void*> pointers_;
-};
-
-void FillFromExtra(Arguments& arguments, void* const* extra) {
-  const void* buffer = nullptr;
-  std::size_t size_bytes = 0;
-  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
-    if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
-      buffer = extra[1];
-    else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
-      size_bytes = *static_cast<const std::size_t*>(extra[1]);
-    else
-      throw Failure{CUDA_ERROR_INVALID_VALUE};
-  }
-  Require(buffer != nullptr || size_bytes == 0);
-  if (size_bytes != 0) arguments.CopyPacked(buffer, size_bytes);
-}
-
-std::uint64_t Product(const std::uint32_t (&sizes)[3]) {
-  return std::uint64_t{sizes[0]} * sizes[1] * sizes[2];
-}
-
-void CheckShape(const LaunchShape& shape, const Kernel& kernel) {
-  for (int i = 0; i < 3; ++i) Require(shape.grid[i] != 0 && shape.block[i] != 0 && shape.block[i] <= 1024);
-  Require(Product(shape.block) <= 1024 && shape.block[2] <= 64);
-  Require(shape.grid[0] <= 2147483647u && shape.grid[1] <= 65535 && shape.grid[2] <= 65535);
-  Require(shape.dynamic_shared_bytes <= kernel.max_dynamic_shared_bytes);
-}
-
-KernelCost CostOf(const KernelEntry& entry, const LaunchShape& shape, void* const* arguments) {
-  if (entry.cost != nullptr) return entry.cost(shape, arguments);
-  const std::uint64_t threads = Product(shape.grid) * Product(shape.block);
-  return KernelCost{16 * threads, 16 * threads};
-}
-
-Nanos TimeOf(const Profile& profile, const KernelCost& cost) {
-  constexpr unsigned __int128 kNanosPerSecond = 1'000'000'000;
-  const auto arithmetic = cost.flops * kNanosPerSecond / profile.fp32_flops_per_second;
-  const auto memory = cost.device_bytes * kNanosPerSecond / profile.memory_bytes_per_second;
-  return static_cast<Nanos>(std::max(arithmetic, memory) + profile.launch_overhead_ns);
-}
-
-// The multiprocessors that a launch fills, and those it would need to have all its blocks resident at once.
-std::uint64_t MultiprocessorsNeeded(const Profile& profile, const LaunchShape& shape) {
-  const int resident =
-      ResidentBlocks(profile, static_cast<int>(Product(shape.block)), shape.dynamic_shared_bytes);
-  const auto per_multiprocessor = static_cast<std::uint64_t>(std::max(resident, 1));
-  return (Product(shape.grid) + per_multiprocessor - 1) / per_multiprocessor;
-}
-
-struct BodyCall {
-  KernelBody body;
-  const LaunchShape* shape;
-  void* const* arguments;
-};
-
-void Run(void* context) {
-  const auto* call = static_cast<BodyCall*>(context);
-  call->body(*call->shape, call->arguments);
-}
-
-enum class Blocks { kAnyNumber, kAllResident };
-
-CUresult Launch(const void* handle, const LaunchShape& shape, CUstream stream, void* const* parameters,
+CUresult Launch(const void* handle, const LaunchShape& shape, CUstream stream_handle, void* const* parameters,
                 void* const* extra, Blocks blocks = Blocks::kAnyNumber) {
   return WithContext([&](Call& call) {
-    const auto found = call.sim.kernels.find(static_cast<Kernel*>(const_cast<void*>(handle)));
-    Require(found != call.sim.kernels.end(), CUDA_ERROR_INVALID_HANDLE);
-    const Kernel& kernel = **found;
-    const KernelEntry& entry = *kernel.entry;
-    CheckShape(shape, kernel);
-    const auto available = static_cast<std::uint64_t>(call.sim.profile.multiprocessors);
-    const std::uint64_t needed = MultiprocessorsNeeded(call.sim.profile, shape);
-    Require(blocks == Blocks::kAnyNumber || needed <= available, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
-    Require(parameters == nullptr || extra == nullptr);
-    const auto arguments = std::make_shared<Arguments>(entry);
-    if (extra != nullptr) {
-      FillFromExtra(*arguments, extra);
-    } else if (entry.parameter_count != 0) {
-      Require(parameters != nullptr);
-      arguments->CopyEach(parameters);
+    KernelLaunch launch = DescribeLaunch(call, handle, shape, parameters, extra, blocks);
+    Stream& stream = call.StreamOf(stream_handle);
+    Require(stream.context->device == call.context->device, CUDA_ERROR_INVALID_HANDLE);
+    if (IsCapturing(stream)) {
+      AddCaptured(call, stream,
+                  std::make_shared<KernelWork>(std::move(launch), reinterpret_cast<CUcontext>(call.context)));
+    } else {
+      call.Submit(stream, MakeLaunch(call.sim, launch));
     }
-    Operation launch;
-    launch.name = "kernel";
-    launch.subject = entry.name;
-    launch.resource = Resource::kCompute;
-    launch.confined = true;
-    launch.duration_ns = TimeOf(call.sim.profile, CostOf(entry, shape, arguments->pointers()));
-    launch.multiprocessors = static_cast<int>(std::min(needed, available));
-    launch.words = arguments->Words();
-    AddTextureAddresses(call.sim.textures, launch.words);
-    launch.effect = [arguments, shape, body = entry.body] {
-      BodyCall body_call{body, &shape, arguments->pointers()};
-      RunGuarded(Run, &body_call);
-    };
-    ++TheBooks().kernels;
-    Stream& queue = call.StreamOf(stream);
-    Require(queue.context->device == call.context->device, CUDA_ERROR_INVALID_HANDLE);
-    call.Submit(queue, std::move(launch));
   });
 }
 

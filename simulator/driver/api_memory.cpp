@@ -2,7 +2,7 @@
 #include <sys/mman.h>
 
 #include "simulator/driver/books.h"
-#include "simulator/driver/call.h"
+#include "simulator/driver/capture.h"
 
 namespace spillway::simulator {
 namespace {
@@ -10,6 +10,7 @@ namespace {
 constexpr std::size_t kPitchAlignment = 512;
 
 CUdeviceptr Allocate(Call& call, std::size_t bytes) {
+  RefuseWhileCapturing(call);
   Require(bytes != 0);
   Device& device = *call.context->device;
   const std::uintptr_t base = device.heap.Allocate(bytes);
@@ -24,10 +25,11 @@ CUdeviceptr Allocate(Call& call, std::size_t bytes) {
 // cuMemFree waits for all work of the context: programs rely on that.
 void Free(Call& call, CUdeviceptr address) {
   if (address == 0) return;
+  RefuseWhileCapturing(call);
   const Allocation* before = call.sim.allocations.FindBase(address);
   Require(before != nullptr);
   Require(before->kind == AllocationKind::kDevice || before->kind == AllocationKind::kManaged ||
-          before->kind == AllocationKind::kPool);
+          before->kind == AllocationKind::kPool || before->kind == AllocationKind::kGraph);
   call.WaitForContext(*call.context);
   const Allocation* allocation = call.sim.allocations.FindBase(address);  // another thread may have freed it
   Require(allocation != nullptr);
@@ -42,6 +44,7 @@ void SpendPinning(Call& call, std::size_t bytes) {
 
 CUresult HostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
   return WithContext([&](Call& call) {
+    RefuseWhileCapturing(call);
     const unsigned known =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     Require(pointer != nullptr && bytes != 0 && (flags & ~known) == 0);
@@ -61,6 +64,7 @@ CUresult HostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
 
 CUresult Register(void* pointer, std::size_t bytes, unsigned flags) {
   return WithContext([&](Call& call) {
+    RefuseWhileCapturing(call);
     const auto base = reinterpret_cast<std::uintptr_t>(pointer);
     Require(base != 0 && bytes != 0 && !call.sim.addresses.Contains(base));
     Allocation* before = call.sim.allocations.Find(base);
@@ -78,6 +82,7 @@ CUresult Register(void* pointer, std::size_t bytes, unsigned flags) {
 
 // Ends the pinning of `pointer`, if it is of `kind`, after all work that may use it.
 void ReleaseHost(Call& call, void* pointer, AllocationKind kind, CUresult otherwise) {
+  RefuseWhileCapturing(call);
   const auto base = reinterpret_cast<std::uintptr_t>(pointer);
   const auto require_it = [&] {
     const Allocation* found = call.sim.allocations.FindBase(base);
@@ -138,6 +143,7 @@ SIM_API(cuMemFree_v2)(CUdeviceptr address) {
 
 SIM_API(cuMemAllocManaged)(CUdeviceptr* address, size_t bytes, unsigned int flags) {
   return WithContext([&](Call& call) {
+    RefuseWhileCapturing(call);
     Require(address != nullptr && bytes != 0);
     Require(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST);
     *address = call.sim.managed_heap.Allocate(bytes);

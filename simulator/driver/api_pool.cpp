@@ -1,5 +1,6 @@
 // Stream-ordered allocation and memory pools.
-#include "simulator/driver/call.h"
+#include "simulator/driver/capture.h"
+#include "simulator/driver/node_work.h"
 
 namespace spillway::simulator {
 namespace {
@@ -35,10 +36,34 @@ Pool& CurrentPool(Call& call, Device& device) {
   return device.current_pool != nullptr ? *device.current_pool : DefaultPool(call, device);
 }
 
+// In a capture, memory comes from the graph whatever pool was named.
+CUdeviceptr CaptureAllocation(Call& call, Stream& stream, std::size_t bytes) {
+  CUmemPoolProps properties = {};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {stream.context->ordinal()}};
+  const WorkRef work = MakeAllocWork(call, properties, bytes);
+  AddCaptured(call, stream, work);
+  return static_cast<const AllocWork&>(*work).allocation()->base;
+}
+
+// Memory that a graph allocated and left to the program. Its addresses stay until the stream is past them.
+void FreeGraphMemory(Call& call, Stream& stream, std::uintptr_t base) {
+  Operation free;
+  free.name = "free";
+  free.effect = [kept = call.sim.graph_memory.EndLife(base)] {};
+  call.sim.allocations.Remove(base);
+  call.Submit(stream, std::move(free));
+}
+
 CUresult AllocateFrom(CUdeviceptr* address, std::size_t bytes, CUmemoryPool handle, CUstream stream_handle) {
   return WithContext([&](Call& call) {
     Require(address != nullptr && bytes != 0);
     Stream& stream = call.StreamOf(stream_handle);
+    if (IsCapturing(stream)) {
+      *address = CaptureAllocation(call, stream, bytes);
+      return;
+    }
+    RequireUncaptured(call, stream);
     Pool& pool = handle == nullptr ? CurrentPool(call, *stream.context->device) : Checked(call, handle);
     *address = pool.Allocate(call.sim.engine, call.lock, bytes, stream);
     call.sim.allocations.Add({.base = *address,
@@ -128,8 +153,14 @@ SIM_API(cuMemFreeAsync)(CUdeviceptr address, CUstream stream_handle) {
   return WithContext([&](Call& call) {
     if (address == 0) return;
     Stream& stream = call.StreamOf(stream_handle);
+    if (IsCapturing(stream)) {
+      AddCaptured(call, stream, MakeFreeWork(call, address));
+      return;
+    }
+    RequireUncaptured(call, stream);
     const Allocation* allocation = call.sim.allocations.FindBase(address);
     Require(allocation != nullptr);
+    if (allocation->kind == AllocationKind::kGraph) return FreeGraphMemory(call, stream, address);
     if (allocation->kind == AllocationKind::kDevice) return FreeLater(call, stream, address);
     Require(allocation->kind == AllocationKind::kPool);
     Pool* const pool = allocation->pool;
@@ -169,7 +200,10 @@ SIM_API(cuMemPoolDestroy)(CUmemoryPool handle) {
 }
 
 SIM_API(cuMemPoolTrimTo)(CUmemoryPool pool, size_t keep_bytes) {
-  return WithDriver([&](Call& call) { Checked(call, pool).TrimTo(keep_bytes); });
+  return WithDriver([&](Call& call) {
+    RefuseWhileCapturing(call);
+    Checked(call, pool).TrimTo(keep_bytes);
+  });
 }
 
 SIM_API(cuMemPoolSetAttribute)(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {

@@ -1,7 +1,8 @@
 // Streams, events, and host functions.
 #include <algorithm>
 
-#include "simulator/driver/call.h"
+#include "simulator/driver/capture.h"
+#include "simulator/driver/node_work.h"
 
 namespace spillway::simulator {
 namespace {
@@ -28,6 +29,7 @@ CUresult Destroy(CUstream handle) {
     const auto found = call.sim.streams.find(reinterpret_cast<Stream*>(handle));
     Require(found != call.sim.streams.end(), CUDA_ERROR_INVALID_HANDLE);
     const StreamRef stream = found->second;
+    ForgetInCaptures(*stream);
     Context& context = *stream->context;
     std::erase_if(context.orphans, [](const OperationRef& tail) { return tail->done; });
     if (stream->tail != nullptr && !stream->tail->done) context.orphans.push_back(stream->tail);
@@ -66,6 +68,8 @@ CUresult ElapsedTime(float* milliseconds, CUevent from_handle, CUevent to_handle
     const Event& from = call.EventOf(from_handle);
     const Event& to = call.EventOf(to_handle);
     Require(((from.flags | to.flags) & CU_EVENT_DISABLE_TIMING) == 0, CUDA_ERROR_INVALID_HANDLE);
+    RequireUncaptured(from);
+    RequireUncaptured(to);
     Require(from.recorded != nullptr && to.recorded != nullptr, CUDA_ERROR_INVALID_HANDLE);
     Require(from.recorded->done && to.recorded->done, CUDA_ERROR_NOT_READY);
     *milliseconds =
@@ -105,21 +109,25 @@ SIM_API(cuStreamDestroy_v2)(CUstream stream) { return Destroy(stream); }
 
 SIM_API(cuStreamSynchronize)(CUstream stream) {
   return WithContext([&](Call& call) {
+    RequireUncaptured(call, call.StreamOf(stream));
+    RefuseWhileCapturing(call);
     call.WaitForStream(call.StreamOf(stream));
     call.TrimPools();
   });
 }
 
 SIM_API(cuStreamQuery)(CUstream stream) {
-  return WithContext([&](Call& call) { RequireDone(call, EndOf(call.StreamOf(stream))); });
+  return WithContext([&](Call& call) {
+    RequireUncaptured(call, call.StreamOf(stream));
+    RefuseWhileCapturing(call);
+    RequireDone(call, EndOf(call.StreamOf(stream)));
+  });
 }
 
 SIM_API(cuStreamWaitEvent)(CUstream stream, CUevent event, unsigned int flags) {
   return WithContext([&](Call& call) {
     Require((flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) == 0);
-    Operation wait;
-    wait.name = "event wait";
-    call.Submit(call.StreamOf(stream), std::move(wait), {call.EventOf(event).recorded});
+    WaitForEvent(call, call.StreamOf(stream), event, flags);
   });
 }
 
@@ -166,38 +174,6 @@ SIM_API(cuStreamGetDevice)(CUstream stream, CUdevice* device) {
   });
 }
 
-SIM_API(cuStreamIsCapturing)(CUstream stream, CUstreamCaptureStatus* status) {
-  return NotCapturing(stream, status, nullptr);
-}
-SIM_API(cuStreamGetCaptureInfo)(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
-  return NotCapturing(stream, status, id);
-}
-SIM_API(cuStreamGetCaptureInfo_v2)
-(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
- size_t* node_count) {
-  (void)graph;
-  (void)nodes;
-  (void)node_count;
-  return NotCapturing(stream, status, id);
-}
-SIM_API(cuStreamGetCaptureInfo_v3)
-(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
- const CUgraphEdgeData** edges, size_t* node_count) {
-  (void)graph;
-  (void)nodes;
-  (void)edges;
-  (void)node_count;
-  return NotCapturing(stream, status, id);
-}
-
-SIM_API(cuThreadExchangeStreamCaptureMode)(CUstreamCaptureMode* mode) {
-  return WithDriver([&](Call&) {
-    static thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    Require(mode != nullptr);
-    std::swap(*mode, current);
-  });
-}
-
 SIM_API(cuStreamCopyAttributes)(CUstream target, CUstream source) {
   return WithContext([&](Call& call) {
     call.StreamOf(target);
@@ -231,16 +207,33 @@ SIM_API(cuEventDestroy_v2)(CUevent event) { return DestroyEvent(event); }
 SIM_API(cuEventRecord)(CUevent event, CUstream stream) { return Record(event, stream); }
 SIM_API(cuEventRecordWithFlags)(CUevent event, CUstream stream, unsigned int flags) {
   if ((flags & ~unsigned{CU_EVENT_RECORD_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
-  return Record(event, stream);
+  return Record(event, stream, flags);
 }
 
 SIM_API(cuEventQuery)(CUevent event) {
-  return WithContext([&](Call& call) { RequireDone(call, {call.EventOf(event).recorded}); });
+  return WithContext([&](Call& call) {
+    RequireUncaptured(call.EventOf(event));
+    RefuseWhileCapturing(call);
+    const Event& asked = call.EventOf(event);
+    if (asked.shared != nullptr) {
+      Require(asked.shared->HasCompleted(asked.shared->recorded()), CUDA_ERROR_NOT_READY);
+      return;
+    }
+    RequireDone(call, {asked.recorded});
+  });
 }
 
 SIM_API(cuEventSynchronize)(CUevent event) {
   return WithContext([&](Call& call) {
-    const OperationRef recorded = call.EventOf(event).recorded;
+    RequireUncaptured(call.EventOf(event));
+    RefuseWhileCapturing(call);
+    const Event& awaited = call.EventOf(event);
+    OperationRef recorded = awaited.recorded;
+    if (awaited.shared != nullptr) {
+      recorded = std::make_shared<Operation>(WaitForShared(awaited));
+      recorded->errors = call.context->errors;
+      call.sim.engine.Submit(call.lock, recorded, {});
+    }
     call.Wait(*call.context, {recorded});
     call.TrimPools();
   });
@@ -256,6 +249,10 @@ SIM_API(cuEventElapsedTime_v2)(float* milliseconds, CUevent from, CUevent to) {
 SIM_API(cuLaunchHostFunc)(CUstream stream, CUhostFn function, void* argument) {
   return WithContext([&](Call& call) {
     Require(function != nullptr);
+    if (Stream& target = call.StreamOf(stream); IsCapturing(target)) {
+      AddCaptured(call, target, std::make_shared<HostWork>(function, argument));
+      return;
+    }
     const auto errors = call.context->errors;
     SubmitHostFunction(call, stream, [=] {
       if (errors->sticky == CUDA_SUCCESS) function(argument);

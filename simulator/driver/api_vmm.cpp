@@ -1,6 +1,5 @@
 // The virtual memory management functions; the rules are in vmm.h.
-#include "simulator/driver/books.h"
-#include "simulator/driver/call.h"
+#include "simulator/driver/capture.h"
 
 using namespace spillway::simulator;
 
@@ -20,6 +19,7 @@ SIM_API(cuMemCreate)
 (CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* properties,
  unsigned long long flags) {
   return WithContext([&](Call& call) {
+    RefuseWhileCapturing(call);
     call.Spend(call.sim.profile.vmm_create_ns);
     Require(handle != nullptr && properties != nullptr && flags == 0);
     *handle = call.sim.vmm.Create(size, *properties);
@@ -28,6 +28,7 @@ SIM_API(cuMemCreate)
 
 SIM_API(cuMemRelease)(CUmemGenericAllocationHandle handle) {
   return WithContext([&](Call& call) {
+    RefuseWhileCapturing(call);
     call.Spend(call.sim.profile.vmm_release_ns);
     call.sim.vmm.Release(handle);
   });
@@ -44,6 +45,7 @@ SIM_API(cuMemMap)
 (CUdeviceptr base, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
  unsigned long long flags) {
   return WithContext([&](Call& call) {
+    RefuseWhileCapturing(call);
     call.Spend(call.sim.profile.vmm_map_ns);
     Require(flags == 0);
     call.sim.vmm.Map(base, size, offset, handle);
@@ -52,6 +54,7 @@ SIM_API(cuMemMap)
 
 SIM_API(cuMemUnmap)(CUdeviceptr base, size_t size) {
   return WithContext([&](Call& call) {
+    RefuseWhileCapturing(call);
     call.Spend(call.sim.profile.vmm_unmap_ns);
     call.sim.vmm.Unmap(base, size);
   });
@@ -59,6 +62,7 @@ SIM_API(cuMemUnmap)(CUdeviceptr base, size_t size) {
 
 SIM_API(cuMemSetAccess)(CUdeviceptr base, size_t size, const CUmemAccessDesc* accesses, size_t count) {
   return WithContext([&](Call& call) {
+    RefuseWhileCapturing(call);
     call.Spend(call.sim.profile.vmm_set_access_ns);
     call.sim.vmm.SetAccess(base, size, accesses, count);
   });
@@ -88,7 +92,6 @@ SIM_API(cuMemGetAllocationPropertiesFromHandle)
   });
 }
 
-// Handles are not shared with other processes yet; asking for what a handle was not made for is wrong anyway.
 SIM_API(cuMemExportToShareableHandle)
 (void* shareable, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
  unsigned long long flags) {

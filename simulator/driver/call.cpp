@@ -1,5 +1,7 @@
 #include "simulator/driver/call.h"
 
+#include "simulator/driver/capture.h"
+
 namespace spillway::simulator {
 namespace {
 
@@ -29,6 +31,7 @@ Event& Call::EventOf(CUevent handle) {
 }
 
 OperationRef Call::Submit(Stream& stream, Operation operation, const std::vector<OperationRef>& also_after) {
+  RequireUncaptured(*this, stream);
   auto submitted = std::make_shared<Operation>(std::move(operation));
   SubmitTo(sim.engine, lock, stream, submitted, also_after);
   return submitted;

@@ -24,7 +24,7 @@ class Call {
   Stream& StreamOf(CUstream handle);
   Event& EventOf(CUevent handle);
 
-  // Adds work to a stream.
+  // Adds work to a stream; throws if it captures, or if a capture has made it unusable.
   OperationRef Submit(Stream& stream, Operation operation, const std::vector<OperationRef>& also_after = {});
 
   // The calling thread is busy in the driver for this long, on the virtual clock.

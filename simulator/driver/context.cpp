@@ -38,6 +38,13 @@ std::vector<OperationRef> Context::Tails() const {
   return tails;
 }
 
+void BelongTo(const Stream& stream, Operation& operation) {
+  operation.priority = stream.priority;
+  if (operation.device < 0) operation.device = stream.context->ordinal();
+  operation.peers = stream.context->PeerDevices();
+  operation.errors = stream.context->errors;
+}
+
 void SubmitTo(Engine& engine, Engine::Lock& lock, Stream& stream, const OperationRef& operation,
               const std::vector<OperationRef>& also_after) {
   std::vector<OperationRef> after = also_after;
@@ -47,10 +54,7 @@ void SubmitTo(Engine& engine, Engine::Lock& lock, Stream& stream, const Operatio
   } else if (stream.blocking) {
     after.push_back(stream.context->legacy->tail);
   }
-  operation->priority = stream.priority;
-  if (operation->device < 0) operation->device = stream.context->ordinal();
-  operation->peers = stream.context->PeerDevices();
-  operation->errors = stream.context->errors;
+  BelongTo(stream, *operation);
   stream.tail = operation;
   engine.Submit(lock, operation, after);
 }

@@ -20,6 +20,8 @@ namespace spillway::simulator {
 
 struct Context;
 struct Device;
+struct Capture;
+struct GraphNode;
 
 struct Stream {
   std::uint64_t id;
@@ -29,6 +31,9 @@ struct Stream {
   unsigned flags;
   int priority;
   OperationRef tail;
+  std::shared_ptr<Capture> capture = nullptr;      // while it captures
+  std::vector<GraphNode*> capture_after = {};      // what the next captured node comes after
+  std::vector<CUgraphNode> capture_reported = {};  // the same as told to the program
 };
 using StreamRef = std::shared_ptr<Stream>;
 
@@ -60,6 +65,9 @@ struct Context {
   // The same for those that order themselves with the legacy stream.
   std::vector<OperationRef> BlockingTails() const;
 };
+
+// Gives `operation` what it has from its stream: device, priority, the place for errors.
+void BelongTo(const Stream& stream, Operation& operation);
 
 // Puts `operation` at the end of `stream`, after `also_after` too.
 void SubmitTo(Engine& engine, Engine::Lock& lock, Stream& stream, const OperationRef& operation,

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "simulator/driver/books.h"
+#include "simulator/driver/capture.h"
+#include "simulator/driver/node_work.h"
 
 namespace spillway::simulator {
 namespace {
@@ -113,42 +115,98 @@ void Route(Operation& copy, Place target, Place source, std::uint64_t bytes, con
   }
 }
 
-}  // namespace
+// What the program sees when it asks about a captured copy.
+CUDA_MEMCPY3D Describe(Simulator& sim, const CopyRequest& request) {
+  CUDA_MEMCPY3D described = {};
+  const auto rows_of = [&](const Side& side) {
+    return side.pitch_bytes == 0 || side.slice_bytes == 0 ? request.box.rows
+                                                          : side.slice_bytes / side.pitch_bytes;
+  };
+  const auto type_of = [&](const Side& side, bool write) {
+    return PlaceOf(sim, side, request.box, write) == Place::kPageable ? CU_MEMORYTYPE_HOST
+                                                                      : CU_MEMORYTYPE_UNIFIED;
+  };
+  described.srcMemoryType = type_of(request.source, false);
+  described.srcHost = reinterpret_cast<const void*>(request.source.base);
+  described.srcDevice = request.source.base;
+  described.srcPitch = request.source.pitch_bytes;
+  described.srcHeight = rows_of(request.source);
+  described.dstMemoryType = type_of(request.target, true);
+  described.dstHost = reinterpret_cast<void*>(request.target.base);
+  described.dstDevice = request.target.base;
+  described.dstPitch = request.target.pitch_bytes;
+  described.dstHeight = rows_of(request.target);
+  described.WidthInBytes = request.box.width_bytes;
+  described.Height = request.box.rows;
+  described.Depth = request.box.slices;
+  return described;
+}
 
-void Copy(Call& call, CUstream stream_handle, const Side& target, const Side& source, const Box& box,
-          HostWaits waits, SourceRead when) {
-  Stream& stream = call.StreamOf(stream_handle);
-  if (box.width_bytes == 0 || box.rows == 0 || box.slices == 0) return;
-  Require(target.base != 0 && source.base != 0);
-  const Place to = PlaceOf(call.sim, target, box, true);
-  const Place from = PlaceOf(call.sim, source, box, false);
+void CaptureCopy(Call& call, Stream& stream, const CopyRequest& request) {
+  AddCaptured(call, stream,
+              std::make_shared<CopyWork>(request, Describe(call.sim, request),
+                                         reinterpret_cast<CUcontext>(call.context)));
+}
+
+// `staged` holds the source's bytes if they were taken already.
+Operation MakeCopy(Simulator& sim, const CopyRequest& request, std::shared_ptr<std::vector<char>> staged,
+                   const Side& read) {
+  const Side target = request.target;
+  const Box box = request.box;
+  const Place to = PlaceOf(sim, target, box, true);
+  const Place from = PlaceOf(sim, request.source, box, false);
   Operation copy;
   const auto bytes = static_cast<std::uint64_t>(box.width_bytes) * box.rows * box.slices;
-  const int target_device = DeviceOf(call.sim, target);
-  const int source_device = DeviceOf(call.sim, source);
+  const int target_device = DeviceOf(sim, target);
+  const int source_device = DeviceOf(sim, request.source);
   if (target_device >= 0 && source_device >= 0 && target_device != source_device) {
-    RouteBetweenDevices(copy, source_device, bytes, call.sim.profile);
+    RouteBetweenDevices(copy, source_device, bytes, sim.profile);
   } else {
-    Route(copy, to, from, bytes, call.sim.profile);
+    Route(copy, to, from, bytes, sim.profile);
     copy.device = std::max(target_device, source_device);
   }
-  Side read = source;
-  std::shared_ptr<std::vector<char>> staged;
-  const bool capture = when == SourceRead::kDuringCall
-                           ? from != Place::kDevice
-                           : when == SourceRead::kByItsKind && from == Place::kPageable;
-  if (capture) staged = Stage(read, box);
   copy.extents = {{target.base, Span(target, box), true}};
-  if (staged == nullptr) copy.extents.push_back({source.base, Span(source, box), false});
-  const AddressSpace& addresses = call.sim.addresses;
-  copy.effect = [&addresses, staged, target, read, box] {
+  if (staged == nullptr) copy.extents.push_back({read.base, Span(read, box), false});
+  copy.effect = [&addresses = sim.addresses, staged, target, read, box] {
     CheckAtEnd(addresses, read, box, false);
     CheckAtEnd(addresses, target, box, true);
     MoveRows(target, read, box);
   };
+  return copy;
+}
+
+}  // namespace
+
+void CheckCopy(Simulator& sim, const CopyRequest& request) {
+  Require(request.box.width_bytes != 0 && request.box.rows != 0 && request.box.slices != 0);
+  Require(request.target.base != 0 && request.source.base != 0);
+  PlaceOf(sim, request.target, request.box, true);
+  PlaceOf(sim, request.source, request.box, false);
+}
+
+Operation MakeCopy(Simulator& sim, const CopyRequest& request) {
+  return MakeCopy(sim, request, nullptr, request.source);
+}
+
+void Copy(Call& call, CUstream stream_handle, const Side& target, const Side& source, const Box& box,
+          HostWaits waits, SourceRead when) {
+  if (waits == HostWaits::kIfHostIsInvolved) RefuseWhileCapturing(call);
+  Stream& stream = call.StreamOf(stream_handle);
+  if (box.width_bytes == 0 || box.rows == 0 || box.slices == 0) return;
+  const CopyRequest request{target, source, box};
+  CheckCopy(call.sim, request);
+  if (waits == HostWaits::kNever && IsCapturing(stream)) return CaptureCopy(call, stream, request);
+  const Place to = PlaceOf(call.sim, target, box, true);
+  const Place from = PlaceOf(call.sim, source, box, false);
+  Side read = source;
+  std::shared_ptr<std::vector<char>> staged;
+  const bool take_now = when == SourceRead::kDuringCall
+                            ? from != Place::kDevice
+                            : when == SourceRead::kByItsKind && from == Place::kPageable;
+  if (take_now) staged = Stage(read, box);
   const bool within_device = from == Place::kDevice && to == Place::kDevice;
   const bool must_wait = to == Place::kPageable || (when == SourceRead::kDuringCall && staged == nullptr);
-  const OperationRef submitted = call.Submit(stream, std::move(copy));
+  const OperationRef submitted = call.Submit(stream, MakeCopy(call.sim, request, staged, read));
   if (must_wait || (waits == HostWaits::kIfHostIsInvolved && !within_device)) {
     call.Wait(*stream.context, {submitted});
   }
@@ -159,22 +217,24 @@ bool IsDeviceAccessible(Simulator& sim, std::uintptr_t base, std::size_t size_by
   return sim.allocations.Find(base) != nullptr;
 }
 
-void Set(Call& call, CUstream stream_handle, const SetRequest& request) {
-  Stream& stream = call.StreamOf(stream_handle);
-  if (request.row_elements == 0 || request.rows == 0) return;
+void CheckSet(Simulator& sim, const SetRequest& request) {
   Require(request.base != 0 && request.base % request.element_bytes == 0);
   Require(request.rows == 1 || request.pitch_bytes % request.element_bytes == 0);
   const Box box{request.row_elements * request.element_bytes, request.rows, 1};
+  Require(PlaceOf(sim, Side{request.base, request.pitch_bytes, 0}, box, true) != Place::kPageable);
+}
+
+Operation MakeSet(Simulator& sim, const SetRequest& request) {
+  CheckSet(sim, request);
+  const Box box{request.row_elements * request.element_bytes, request.rows, 1};
   const Side target{request.base, request.pitch_bytes, 0};
-  Require(PlaceOf(call.sim, target, box, true) != Place::kPageable);
   Operation set;
   set.name = "set";
   set.resource = Resource::kCompute;
-  set.duration_ns = MemoryTime(call.sim.profile, box.width_bytes * box.rows);
-  set.multiprocessors = Multiprocessors(call.sim.profile, box.width_bytes * box.rows);
+  set.duration_ns = MemoryTime(sim.profile, box.width_bytes * box.rows);
+  set.multiprocessors = Multiprocessors(sim.profile, box.width_bytes * box.rows);
   set.extents = {{target.base, Span(target, box), true}};
-  const AddressSpace& addresses = call.sim.addresses;
-  set.effect = [&addresses, target, box, request] {
+  set.effect = [&addresses = sim.addresses, target, box, request] {
     CheckAtEnd(addresses, target, box, true);
     for (std::size_t row = 0; row < box.rows; ++row) {
       char* const at = Row(target, 0, row);
@@ -187,7 +247,18 @@ void Set(Call& call, CUstream stream_handle, const SetRequest& request) {
         std::fill_n(reinterpret_cast<std::uint32_t*>(at), request.row_elements, request.value);
     }
   };
-  call.Submit(stream, std::move(set));
+  return set;
+}
+
+void Set(Call& call, CUstream stream_handle, const SetRequest& request) {
+  Stream& stream = call.StreamOf(stream_handle);
+  if (request.row_elements == 0 || request.rows == 0) return;
+  CheckSet(call.sim, request);
+  if (IsCapturing(stream)) {
+    AddCaptured(call, stream, std::make_shared<SetWork>(request, reinterpret_cast<CUcontext>(call.context)));
+  } else {
+    call.Submit(stream, MakeSet(call.sim, request));
+  }
 }
 
 }  // namespace spillway::simulator

@@ -27,6 +27,19 @@ struct Box {
   std::size_t slices;
 };
 
+struct CopyRequest {
+  Side target;
+  Side source;
+  Box box;
+};
+
+// The two ends of a documented description. Throws what a copy answers for one that cannot be.
+CopyRequest RequestOf(Call& call, const CUDA_MEMCPY3D& described);
+// Throws CUDA_ERROR_INVALID_VALUE unless both ends are there.
+void CheckCopy(Simulator& sim, const CopyRequest& request);
+// Reads the source in stream order, wherever it is.
+Operation MakeCopy(Simulator& sim, const CopyRequest& request);
+
 enum class HostWaits { kNever, kIfHostIsInvolved };
 
 // When the source is read: by rule 2, at the end whatever it is, or before the call returns whatever it is.
@@ -47,6 +60,8 @@ struct SetRequest {
   std::size_t rows;
 };
 
+void CheckSet(Simulator& sim, const SetRequest& request);
+Operation MakeSet(Simulator& sim, const SetRequest& request);
 void Set(Call& call, CUstream stream, const SetRequest& request);
 
 }  // namespace spillway::simulator

@@ -44,6 +44,8 @@ struct Simulator {
   std::map<Module*, std::unique_ptr<Module>> modules;
   std::set<Kernel*> kernels;
   std::map<Pool*, std::unique_ptr<Pool>> pools;
+  GraphTables graphs;
+  GraphMemory graph_memory;
   std::uint64_t next_id = 1;
 
   std::unique_ptr<Context> MakeContext(Device& device, unsigned flags, bool is_primary);
