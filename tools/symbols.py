@@ -4,7 +4,7 @@
     tools/symbols.py --include FOLDER [--stub LIBRARY]
     tools/symbols.py --open
 
-FOLDER holds the toolkit's cuda.h; LIBRARY is the toolkit's stub of libcuda. A symbol that either has must have a row,
+FOLDER holds the toolkit's headers; LIBRARY is the toolkit's stub of libcuda. A symbol that either has must have a row,
 and a row must be a symbol of one of them. A symbol that is passed through, unless it reports or is harmless, has a
 reason; the forms of one function have one class. `--open` lists what the table says is not handled yet.
 """
@@ -12,6 +12,7 @@ import argparse
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import hook_table
@@ -19,6 +20,9 @@ import hook_table
 SILENT = ("kReports", "kHarmless")
 # The switch by which the header declares each symbol under its exported name (interposer/driver/cuda_abi.h).
 EVERY_SYMBOL = ("-D__CUDA_API_VERSION_INTERNAL=1", "-D__CUDA_API_VERSION_INTERNAL_ODR=1")
+HEADERS = ("cuda.h", "cudaProfiler.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h")
+# What those include of others: empty files do, as types are not looked at.
+STRANGERS = ("GL/gl.h", "EGL/egl.h", "EGL/eglext.h", "vdpau/vdpau.h")
 DECLARATION = re.compile(r"\bCUresult\s+(cu[A-Z]\w*)\s*\(")
 
 
@@ -28,9 +32,13 @@ def symbols_of_stub(library):
 
 
 def symbols_of_headers(folder, compiler):
-    source = "#include <cuda.h>\n#include <cudaProfiler.h>\n"
-    command = [compiler, "-E", "-P", "-x", "c++", *EVERY_SYMBOL, "-I", folder, "-"]
-    text = subprocess.run(command, input=source, check=True, capture_output=True, text=True).stdout
+    with tempfile.TemporaryDirectory() as empty:
+        for header in STRANGERS:
+            (Path(empty) / header).parent.mkdir(exist_ok=True)
+            (Path(empty) / header).touch()
+        source = "".join(f"#include <{header}>\n" for header in HEADERS)
+        command = [compiler, "-E", "-P", "-x", "c++", *EVERY_SYMBOL, "-I", empty, "-I", folder, "-"]
+        text = subprocess.run(command, input=source, check=True, capture_output=True, text=True).stdout
     return set(DECLARATION.findall(text))
 
 
@@ -68,7 +76,7 @@ def main():
     if chosen.open:
         print("\n".join(f"{row.symbol}: {row.reason}" for row in rows if row.reason.startswith("open:")))
         return 0
-    sources = {"cuda.h": symbols_of_headers(chosen.include, chosen.compiler)}
+    sources = {"a header": symbols_of_headers(chosen.include, chosen.compiler)}
     if chosen.stub:
         sources["the stub"] = symbols_of_stub(chosen.stub)
     faults = [*faults_of_names(rows, sources), *faults_of_rows(rows)]

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <iterator>
-#include <string_view>
 
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/symbol_class.h"
@@ -59,6 +58,8 @@ void* HookAt(int row) {
 }
 
 }  // namespace
+
+bool IsListed(std::string_view name) { return RowNamed(name) != kNoRow; }
 
 void* HookNamed(const char* name) {
   if (name[0] != 'c' || name[1] != 'u') return nullptr;

@@ -8,7 +8,12 @@
 //  2. A hook is given out only for a function that the real driver has.
 #pragma once
 
+#include <string_view>
+
 namespace spillway::entry {
+
+// True if the list has the exported symbol `name`, hooked or not.
+bool IsListed(std::string_view name);
 
 // The hook of the exported symbol `name`, or null if it is not hooked.
 void* HookNamed(const char* name);

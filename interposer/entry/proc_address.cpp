@@ -4,18 +4,46 @@
 // The driver knows which symbol a name, version and stream flavour mean; we only look where its pointer
 // points. So a hook always has the version asked for, and a function that the driver lacks stays missing.
 // cuGetProcAddress itself is hooked, so asking for it through itself ends here too.
+#include <dlfcn.h>
+
+#include <string>
+
 #include "interposer/driver/driver_api.h"
+#include "interposer/driver/driver_loader.h"
+#include "interposer/driver/unknown_functions.h"
 #include "interposer/entry/export.h"
 #include "interposer/entry/hook_table.h"
 
 using spillway::driver::Driver;
+using spillway::entry::IsListed;
 using spillway::entry::RouteToHook;
 
 namespace {
 
-CUresult Route(CUresult answer, void** function) {
-  if (answer == CUDA_SUCCESS && function != nullptr && *function != nullptr)
-    *function = RouteToHook(*function);
+// True if `function` is a form of the function `name`, and listed. Found by name, as dladdr walks all symbols.
+bool IsListedForm(const std::string& name, const void* function) {
+  void* const driver = spillway::driver::OpenedDriver();
+  for (const char* version : {"", "_v2", "_v3", "_v4"}) {
+    for (const char* stream : {"", "_ptsz", "_ptds"}) {
+      const std::string form = name + version + stream;
+      if (IsListed(form) && spillway::driver::FindInDriver(driver, form.c_str()) == function) return true;
+    }
+  }
+  return false;
+}
+
+void NoteIfUnknown(const char* name, const void* function) {
+  if (name == nullptr || IsListedForm(name, function)) return;
+  Dl_info info;
+  const bool is_named = dladdr(function, &info) != 0 && info.dli_saddr == function;
+  spillway::driver::NoteUnknownFunction(is_named ? info.dli_sname : name);
+}
+
+CUresult Route(CUresult answer, const char* name, void** function) {
+  if (answer != CUDA_SUCCESS || function == nullptr || *function == nullptr) return answer;
+  void* const hook = RouteToHook(*function);
+  if (hook == *function) NoteIfUnknown(name, *function);
+  *function = hook;
   return answer;
 }
 
@@ -23,10 +51,10 @@ CUresult Route(CUresult answer, void** function) {
 
 SPILLWAY_EXPORT CUresult cuGetProcAddress(const char* symbol, void** function, int version,
                                           cuuint64_t flags) {
-  return Route(Driver().cuGetProcAddress(symbol, function, version, flags), function);
+  return Route(Driver().cuGetProcAddress(symbol, function, version, flags), symbol, function);
 }
 
 SPILLWAY_EXPORT CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version,
                                              cuuint64_t flags, CUdriverProcAddressQueryResult* status) {
-  return Route(Driver().cuGetProcAddress_v2(symbol, function, version, flags, status), function);
+  return Route(Driver().cuGetProcAddress_v2(symbol, function, version, flags, status), symbol, function);
 }

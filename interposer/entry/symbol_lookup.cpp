@@ -4,6 +4,7 @@
 
 #include "interposer/driver/driver_loader.h"
 #include "interposer/driver/real_dlsym.h"
+#include "interposer/driver/unknown_functions.h"
 #include "interposer/entry/hook_table.h"
 
 namespace spillway::entry {
@@ -22,14 +23,20 @@ void* LibraryWithoutDriver(void* own) {
 
 bool LooksInOneLibrary(void* handle) { return handle != RTLD_DEFAULT && handle != RTLD_NEXT; }
 
+void NoteIfUnknown(void* driver, const char* name) {
+  if (driver == nullptr || name[0] != 'c' || name[1] != 'u' || entry::IsListed(name)) return;
+  if (driver::FindInDriver(driver, name) != nullptr) driver::NoteUnknownFunction(name);
+}
+
 void* Decide(SpillwayLookup* lookup, const void* caller) {
   if (lookup->name == nullptr || !LooksInOneLibrary(lookup->handle) || driver::DriverIsBeingOpened())
     return nullptr;
   void* const hook = HookNamed(lookup->name);
   const bool in_ours = lookup->handle == driver::OwnLibrary();
-  if (hook == nullptr && !in_ours) return nullptr;
+  if (hook == nullptr && !in_ours && lookup->handle != driver::OpenedDriver()) return nullptr;
 
   void* const real_driver = driver::OpenDriver();
+  if (hook == nullptr) NoteIfUnknown(real_driver, lookup->name);
   if (in_ours) lookup->handle = real_driver != nullptr ? real_driver : LibraryWithoutDriver(lookup->handle);
   if (hook == nullptr || real_driver == nullptr || driver::LibraryOf(caller) == real_driver) return nullptr;
 
