@@ -1,6 +1,8 @@
 // The kernels of the contract suite and the probe: small enough that what they do is beyond doubt.
 //
 // All loops stride over the grid, so that any launch shape computes the same.
+#include <cuda.h>
+
 #include <cstdint>
 
 struct Mixed {
@@ -144,6 +146,83 @@ __global__ void sum_twenty(std::uint32_t* out, std::uint32_t a, std::uint32_t b,
                            std::uint32_t l, std::uint32_t m, std::uint32_t n, std::uint32_t o,
                            std::uint32_t p, std::uint32_t q, std::uint32_t r, std::uint32_t s) {
   *out = a + b + c + d + e + f + g + h + i + j + k + l + m + n + o + p + q + r + s;
+}
+
+__global__ void fetch_line(float* out, cudaTextureObject_t texture, std::uint32_t count) {
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+    out[i] = tex1Dfetch<float>(texture, static_cast<int>(i));
+}
+
+// out[i] = the texture at (places[3 i], places[3 i + 1]), at level places[3 i + 2] if it has levels.
+__global__ void sample_plane(float* out, cudaTextureObject_t texture, const float* places,
+                             std::uint32_t count) {
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+    out[i] = tex2DLod<float>(texture, places[3 * i], places[3 * i + 1], places[3 * i + 2]);
+}
+
+__global__ void sample_volume(float* out, cudaTextureObject_t texture, const float* places,
+                              std::uint32_t count) {
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+    out[i] = tex3D<float>(texture, places[3 * i], places[3 * i + 1], places[3 * i + 2]);
+}
+
+// The handle lies in device memory, not among the parameters.
+__global__ void fetch_line_bindless(float* out, const cudaTextureObject_t* texture, std::uint32_t count) {
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+    out[i] = tex1Dfetch<float>(*texture, static_cast<int>(i));
+}
+
+// surface[y][x] = surface[y][x] + 100 y + x.
+__global__ void surface_add(cudaSurfaceObject_t surface, std::uint32_t width, std::uint32_t height) {
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < width * height;
+       i += gridDim.x * blockDim.x) {
+    const int x = static_cast<int>(i % width), y = static_cast<int>(i / width);
+    const auto before = surf2Dread<float>(surface, x * 4, y);
+    surf2Dwrite(before + static_cast<float>(100 * y + x), surface, x * 4, y);
+  }
+}
+
+// Brings the tile at (x, y), at most 1024 floats, into shared memory by the tensor map, and from there to `out`.
+__device__ void copy_tile(float* out, const CUtensorMap* map, int x, int y, std::uint32_t count) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  __shared__ alignas(1024) float tile[1024];
+  __shared__ alignas(8) std::uint64_t barrier;
+  if (threadIdx.x != 0) return;
+  const auto tile_address = static_cast<std::uint32_t>(__cvta_generic_to_shared(tile));
+  const auto barrier_address = static_cast<std::uint32_t>(__cvta_generic_to_shared(&barrier));
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier_address) : "memory");
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier_address), "r"(count * 4)
+               : "memory");
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, "
+      "%3}], [%4];" ::"r"(tile_address),
+      "l"(map), "r"(x), "r"(y), "r"(barrier_address)
+      : "memory");
+  std::uint32_t done = 0;
+  while (!done)
+    asm volatile(
+        "{ .reg .pred complete; mbarrier.try_wait.parity.shared::cta.b64 complete, [%1], 0; "
+        "selp.u32 %0, 1, 0, complete; }"
+        : "=r"(done)
+        : "r"(barrier_address)
+        : "memory");
+  for (std::uint32_t i = 0; i < count; ++i) out[i] = tile[i];
+#endif
+}
+
+__global__ void tile_by_parameter(float* out, const __grid_constant__ CUtensorMap map, int x, int y,
+                                  std::uint32_t count) {
+  copy_tile(out, &map, x, y, count);
+}
+
+// The map lies in device memory; whoever put it there by a copy needs the fence.
+__global__ void tile_by_pointer(float* out, const CUtensorMap* map, int x, int y, std::uint32_t count) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
+#endif
+  copy_tile(out, map, x, y, count);
 }
 
 }  // extern "C"

@@ -3,6 +3,9 @@
 #include <cstring>
 #include <iterator>
 
+#include "simulator/kernels/device/surfaces.h"
+#include "simulator/kernels/device/tensor_maps.h"
+#include "simulator/kernels/device/textures.h"
 #include "simulator/kernels/image.h"
 
 namespace {
@@ -135,6 +138,64 @@ void SumTwentyBody(const LaunchShape&, Arguments arguments) {
   *Argument<Word*>(arguments, 0) = sum;
 }
 
+void FetchLineBody(const LaunchShape&, Arguments arguments) {
+  float* out = Argument<float*>(arguments, 0);
+  const auto count = Argument<Word>(arguments, 2);
+  for (Word i = 0; i < count; ++i) {
+    out[i] = tex1Dfetch<float>(Argument<cudaTextureObject_t>(arguments, 1), static_cast<int>(i));
+  }
+}
+
+void FetchLineBindlessBody(const LaunchShape&, Arguments arguments) {
+  float* out = Argument<float*>(arguments, 0);
+  const auto count = Argument<Word>(arguments, 2);
+  for (Word i = 0; i < count; ++i) {
+    out[i] = tex1Dfetch<float>(*Argument<const cudaTextureObject_t*>(arguments, 1), static_cast<int>(i));
+  }
+}
+
+void SamplePlaneBody(const LaunchShape&, Arguments arguments) {
+  float* out = Argument<float*>(arguments, 0);
+  const auto texture = Argument<cudaTextureObject_t>(arguments, 1);
+  const float* places = Argument<const float*>(arguments, 2);
+  const auto count = Argument<Word>(arguments, 3);
+  for (Word i = 0; i < count; ++i, places += 3) {
+    out[i] = tex2DLod<float>(texture, places[0], places[1], places[2]);
+  }
+}
+
+void SampleVolumeBody(const LaunchShape&, Arguments arguments) {
+  float* out = Argument<float*>(arguments, 0);
+  const auto texture = Argument<cudaTextureObject_t>(arguments, 1);
+  const float* places = Argument<const float*>(arguments, 2);
+  const auto count = Argument<Word>(arguments, 3);
+  for (Word i = 0; i < count; ++i, places += 3) {
+    out[i] = tex3D<float>(texture, places[0], places[1], places[2]);
+  }
+}
+
+void SurfaceAddBody(const LaunchShape&, Arguments arguments) {
+  const auto surface = Argument<cudaSurfaceObject_t>(arguments, 0);
+  const auto width = Argument<Word>(arguments, 1), height = Argument<Word>(arguments, 2);
+  for (Word i = 0; i < width * height; ++i) {
+    const int x = static_cast<int>(i % width), y = static_cast<int>(i / width);
+    const auto before = surf2Dread<float>(surface, x * 4, y);
+    surf2Dwrite(before + static_cast<float>(100 * y + x), surface, x * 4, y);
+  }
+}
+
+void CopyTile(const void* map, Arguments arguments) {
+  float tile[1024];
+  const auto count = Argument<Word>(arguments, 4);
+  spillway_tensor_load(tile, map, Argument<int>(arguments, 2), Argument<int>(arguments, 3));
+  std::memcpy(Argument<float*>(arguments, 0), tile, count * sizeof(float));
+}
+
+void TileByParameterBody(const LaunchShape&, Arguments arguments) { CopyTile(arguments[1], arguments); }
+void TileByPointerBody(const LaunchShape&, Arguments arguments) {
+  CopyTile(Argument<const void*>(arguments, 1), arguments);
+}
+
 constexpr KernelParameter kPointerValueCount[] = {{0, 8}, {8, 4}, {16, 8}};
 constexpr KernelParameter kCopyParameters[] = {{0, 8}, {8, 8}, {16, 8}};
 constexpr KernelParameter kPointerValue[] = {{0, 8}, {8, 4}};
@@ -142,6 +203,11 @@ constexpr KernelParameter kSpinParameters[] = {{0, 8}, {8, 8}, {16, 4}};
 constexpr KernelParameter kByValueParameters[] = {{0, sizeof(Mixed)}, {sizeof(Mixed), 4}};
 constexpr KernelParameter kPointerTwoValues[] = {{0, 8}, {8, 4}, {12, 4}};
 constexpr KernelParameter kPointer[] = {{0, 8}};
+constexpr KernelParameter kFetchParameters[] = {{0, 8}, {8, 8}, {16, 4}};
+constexpr KernelParameter kSampleParameters[] = {{0, 8}, {8, 8}, {16, 8}, {24, 4}};
+constexpr KernelParameter kSurfaceParameters[] = {{0, 8}, {8, 4}, {12, 4}};
+constexpr KernelParameter kTileByParameter[] = {{0, 8}, {128, 128}, {256, 4}, {260, 4}, {264, 4}};
+constexpr KernelParameter kTileByPointer[] = {{0, 8}, {8, 8}, {16, 4}, {20, 4}, {24, 4}};
 constexpr KernelParameter kTwentyParameters[] = {
     {0, 8},  {8, 4},  {12, 4}, {16, 4}, {20, 4}, {24, 4}, {28, 4}, {32, 4}, {36, 4}, {40, 4},
     {44, 4}, {48, 4}, {52, 4}, {56, 4}, {60, 4}, {64, 4}, {68, 4}, {72, 4}, {76, 4}, {80, 4}};
@@ -161,6 +227,13 @@ constexpr KernelEntry kKernels[] = {
     {"scatter_atomics", ScatterAtomicsBody, nullptr, 3, kPointerTwoValues},
     {"bulk_copy", BulkCopyBody, nullptr, 3, kCopyParameters},
     {"sum_twenty", SumTwentyBody, nullptr, 20, kTwentyParameters},
+    {"fetch_line", FetchLineBody, nullptr, 3, kFetchParameters},
+    {"fetch_line_bindless", FetchLineBindlessBody, nullptr, 3, kFetchParameters},
+    {"sample_plane", SamplePlaneBody, nullptr, 4, kSampleParameters},
+    {"sample_volume", SampleVolumeBody, nullptr, 4, kSampleParameters},
+    {"surface_add", SurfaceAddBody, nullptr, 3, kSurfaceParameters},
+    {"tile_by_parameter", TileByParameterBody, nullptr, 5, kTileByParameter},
+    {"tile_by_pointer", TileByPointerBody, nullptr, 5, kTileByPointer},
 };
 
 constexpr GlobalEntry kGlobals[] = {
