@@ -44,14 +44,40 @@ void RequireDone(Call& call, const std::vector<OperationRef>& operations) {
   throw Failure{CUDA_ERROR_NOT_READY};
 }
 
-CUresult Record(CUevent event_handle, CUstream stream_handle) {
+// An event of several processes: recorded by the engine's own thread, so that others see it although this process
+// makes no further call.
+void RecordShared(Call& call, const Event& event, Stream& stream) {
+  Operation record;
+  record.name = "event record";
+  record.resource = Resource::kHostThread;
+  const std::uint64_t number = event.shared->Record();
+  record.effect = [shared = event.shared, number] { shared->Complete(number); };
+  call.Submit(stream, std::move(record));
+}
+
+Operation WaitForShared(const Event& event) {
+  Operation wait;
+  wait.name = "event wait";
+  wait.resource = Resource::kExternalWait;
+  const std::uint64_t number = event.shared->recorded();
+  wait.condition = [shared = event.shared, number] { return shared->HasCompleted(number); };
+  return wait;
+}
+
+CUresult Record(CUevent event_handle, CUstream stream_handle, unsigned flags = 0) {
   return WithContext([&](Call& call) {
     Event& event = call.EventOf(event_handle);
     Stream& stream = call.StreamOf(stream_handle);
     Require(event.context->device == stream.context->device, CUDA_ERROR_INVALID_HANDLE);
+    if (IsCapturing(stream)) {
+      if ((flags & CU_EVENT_RECORD_EXTERNAL) == 0) return CaptureRecord(event, stream);
+      AddCaptured(call, stream, std::make_shared<EventWork>(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event_handle));
+      return;
+    }
+    if (event.shared != nullptr) return RecordShared(call, event, stream);
     Operation record;
     record.name = "event record";
-    event.recorded = call.Submit(stream, std::move(record));
+    event.Record(call.Submit(stream, std::move(record)));
   });
 }
 
@@ -77,14 +103,20 @@ CUresult ElapsedTime(float* milliseconds, CUevent from_handle, CUevent to_handle
   });
 }
 
-// Capture does not exist here yet, so no stream captures.
-CUresult NotCapturing(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
-  return WithContext([&](Call& call) {
-    Require(status != nullptr);
-    call.StreamOf(stream);
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (id != nullptr) *id = 0;
-  });
+void WaitForEvent(Call& call, Stream& stream, CUevent handle, unsigned flags) {
+  Event& event = call.EventOf(handle);
+  if (IsCapturing(stream) && (flags & CU_EVENT_WAIT_EXTERNAL) != 0) {
+    AddCaptured(call, stream, std::make_shared<EventWork>(CU_GRAPH_NODE_TYPE_WAIT_EVENT, handle));
+    return;
+  }
+  if (stream.capture != nullptr || event.capture != nullptr) return CaptureWait(call, stream, event);
+  if (event.shared != nullptr) {
+    call.Submit(stream, WaitForShared(event));
+    return;
+  }
+  Operation wait;
+  wait.name = "event wait";
+  call.Submit(stream, std::move(wait), {event.recorded});
 }
 
 void SubmitHostFunction(Call& call, CUstream stream, std::function<void()> function) {
@@ -195,8 +227,13 @@ SIM_API(cuEventCreate)(CUevent* event, unsigned int flags) {
   return WithContext([&](Call& call) {
     const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     Require(event != nullptr && (flags & ~known) == 0);
-    Require((flags & CU_EVENT_INTERPROCESS) == 0, CUDA_ERROR_NOT_SUPPORTED);
+    const bool shared = (flags & CU_EVENT_INTERPROCESS) != 0;
+    Require(!shared || (flags & CU_EVENT_DISABLE_TIMING) != 0);
     auto created = std::make_unique<Event>(Event{flags, call.context, nullptr});
+    if (shared) {
+      created->shared = SharedEvent::Make();
+      Require(created->shared != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
+    }
     *event = reinterpret_cast<CUevent>(created.get());
     call.sim.events.emplace(created.get(), std::move(created));
   });

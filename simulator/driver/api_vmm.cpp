@@ -98,7 +98,16 @@ SIM_API(cuMemExportToShareableHandle)
   return WithContext([&](Call& call) {
     Require(shareable != nullptr && flags == 0);
     Require((call.sim.vmm.Properties(handle).requestedHandleTypes & type) != 0);
-    TheBooks().CountNotSupported("cuMemExportToShareableHandle");
-    throw Failure{CUDA_ERROR_NOT_SUPPORTED};
+    Require(type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
+    *static_cast<int*>(shareable) = call.sim.vmm.Export(handle);
+  });
+}
+
+SIM_API(cuMemImportFromShareableHandle)
+(CUmemGenericAllocationHandle* handle, void* shareable, CUmemAllocationHandleType type) {
+  return WithContext([&](Call& call) {
+    Require(handle != nullptr);
+    Require(type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
+    *handle = call.sim.vmm.Import(static_cast<int>(reinterpret_cast<std::intptr_t>(shareable)));
   });
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "simulator/driver/engine.h"
+#include "simulator/driver/shared_event.h"
 
 namespace spillway::simulator {
 
@@ -40,7 +41,16 @@ using StreamRef = std::shared_ptr<Stream>;
 struct Event {
   unsigned flags;
   Context* context;
-  OperationRef recorded;  // null until the first record
+  OperationRef recorded;  // null until the first record, and after a record in a capture
+  std::shared_ptr<SharedEvent> shared = nullptr;  // of an event that other processes may use
+  std::shared_ptr<Capture> capture = nullptr;     // that it was last recorded in
+  std::vector<GraphNode*> captured_after = {};
+
+  void Record(OperationRef operation) {
+    recorded = std::move(operation);
+    capture = nullptr;
+    captured_after.clear();
+  }
 };
 
 struct Context {

@@ -7,6 +7,7 @@
 
 #include "simulator/driver/books.h"
 #include "simulator/driver/failure.h"
+#include "simulator/driver/shared_files.h"
 
 namespace spillway::simulator {
 namespace {
@@ -98,7 +99,7 @@ bool PhysicalBlock::ShowShared(std::uintptr_t address, std::size_t size_bytes) {
 
 // Moves the bytes into a file and shows that wherever the block was shown. See Note [Blocks move].
 bool PhysicalBlock::BecomeShared() {
-  const int file = memfd_create("simulated-physical-block", MFD_CLOEXEC);
+  const int file = memfd_create(BlockFileName(device(), location_).c_str(), MFD_CLOEXEC);
   if (file < 0) return false;
   const std::uintptr_t old_place = shown_.empty() ? hidden_at_ : shown_.begin()->first;
   void* const copy = ftruncate(file, static_cast<off_t>(size_bytes_)) != 0
@@ -119,6 +120,8 @@ bool PhysicalBlock::BecomeShared() {
   }
   return true;
 }
+
+int PhysicalBlock::File() { return file_ >= 0 || BecomeShared() ? file_ : -1; }
 
 void PhysicalBlock::Hide(std::uintptr_t address) {
   const auto place = shown_.find(address);
@@ -148,7 +151,12 @@ PhysicalRef PhysicalMemory::Create(std::uint64_t size_bytes, Location location) 
   return block;
 }
 
+PhysicalRef PhysicalMemory::Adopt(int file, std::uint64_t size_bytes, Location location) {
+  return std::make_shared<PhysicalBlock>(*this, size_bytes, location, file);
+}
+
 void PhysicalMemory::Release(const PhysicalBlock& block) {
+  if (block.foreign()) return;
   if (block.location() == Location::kDevice) held_bytes_ -= block.size_bytes();
   CountGone(block);
 }

@@ -29,8 +29,9 @@ class PhysicalMemory;
 
 class PhysicalBlock {
  public:
-  PhysicalBlock(PhysicalMemory& memory, std::uint64_t size_bytes, Location location)
-      : memory_(memory), size_bytes_(size_bytes), location_(location) {}
+  // `file`: the bytes of another process's block; it holds and counts them.
+  PhysicalBlock(PhysicalMemory& memory, std::uint64_t size_bytes, Location location, int file = -1)
+      : memory_(memory), size_bytes_(size_bytes), location_(location), foreign_(file >= 0), file_(file) {}
   ~PhysicalBlock();
   PhysicalBlock(const PhysicalBlock&) = delete;
   PhysicalBlock& operator=(const PhysicalBlock&) = delete;
@@ -39,6 +40,10 @@ class PhysicalBlock {
   Location location() const { return location_; }
   int device()
       const;  // whose memory it is; blocks on the host belong to none, and say the one that made them
+
+  bool foreign() const { return foreign_; }
+  // The file that holds the bytes, for others to map: from now on they live in one. -1: no memory.
+  int File();
 
   // Makes the first `size_bytes` visible at `address`, over whatever is there. False: no memory.
   bool Show(std::uintptr_t address, std::size_t size_bytes, bool writable);
@@ -61,6 +66,7 @@ class PhysicalBlock {
   PhysicalMemory& memory_;
   const std::uint64_t size_bytes_;
   const Location location_;
+  const bool foreign_;
   std::map<std::uintptr_t, Place> shown_;  // by address
   std::uintptr_t hidden_at_ = 0;           // private bytes that are shown nowhere; 0: never touched, or shown
   int file_ = -1;                          // once shared
@@ -77,6 +83,8 @@ class PhysicalMemory {
 
   // Throws CUDA_ERROR_OUT_OF_MEMORY when the device is full. `size_bytes` is rounded up to granules.
   PhysicalRef Create(std::uint64_t size_bytes, Location location);
+  // A block of another process, by its file, which the block takes over.
+  PhysicalRef Adopt(int file, std::uint64_t size_bytes, Location location);
 
   int device() const { return device_; }
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }

@@ -52,7 +52,8 @@ Simulator::Simulator(const Profile& device, int device_count, std::uint64_t capa
       addresses(device_count),
       devices(device_count, capacity_bytes, addresses),
       managed_heap(devices.At(0).physical, addresses, Location::kHost),
-      vmm(devices, addresses, engine) {}
+      vmm(devices, addresses, engine),
+      imports(devices, addresses) {}
 
 std::unique_ptr<Context> Simulator::MakeContext(Device& device, unsigned flags, bool is_primary) {
   auto context = std::make_unique<Context>();
@@ -95,7 +96,14 @@ void Simulator::Release(std::uintptr_t base) {
     case AllocationKind::kRegisteredHost:
       TheBooks().host_bytes.Subtract(WholePages(allocation.size_bytes));
       break;
+    case AllocationKind::kGraph:
+      graph_memory.EndLife(base);
+      break;
     case AllocationKind::kGlobal:
+      break;
+    case AllocationKind::kOpened:
+      while (!imports.Close(base)) {
+      }
       break;
   }
   allocations.Remove(base);

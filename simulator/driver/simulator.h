@@ -15,6 +15,8 @@
 #include "simulator/driver/device.h"
 #include "simulator/driver/device_heap.h"
 #include "simulator/driver/engine.h"
+#include "simulator/driver/imports.h"
+#include "simulator/driver/graph_tables.h"
 #include "simulator/driver/module.h"
 #include "simulator/driver/physical_memory.h"
 #include "simulator/driver/pool.h"
@@ -36,6 +38,7 @@ struct Simulator {
   ArrayTable arrays;
   TextureTable textures;
   Vmm vmm;
+  Imports imports;
   PluginRegistry plugins;
 
   std::map<Context*, std::unique_ptr<Context>> contexts;

@@ -1,11 +1,14 @@
 #include "simulator/driver/vmm.h"
 
+#include <fcntl.h>
+
 #include <iterator>
 #include <string>
 #include <vector>
 
 #include "simulator/driver/books.h"
 #include "simulator/driver/failure.h"
+#include "simulator/driver/shared_files.h"
 
 namespace spillway::simulator {
 namespace {
@@ -91,6 +94,44 @@ CUmemGenericAllocationHandle Vmm::Retain(CUdeviceptr address) {
       handles_.try_emplace(mapped->second.handle, Handle{mapping->block, mapped->second.properties, 0});
   ++entry->second.references;
   return entry->first;
+}
+
+int Vmm::Export(CUmemGenericAllocationHandle handle) const {
+  const auto found = handles_.find(handle);
+  Require(found != handles_.end());
+  Require((found->second.properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0);
+  const int file = found->second.block->File();
+  Require(file >= 0, CUDA_ERROR_OUT_OF_MEMORY);
+  files_[InodeOf(file)] = found->second.block;
+  const int exported = fcntl(file, F_DUPFD_CLOEXEC, 0);
+  Require(exported >= 0, CUDA_ERROR_OPERATING_SYSTEM);
+  return exported;
+}
+
+CUmemGenericAllocationHandle Vmm::Import(int file) {
+  BlockFile described;
+  Require(DescribeBlockFile(file, described));
+  PhysicalMemory& memory = devices_.At(described.device).physical;
+  PhysicalRef block = OwnBlock(InodeOf(file));
+  if (block == nullptr) {
+    const int kept = fcntl(file, F_DUPFD_CLOEXEC, 0);
+    Require(kept >= 0, CUDA_ERROR_OPERATING_SYSTEM);
+    block = memory.Adopt(kept, described.size_bytes, described.location);
+    files_[InodeOf(file)] = block;
+  }
+  CUmemAllocationProp properties = {};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  properties.location.type =
+      described.location == Location::kDevice ? CU_MEM_LOCATION_TYPE_DEVICE : CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  properties.location.id = described.location == Location::kDevice ? described.device : 0;
+  handles_.emplace(next_handle_, Handle{std::move(block), properties, 1});
+  return next_handle_++;
+}
+
+PhysicalRef Vmm::OwnBlock(std::uint64_t inode) const {
+  const auto found = files_.find(inode);
+  return found == files_.end() ? nullptr : found->second.lock();
 }
 
 const CUmemAllocationProp& Vmm::Properties(CUmemGenericAllocationHandle handle) const {

@@ -33,6 +33,10 @@ class Vmm {
   CUmemGenericAllocationHandle Create(std::size_t size_bytes, const CUmemAllocationProp& properties);
   void Release(CUmemGenericAllocationHandle handle);
   CUmemGenericAllocationHandle Retain(CUdeviceptr address);
+  // A descriptor for other processes, the caller's; for handles made with that type only.
+  int Export(CUmemGenericAllocationHandle handle) const;
+  // A handle of the same memory; the descriptor stays the caller's.
+  CUmemGenericAllocationHandle Import(int file);
   const CUmemAllocationProp& Properties(CUmemGenericAllocationHandle handle) const;
 
   void Map(CUdeviceptr base, std::size_t size_bytes, std::size_t offset_bytes,
@@ -59,6 +63,7 @@ class Vmm {
     CUmemAllocationProp properties;
   };
 
+  PhysicalRef OwnBlock(std::uint64_t inode) const;
   // Calls action(mapping base) for the whole mappings that make up the range; throws if they do not.
   template <class Action>
   void ForWholeMappings(CUdeviceptr base, std::size_t size_bytes, Action action) const;
@@ -69,6 +74,8 @@ class Vmm {
   std::map<CUdeviceptr, std::size_t> reservations_;
   std::map<CUmemGenericAllocationHandle, Handle> handles_;
   std::map<CUdeviceptr, MappedHandle> mapped_;
+  mutable std::map<std::uint64_t, std::weak_ptr<PhysicalBlock>>
+      files_;  // by inode: exported and imported blocks
   CUmemGenericAllocationHandle next_handle_ = 0x5350494c00000001;
 };
 
