@@ -28,40 +28,44 @@ class Gate {
   std::atomic<std::uint64_t> open_for_{kNobody};
 };
 
-// The last use on each of a few streams, each in a cache line of its own: threads that launch on streams of their own
+// The last use on each of some streams, each in a cache line of its own: threads that launch on streams of their own
 // write to none that another one writes to.
 class RecentUses {
  public:
-  // False when uses on too many streams are kept already.
-  bool Note(Use use) {
-    for (Slot& slot : slots_) {
-      StreamState* stream = slot.stream.load(std::memory_order_relaxed);
-      if (!stream && slot.stream.compare_exchange_strong(stream, use.stream)) stream = use.stream;
-      if (stream != use.stream) continue;
-      std::uint64_t seen = slot.sequence.load(std::memory_order_relaxed);
-      while (seen < use.sequence && !slot.sequence.compare_exchange_weak(seen, use.sequence)) {
-      }
-      return true;
+  void Note(Use use) {
+    for (int i = 0; i < kStreams; ++i) {
+      StreamState* stream = streams_[i].load(std::memory_order_relaxed);
+      if (!stream && streams_[i].compare_exchange_strong(stream, use.stream)) stream = use.stream;
+      if (stream == use.stream) return Raise(&last_[i].sequence, use.sequence);
     }
-    return false;
+    if (!crowded_.load(std::memory_order_relaxed)) crowded_.store(true, std::memory_order_relaxed);
   }
-  // Only while no call can note any more: the gate is closed, and no call names the allocation.
-  void MoveTo(UseList* uses) {
-    for (Slot& slot : slots_) {
-      StreamState* const stream = slot.stream.load(std::memory_order_relaxed);
-      if (!stream) return;
-      uses->Add({stream, slot.sequence.load(std::memory_order_relaxed)});
-      slot.stream.store(nullptr, std::memory_order_relaxed);
-      slot.sequence.store(0, std::memory_order_relaxed);
+  // Only while no call can note any more: the gate is closed, and no call names the allocation. False when there were
+  // uses on more streams than are kept: then anything enqueued anywhere may be one.
+  bool MoveTo(UseList* uses) {
+    for (int i = 0; i < kStreams; ++i) {
+      StreamState* const stream = streams_[i].load(std::memory_order_relaxed);
+      if (!stream) break;
+      uses->Add({stream, last_[i].sequence.load(std::memory_order_relaxed)});
+      streams_[i].store(nullptr, std::memory_order_relaxed);
+      last_[i].sequence.store(0, std::memory_order_relaxed);
     }
+    return !crowded_.exchange(false, std::memory_order_relaxed);
   }
 
  private:
-  struct alignas(64) Slot {
-    std::atomic<StreamState*> stream{nullptr};
+  static constexpr int kStreams = 8;
+  struct alignas(64) Last {
     std::atomic<std::uint64_t> sequence{0};
   };
-  Slot slots_[4];
+  static void Raise(std::atomic<std::uint64_t>* value, std::uint64_t to) {
+    std::uint64_t seen = value->load(std::memory_order_relaxed);
+    while (seen < to && !value->compare_exchange_weak(seen, to)) {
+    }
+  }
+  std::atomic<StreamState*> streams_[kStreams] = {};  // written once each
+  std::atomic<bool> crowded_{false};
+  Last last_[kStreams];
 };
 
 }  // namespace spillway::interposer

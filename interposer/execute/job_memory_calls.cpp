@@ -177,9 +177,7 @@ void JobMemory::EndAtOnce(TouchSet* set, Use use) {
   const std::uint64_t now = TouchClock();
   for (Range* range : set->ranges) {
     NoteTouch(&range->last_touch, now);
-    if (range->recent.Note(use)) continue;
-    const MutexLock lock(state_);
-    (range->live ? range->uses : range->ready_after).Add(use);
+    range->recent.Note(use);
   }
   calls::Leave(set->ranges.size());
 }
@@ -225,6 +223,7 @@ std::vector<Use> JobMemory::IssuedOn(StreamName stream) {
 }
 
 std::vector<Use> JobMemory::IssuedIn(CUcontext context) {
+  if (!ordering_rules::kAnswersTakeTheLock) return timeline_.IssuedIn(context);
   const MutexLock lock(state_);
   return timeline_.IssuedIn(context);
 }

@@ -39,7 +39,8 @@ struct Checkpoint {
   CUevent event;
 };
 
-struct StreamState {
+// Threads that use streams of their own write to no cache line that another one does.
+struct alignas(64) StreamState {
   // Constant while the slot serves one stream.
   CUstream handle = nullptr;
   CUcontext context = nullptr;
