@@ -119,8 +119,9 @@ void CheckElf(const std::string& path, const ElfFacts& elf) {
   }
 }
 
-// The interpreter when `path` is a script, nothing when it is a program that has passed.
-std::optional<std::string> CheckOneFile(const std::string& path, const Identity& identity) {
+// The interpreter when `path` is a script; nothing when it is a program that has passed, whose loader `loader` is then.
+std::optional<std::string> CheckOneFile(const std::string& path, const Identity& identity,
+                                        std::string* loader) {
   CheckPrivileges(path, identity);
   const std::optional<MappedFile> file = MappedFile::Open(path);
   if (!file) {
@@ -129,8 +130,11 @@ std::optional<std::string> CheckOneFile(const std::string& path, const Identity&
         "make it readable: an execute-only program cannot be checked, and drops its preloads");
   }
   const std::optional<std::string> interpreter = ScriptInterpreter(file->view());
-  if (!interpreter) CheckElf(path, InspectElf(file->view()));
-  return interpreter;
+  if (interpreter) return interpreter;
+  const ElfFacts elf = InspectElf(file->view());
+  CheckElf(path, elf);
+  *loader = elf.interpreter;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -142,11 +146,12 @@ std::string FindCommand(const std::string& name) {
   return name.find('/') == std::string::npos ? FindInPath(name) : CheckGivenPath(name);
 }
 
-void CheckPreloadable(const std::string& path, const Identity& identity) {
+LoadedProgram CheckPreloadable(const std::string& path, const Identity& identity) {
   std::string current = path;
+  std::string loader;
   for (int depth = 0; depth < kMaxInterpreters; ++depth) {
-    const std::optional<std::string> interpreter = CheckOneFile(current, identity);
-    if (!interpreter) return;
+    const std::optional<std::string> interpreter = CheckOneFile(current, identity, &loader);
+    if (!interpreter) return {.path = current, .loader = loader};
     if (!IsExecutableFile(*interpreter)) {
       throw NotExecutable(current,
                           "its #! line names " + *interpreter + ", which is not an executable file here",

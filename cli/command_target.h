@@ -24,8 +24,14 @@ Identity CurrentIdentity();
 // Absolute path of `name`, by PATH when it has no slash. Throws Failure (127 or 126).
 std::string FindCommand(const std::string& name);
 
+// What the kernel will start for a command: the program itself, or the last interpreter of a script.
+struct LoadedProgram {
+  std::string path;
+  std::string loader;  // its dynamic loader
+};
+
 // Throws Failure (126) when libspillway.so could not be preloaded into the program, or into the interpreter
 // of the script, at `path`.
-void CheckPreloadable(const std::string& path, const Identity& identity);
+LoadedProgram CheckPreloadable(const std::string& path, const Identity& identity);
 
 }  // namespace spillway::cli

@@ -12,6 +12,7 @@
 #include "cli/launch_checks.h"
 #include "cli/size.h"
 #include "cli/subprocess.h"
+#include "cli/younger_driver.h"
 
 namespace spillway::cli {
 namespace {
@@ -52,6 +53,21 @@ Finding DriverProblem(const AcceleratorFacts& accelerator) {
       return {Level::kProblem, "driver", "it does not answer: " + accelerator.message,
               "see whether nvidia-smi works; look at dmesg"};
   }
+}
+
+// What a younger driver has on top is not hooked: a copy or launch by such a function would not be seen.
+void ExamineUnknownFunctions(const AcceleratorFacts& accelerator, const Installation& installation,
+                             Findings& findings) {
+  const auto unknown = UnknownFunctions(accelerator.driver_path, installation.preload_library);
+  if (unknown.empty()) {
+    findings.push_back({Level::kOk, "driver functions", "all are known", ""});
+    return;
+  }
+  findings.push_back(
+      {Level::kWarning, "driver functions",
+       std::to_string(unknown.size()) + " that this Spillway does not know: " + Listed(unknown),
+       "calls of them pass through; if a job uses them (see unknown_function_names in its report), "
+       "use a newer Spillway"});
 }
 
 void ExamineDevice(const AcceleratorFacts& accelerator, Findings& findings) {
@@ -109,6 +125,7 @@ void ExamineAccelerator(const Installation& installation, const std::string& sim
     return;
   }
   findings.push_back(ExamineDriverVersion(accelerator));
+  ExamineUnknownFunctions(accelerator, installation, findings);
   ExamineDevice(accelerator, findings);
 }
 

@@ -11,7 +11,9 @@ void EnvironmentChanges::SetDefault(const std::string& name, const std::string& 
 }
 
 void EnvironmentChanges::Prepend(const std::string& name, const std::string& value, char separator) {
-  const std::string current = EnvironmentValue(name.c_str());
+  const auto change = changes_.find(name);
+  const std::string current =
+      change == changes_.end() ? EnvironmentValue(name.c_str()) : change->second.value_or("");
   Set(name, current.empty() ? value : value + separator + current);
 }
 

@@ -19,7 +19,7 @@ class EnvironmentChanges {
   void Unset(const std::string& name) { changes_[name] = std::nullopt; }
   // Sets unless the user has, to whatever value.
   void SetDefault(const std::string& name, const std::string& value);
-  // Puts `value` before what a list variable holds now.
+  // Puts `value` before what a list variable will hold without it.
   void Prepend(const std::string& name, const std::string& value, char separator);
 
   void Apply() const;

@@ -15,6 +15,7 @@
 #include "cli/launch_checks.h"
 #include "cli/peak_store.h"
 #include "cli/shell_quote.h"
+#include "cli/younger_driver.h"
 
 namespace spillway::cli {
 namespace {
@@ -120,6 +121,17 @@ void ForgetOldSettings(EnvironmentChanges& environment) {
   }
 }
 
+// Returns what to say about it. A path that LD_PRELOAD cannot hold is left out: the loader will name what is missing.
+std::string PreloadDriverIfNeeded(const LoadedProgram& program, const std::string& driver,
+                                  const Installation& installation, EnvironmentChanges& environment) {
+  const std::string& library = installation.preload_library;
+  const auto needed = NeededAtStart(program, UnknownFunctions(driver, library), library, environment);
+  if (needed.empty() || driver.find_first_of(" :") != std::string::npos) return "";
+  environment.Prepend("LD_PRELOAD", driver, ':');
+  return "the program needs " + Listed(needed) +
+         " of a driver that is younger than Spillway; these calls pass through uncounted";
+}
+
 void PrepareOff(const RunOptions& options, const Installation& installation, Launch& launch) {
   if (options.simulate) {
     const Machine machine = SimulatedMachine(installation, *options.simulate, launch.environment);
@@ -129,7 +141,7 @@ void PrepareOff(const RunOptions& options, const Installation& installation, Lau
 }
 
 void PrepareOn(const RunOptions& options, const Installation& installation, Launch& launch) {
-  CheckPreloadable(launch.program_path, CurrentIdentity());
+  const LoadedProgram program = CheckPreloadable(launch.program_path, CurrentIdentity());
   CheckPreloadLibrary(installation);
   EnvironmentChanges& environment = launch.environment;
   const Machine machine = options.simulate ? SimulatedMachine(installation, *options.simulate, environment)
@@ -145,11 +157,14 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   if (!peak_file.empty()) environment.Set(environment::kPeakFile, peak_file);
   environment.Set(environment::kDriver, machine.accelerator.driver_path);
   environment.Set(environment::kJobPid, std::to_string(getpid()));
+  const std::string younger =
+      PreloadDriverIfNeeded(program, machine.accelerator.driver_path, installation, environment);
   environment.Prepend("LD_PRELOAD", installation.preload_library, ':');
   if (options.framework_switches) SwitchFrameworks(environment);
   if (options.quiet) return;
   environment.Set(environment::kSummary, "1");
   if (isatty(STDERR_FILENO) != 0) environment.Set(environment::kProgress, "1");
+  AddNote(launch, "", younger);
   AddNote(launch, "", DescribeStart(options, machine, installation.preload_library, budget_bytes));
 }
 

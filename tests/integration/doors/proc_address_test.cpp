@@ -21,6 +21,12 @@ const std::set<std::string> kHooks = {
 #include "interposer/entry/hook_table.inc"
 };
 
+constexpr size_t kSymbols = 0
+#define SPILLWAY_HOOK(...) +1
+#define SPILLWAY_PASS(...) +1
+#include "interposer/entry/hook_table.inc"
+    ;
+
 Environment Bare() { return {{"LD_LIBRARY_PATH", std::filesystem::path(DOORS_DRIVER).parent_path()}}; }
 
 Environment Preloaded() {
@@ -93,7 +99,7 @@ TEST(ProcAddressTest, EverySymbolOfTheDriverIsAnsweredByDlsymAlike) {
   const std::vector<std::string> command = {DOORS_FOLDER "/searched_door", "names", "libcuda.so.1",
                                             DOORS_FOLDER "/driver_symbols.txt"};
   const Answers bare = AnswersOf(command, Bare());
-  EXPECT_EQ(bare.size(), 637u);
+  EXPECT_EQ(bare.size(), kSymbols);
   EXPECT_EQ(ExpectSameButHooked(bare, AnswersOf(command, Preloaded())), static_cast<int>(kHooks.size()));
 }
 

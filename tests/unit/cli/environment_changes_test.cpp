@@ -33,8 +33,9 @@ TEST(EnvironmentChangesTest, PrependKeepsWhatWasThere) {
   EnvironmentChanges changes;
   changes.Prepend("SPILLWAY_TEST_D", "/a", ':');
   changes.Prepend("SPILLWAY_TEST_E", "/a", ':');
+  changes.Prepend("SPILLWAY_TEST_D", "/0", ':');
   changes.Apply();
-  EXPECT_STREQ(std::getenv("SPILLWAY_TEST_D"), "/a:/b:/c");
+  EXPECT_STREQ(std::getenv("SPILLWAY_TEST_D"), "/0:/a:/b:/c");
   EXPECT_STREQ(std::getenv("SPILLWAY_TEST_E"), "/a");
 }
 
