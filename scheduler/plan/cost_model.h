@@ -10,7 +10,8 @@
 //   R3 A step starts when what it reads is resident and free memory covers what it brings to life and its workspace.
 //   R4 An offload starts when its step has ended; its bytes are free when the copy has ended. Where the host copy still equals
 //      the buffer there is nothing to copy, and the bytes are free at once.
-//   R5 A prefetch reserves its bytes when it starts: after its trigger step has started, its own offload ended, memory free.
+//   R5 A prefetch reserves its bytes when it starts: all steps before its own ended, its offload ended,
+//      memory free, and no step waiting for memory. A prefetch with the step that reads the buffer is a demand fetch.
 //   R6 Recomputed operations are steps like any other.
 //   R7 The iteration is steady state: it is simulated `iterations` times, and the last is read.
 //   R8 Memory is counted in chunks; a step that had to wait for memory also pays the host's launch, which could not run ahead.
@@ -18,7 +19,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "scheduler/plan/plan.h"
@@ -87,9 +88,28 @@ class CostModel {
   }
 
  private:
+  friend class IterationRun;
+
+  // What a step of each operation does to memory, flat: lists_[begin[i]] .. lists_[begin[i + 1]].
+  struct Touches {
+    std::vector<int32_t> begin{0};
+    std::vector<BufferId> buffers;
+    void close() { begin.push_back(static_cast<int32_t>(buffers.size())); }
+    const BufferId* first(OperationId id) const {
+      return buffers.data() + begin[static_cast<size_t>(id.index)];
+    }
+    const BufferId* last(OperationId id) const {
+      return buffers.data() + begin[static_cast<size_t>(id.index) + 1];
+    }
+  };
+
   const Problem& problem_;
   std::vector<int64_t> footprints_bytes_;
+  Touches reads_, overwrites_, writes_, born_, dying_;
 };
+
+// Whole chunks for what may move, slab units for what is smaller.
+int64_t footprint_of(const Problem& problem, int64_t size_bytes);
 
 const char* to_string(Verdict verdict);
 

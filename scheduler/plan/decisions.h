@@ -16,7 +16,7 @@ enum class Treatment : uint8_t { kStay, kSwap, kRecompute };
 struct Decision {
   int32_t interval = -1;  // index into the strategy's list of idle intervals
   Treatment treatment = Treatment::kStay;
-  // kSwap: the operation whose start triggers the prefetch. Index -1: as late as fits when nothing stalls.
+  // kSwap: the operation with which the prefetch may start. Index -1: as late as fits when nothing stalls.
   OperationId prefetch_at;
   // kRecompute: when an earlier chain rebuilds this buffer on its way, keep it from then on (true: faster) or drop it again and
   // rebuild it when its own time comes (false: smaller).
@@ -38,7 +38,7 @@ Lowering lower_decisions(const Problem& problem, const RecomputeChains& chains,
                          const std::vector<IdleInterval>& intervals, const std::vector<Decision>& decisions,
                          const std::vector<int32_t>& workspaces);
 
-// For each swap (an index into `intervals`) the operation whose start triggers its prefetch so that, one after another and
+// For each swap (an index into `intervals`) the operation with which its prefetch may start so that, one after another and
 // without stalls, each copy ends by the time its buffer is touched: backward list scheduling at the host-to-device rate.
 std::vector<OperationId> latest_triggers(const Problem& problem, const std::vector<IdleInterval>& intervals,
                                          const std::vector<int32_t>& swaps);

@@ -7,13 +7,14 @@
 //   1. Steps without `recomputes` are the profile's operations, all of them, in order. Recomputing steps lie between them and
 //      run an operation a second time with the bytes it had the first time.
 //   2. Actions are ordered by step; at one step, in the order of the list. Offload and drop happen after their step, a prefetch
-//      may start as soon as its step has started.
+//      may start as soon as all steps before its own have ended.
 //   3. The iteration repeats: a prefetch serves the next touch after its step, past the end of the iteration if need be. A
 //      buffer whose last action in the iteration takes it away starts the iteration away.
 //   4. An original step brings its buffers to life (born) and ends them (dies), as in the profile. A step that writes a buffer
 //      that is away or dead, without reading it, gives it memory. What a recomputing step brought back outside its lifetime
 //      must be dropped by an action.
-//   5. Nothing survives a drop: the content is gone until a step writes it again.
+//   5. Of what is dropped only an unchanged host copy survives, and a prefetch can bring that back; otherwise the content is gone
+//      until a step writes it again.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,64 @@
+#include "scheduler/plan/cost_model.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "scheduler/plan/iteration_run.h"
+
+namespace spillway::scheduler {
+
+int64_t footprint_of(const Problem& problem, int64_t size_bytes) {
+  const bool movable = size_bytes >= problem.min_movable_bytes;
+  return base::round_up(size_bytes, std::max<int64_t>(1, movable ? problem.device.chunk_bytes
+                                                                 : problem.device.slab_unit_bytes));
+}
+
+CostModel::CostModel(const Problem& problem) : problem_(problem) {
+  const IterationProfile& profile = problem.iteration();
+  for (const Buffer& buffer : profile.buffers)
+    footprints_bytes_.push_back(footprint_of(problem, buffer.size_bytes));
+
+  std::vector<std::vector<BufferId>> born(profile.operations.size()), dying(profile.operations.size());
+  for (size_t i = 0; i < profile.buffers.size(); ++i) {
+    const Buffer& buffer = profile.buffers[i];
+    if (buffer.persistent) continue;
+    born[static_cast<size_t>(buffer.born.index)].push_back({static_cast<int32_t>(i)});
+    dying[static_cast<size_t>(buffer.dies.index)].push_back({static_cast<int32_t>(i)});
+  }
+  const auto append = [](Touches& touches, const std::vector<BufferId>& buffers) {
+    touches.buffers.insert(touches.buffers.end(), buffers.begin(), buffers.end());
+    touches.close();
+  };
+  for (size_t i = 0; i < profile.operations.size(); ++i) {
+    const Operation& operation = profile.operations[i];
+    append(reads_, operation.reads);
+    append(writes_, operation.writes);
+    append(born_, born[i]);
+    append(dying_, dying[i]);
+    for (BufferId id : operation.writes) {
+      if (std::find(operation.reads.begin(), operation.reads.end(), id) == operation.reads.end())
+        overwrites_.buffers.push_back(id);
+    }
+    overwrites_.close();
+  }
+}
+
+Prediction CostModel::predict(const Plan& plan, Timeline* timeline) const {
+  return IterationRun(*this, problem_, plan).run(timeline);
+}
+
+const char* to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kRuns:
+      return "runs";
+    case Verdict::kDeadlock:
+      return "deadlock";
+    case Verdict::kOverBudget:
+      return "over budget";
+    case Verdict::kMalformed:
+      return "malformed";
+  }
+  return "?";
+}
+
+}  // namespace spillway::scheduler

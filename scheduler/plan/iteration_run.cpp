@@ -1,0 +1,335 @@
+#include "scheduler/plan/iteration_run.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace spillway::scheduler {
+namespace {
+
+constexpr int kIterations = 3;  // two to forget how it began
+
+}  // namespace
+
+IterationRun::IterationRun(const CostModel& model, const Problem& problem, const Plan& plan)
+    : model_(model),
+      problem_(problem),
+      plan_(plan),
+      profile_(problem.iteration()),
+      states_(profile_.buffers.size()),
+      engines_(problem.device) {}
+
+Prediction IterationRun::run(Timeline* timeline) {
+  if (!well_formed()) {
+    fail(Verdict::kMalformed, -1);
+    return result_;
+  }
+  set_first_state();
+  if (used_bytes_ > problem_.budget_bytes) {
+    fail(Verdict::kOverBudget, 0);
+    return result_;
+  }
+  for (int i = 0; i < kIterations; ++i) {
+    const std::vector<State> before = states_;
+    timeline_ = timeline;
+    if (!run_iteration() || is_steady(before)) break;
+  }
+  return result_;
+}
+
+bool IterationRun::fail(Verdict verdict, int32_t step) {
+  result_.verdict = verdict;
+  result_.stuck_step = step;
+  return false;
+}
+
+bool IterationRun::well_formed() const {
+  int32_t next_original = 0;
+  for (const Step& step : plan_.steps) {
+    if (step.operation.index < 0 || static_cast<size_t>(step.operation.index) >= profile_.operations.size())
+      return false;
+    const auto choices = static_cast<int32_t>(profile_.at(step.operation).workspaces.size());
+    if (step.workspace < 0 || step.workspace >= std::max(1, choices)) return false;
+    if (!step.recomputes && step.operation.index != next_original++) return false;
+  }
+  if (static_cast<size_t>(next_original) != profile_.operations.size()) return false;
+  const auto in_range = [&](const Action& action) {
+    return action.step >= 0 && static_cast<size_t>(action.step) < plan_.steps.size() &&
+           action.buffer.index >= 0 && static_cast<size_t>(action.buffer.index) < profile_.buffers.size();
+  };
+  return std::all_of(plan_.actions.begin(), plan_.actions.end(), in_range) &&
+         std::is_sorted(plan_.actions.begin(), plan_.actions.end(),
+                        [](const Action& a, const Action& b) { return a.step < b.step; });
+}
+
+// Persistent buffers begin on the device, but for those that the iteration's last action took away (R7).
+void IterationRun::set_first_state() {
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (profile_.buffers[i].persistent) states_[i].where = Where::kResident;
+  }
+  for (const Action& action : plan_.actions) {
+    if (!profile_.at(action.buffer).persistent) continue;
+    State& it = state(action.buffer);
+    it.where = action.kind == ActionKind::kPrefetch  ? Where::kResident
+               : action.kind == ActionKind::kOffload ? Where::kOnHost
+                                                     : Where::kAbsent;
+    it.host_valid = it.where == Where::kOnHost;
+  }
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (states_[i].where == Where::kResident) used_bytes_ += footprint({static_cast<int32_t>(i)});
+  }
+}
+
+bool IterationRun::run_iteration() {
+  result_ = {};
+  if (timeline_) *timeline_ = {};
+  iteration_start_ns_ = now_ns_;
+  next_action_ = 0;
+  use(0);
+  for (size_t i = 0; i < profile_.buffers.size(); ++i) {
+    if (profile_.buffers[i].kind == BufferKind::kInput)
+      states_[i].host_valid &= states_[i].where == Where::kOnHost;
+  }
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    if (!run_step(static_cast<int32_t>(i))) return false;
+  }
+  result_.iteration_ns = now_ns_ - iteration_start_ns_;
+  return true;
+}
+
+bool IterationRun::is_steady(const std::vector<State>& before) const {
+  return !engines_.busy(Direction::kToHost) && !engines_.busy(Direction::kToDevice) && to_host_.empty() &&
+         to_device_.empty() && states_ == before;
+}
+
+bool IterationRun::run_step(int32_t index) {
+  const Step& step = plan_.steps[static_cast<size_t>(index)];
+  step_stalls_ = {};
+  start_triggered_prefetches(index);
+  if (!wait_for_start(index, step)) return false;
+  begin_step(step);
+  const int64_t start_ns = now_ns_ + step_stalls_.launch_ns;
+  run_engines_until(start_ns);
+  pump_to_device();
+  const int64_t end_ns = start_ns + duration_ns(step);
+  run_engines_until(end_ns);
+  now_ns_ = end_ns;
+  if (step.recomputes) result_.recompute_ns += end_ns - start_ns;
+  if (timeline_) {
+    timeline_->step_start_ns.push_back(start_ns - iteration_start_ns_);
+    timeline_->step_end_ns.push_back(end_ns - iteration_start_ns_);
+    timeline_->step_stalls.push_back(step_stalls_);
+  }
+  end_step(step);
+  act_after(index);
+  return true;
+}
+
+int64_t IterationRun::duration_ns(const Step& step) const {
+  const Operation& operation = profile_.at(step.operation);
+  return operation.workspaces.empty() ? operation.duration_ns
+                                      : operation.workspaces[static_cast<size_t>(step.workspace)].duration_ns;
+}
+
+int64_t IterationRun::workspace_bytes(const Step& step) const {
+  const Operation& operation = profile_.at(step.operation);
+  if (operation.workspaces.empty()) return 0;
+  return footprint_of(problem_, operation.workspaces[static_cast<size_t>(step.workspace)].size_bytes);
+}
+
+IterationRun::Blocked IterationRun::why_blocked(const Step& step) const {
+  const auto where = [&](BufferId id) { return states_[static_cast<size_t>(id.index)].where; };
+  Blocked blocked = Blocked::kNo;
+  for (const BufferId* id = model_.reads_.first(step.operation); id != model_.reads_.last(step.operation);
+       ++id) {
+    if (where(*id) == Where::kAbsent) return Blocked::kNever;
+    if (where(*id) != Where::kResident) blocked = Blocked::kRestore;
+  }
+  // What is overwritten needs no content, but no copy may be running from or to it.
+  for (const BufferId* id = model_.overwrites_.first(step.operation);
+       id != model_.overwrites_.last(step.operation); ++id) {
+    if (where(*id) == Where::kLeaving || where(*id) == Where::kArriving) blocked = Blocked::kRestore;
+  }
+  if (blocked != Blocked::kNo) return blocked;
+  return missing_bytes(step) > problem_.budget_bytes - used_bytes_ ? Blocked::kMemory : Blocked::kNo;
+}
+
+int64_t IterationRun::missing_bytes(const Step& step) const {
+  int64_t sum_bytes = workspace_bytes(step);
+  const auto holds = [&](BufferId id) {
+    const Where where = states_[static_cast<size_t>(id.index)].where;
+    return where != Where::kAbsent && where != Where::kOnHost;
+  };
+  for (const BufferId* id = model_.overwrites_.first(step.operation);
+       id != model_.overwrites_.last(step.operation); ++id)
+    sum_bytes += holds(*id) ? 0 : footprint(*id);
+  if (step.recomputes) return sum_bytes;
+  // Born here, but first touched later.
+  for (const BufferId* id = model_.born_.first(step.operation); id != model_.born_.last(step.operation);
+       ++id) {
+    const bool counted =
+        std::find(model_.overwrites_.first(step.operation), model_.overwrites_.last(step.operation), *id) !=
+        model_.overwrites_.last(step.operation);
+    sum_bytes += counted || holds(*id) ? 0 : footprint(*id);
+  }
+  return sum_bytes;
+}
+
+bool IterationRun::wait_for_start(int32_t index, const Step& step) {
+  while (true) {
+    const Blocked blocked = why_blocked(step);
+    if (blocked == Blocked::kNo) break;
+    if (blocked == Blocked::kNever) return fail(Verdict::kMalformed, index);
+    step_wants_memory_ = blocked == Blocked::kMemory;
+    pump_to_device();
+    const int64_t next_ns = engines_.next_end_ns();
+    if (next_ns == kNeverNs)
+      return fail(step_wants_memory_ && to_device_.empty() ? Verdict::kOverBudget : Verdict::kDeadlock,
+                  index);
+    (step_wants_memory_ ? step_stalls_.memory_ns : step_stalls_.restore_ns) += next_ns - now_ns_;
+    run_engines_until(next_ns);
+  }
+  step_wants_memory_ = false;
+  if (step_stalls_.memory_ns > 0) step_stalls_.launch_ns = problem_.device.launch_ns;  // R8
+  result_.stalls.restore_ns += step_stalls_.restore_ns;
+  result_.stalls.memory_ns += step_stalls_.memory_ns;
+  result_.stalls.launch_ns += step_stalls_.launch_ns;
+  return true;
+}
+
+void IterationRun::give_memory(BufferId id) {
+  State& it = state(id);
+  if (it.where == Where::kResident) return;
+  it.where = Where::kResident;
+  it.ends_on_copy = false;
+  use(footprint(id));
+}
+
+void IterationRun::begin_step(const Step& step) {
+  bring_to_life(step);
+  use(workspace_bytes(step));
+}
+
+void IterationRun::bring_to_life(const Step& step) {
+  for (const BufferId* id = model_.overwrites_.first(step.operation);
+       id != model_.overwrites_.last(step.operation); ++id)
+    give_memory(*id);
+  if (step.recomputes) return;
+  for (const BufferId* id = model_.born_.first(step.operation); id != model_.born_.last(step.operation);
+       ++id) {
+    give_memory(*id);
+    state(*id).host_valid = false;
+  }
+  for (const BufferId* id = model_.writes_.first(step.operation); id != model_.writes_.last(step.operation);
+       ++id)
+    state(*id).host_valid = false;
+}
+
+void IterationRun::end_step(const Step& step) {
+  use(-workspace_bytes(step));
+  if (step.recomputes) return;
+  for (const BufferId* id = model_.dying_.first(step.operation); id != model_.dying_.last(step.operation);
+       ++id)
+    die(*id);
+}
+
+void IterationRun::die(BufferId id) {
+  State& it = state(id);
+  it.host_valid = false;
+  if (it.where == Where::kLeaving || it.where == Where::kArriving) {
+    it.ends_on_copy = true;
+    return;
+  }
+  if (it.where == Where::kResident) use(-footprint(id));
+  it.where = Where::kAbsent;
+}
+
+void IterationRun::start_triggered_prefetches(int32_t index) {
+  for (size_t i = next_action_; i < plan_.actions.size() && plan_.actions[i].step == index; ++i) {
+    if (plan_.actions[i].kind == ActionKind::kPrefetch) to_device_.push(plan_.actions[i].buffer);
+  }
+}
+
+void IterationRun::act_after(int32_t index) {
+  for (; next_action_ < plan_.actions.size() && plan_.actions[next_action_].step == index; ++next_action_) {
+    const Action& action = plan_.actions[next_action_];
+    if (action.kind == ActionKind::kOffload) offload(action.buffer);
+    if (action.kind == ActionKind::kDrop) drop(action.buffer);
+  }
+}
+
+void IterationRun::offload(BufferId id) {
+  State& it = state(id);
+  if (it.where != Where::kResident) return;
+  if (it.host_valid) {
+    drop(id);
+    return;
+  }
+  it.where = Where::kLeaving;
+  to_host_.push(id);
+  pump_to_host();
+}
+
+void IterationRun::drop(BufferId id) {
+  State& it = state(id);
+  if (it.where != Where::kResident) return;
+  it.where = it.host_valid ? Where::kOnHost : Where::kAbsent;
+  use(-footprint(id));
+}
+
+void IterationRun::pump_to_host() {
+  if (engines_.busy(Direction::kToHost) || to_host_.empty()) return;
+  engines_.start(Direction::kToHost, to_host_.head(), profile_.at(to_host_.head()).size_bytes, now_ns_);
+  to_host_.pop();
+}
+
+// R5. Only the head may start; prefetches that have become pointless are passed over. A step that waits for memory is older.
+void IterationRun::pump_to_device() {
+  if (step_wants_memory_) return;
+  while (!engines_.busy(Direction::kToDevice) && !to_device_.empty()) {
+    const BufferId id = to_device_.head();
+    State& it = state(id);
+    if (it.where == Where::kLeaving) return;
+    if (it.where == Where::kOnHost) {
+      if (footprint(id) > problem_.budget_bytes - used_bytes_) return;
+      it.where = Where::kArriving;
+      use(footprint(id));
+      engines_.start(Direction::kToDevice, id, profile_.at(id).size_bytes, now_ns_);
+    }
+    to_device_.pop();
+  }
+}
+
+void IterationRun::run_engines_until(int64_t time_ns) {
+  while (engines_.next_end_ns() <= time_ns) finish_copy();
+  now_ns_ = std::max(now_ns_, time_ns);
+}
+
+void IterationRun::finish_copy() {
+  now_ns_ = std::max(now_ns_, engines_.next_end_ns());
+  const Direction direction = engines_.finish_next();
+  const BufferId id = engines_.copying(direction);
+  State& it = state(id);
+  const bool to_host = direction == Direction::kToHost;
+  (to_host ? result_.to_host_bytes : result_.to_device_bytes) += profile_.at(id).size_bytes;
+  if (timeline_) {
+    const CopyTime copy{id, engines_.started_ns(direction) - iteration_start_ns_,
+                        now_ns_ - iteration_start_ns_};
+    (to_host ? timeline_->to_host : timeline_->to_device).push_back(copy);
+  }
+  if (to_host || it.ends_on_copy) use(-footprint(id));
+  it.where = it.ends_on_copy ? Where::kAbsent : to_host ? Where::kOnHost : Where::kResident;
+  it.host_valid = !it.ends_on_copy;
+  it.ends_on_copy = false;
+  pump_to_host();
+  pump_to_device();
+}
+
+void IterationRun::use(int64_t change_bytes) {
+  used_bytes_ += change_bytes;
+  result_.peak_bytes = std::max(result_.peak_bytes, used_bytes_);
+  if (timeline_ && change_bytes != 0)
+    timeline_->used_bytes.emplace_back(now_ns_ - iteration_start_ns_, used_bytes_);
+}
+
+}  // namespace spillway::scheduler

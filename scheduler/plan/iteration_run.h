@@ -1,0 +1,95 @@
+// One run of a plan through the cost model's rules: the state of every buffer, the engines' queues, the clock.
+//
+// Made by CostModel::predict() for one plan and thrown away; one thread. See cost_model.h for the rules R1 to R8.
+#pragma once
+
+#include <vector>
+
+#include "scheduler/plan/copy_engines.h"
+#include "scheduler/plan/cost_model.h"
+
+namespace spillway::scheduler {
+
+class IterationRun {
+ public:
+  IterationRun(const CostModel& model, const Problem& problem, const Plan& plan);
+
+  Prediction run(Timeline* timeline);
+
+ private:
+  enum class Where : uint8_t {
+    kAbsent,  // no content anywhere: dead, dropped, or not born yet
+    kResident,
+    kLeaving,  // offload queued or running; its bytes are still held
+    kOnHost,
+    kArriving,  // prefetch running; its bytes are held
+  };
+  struct State {
+    Where where = Where::kAbsent;
+    bool host_valid = false;    // the host copy equals the content
+    bool ends_on_copy = false;  // died while being copied: released when the copy ends
+    bool operator==(const State&) const = default;
+  };
+  // First in, first out; what was taken stays in front so that nothing moves.
+  struct Queue {
+    std::vector<BufferId> buffers;
+    size_t next = 0;
+    bool empty() const { return next == buffers.size(); }
+    BufferId head() const { return buffers[next]; }
+    void push(BufferId id) { buffers.push_back(id); }
+    void pop() { ++next; }
+  };
+  enum class Blocked : uint8_t { kNo, kRestore, kMemory, kNever };
+
+  State& state(BufferId id) { return states_[static_cast<size_t>(id.index)]; }
+  int64_t footprint(BufferId id) const { return model_.footprint_bytes(id); }
+  bool well_formed() const;
+  void set_first_state();
+  bool run_iteration();
+  bool is_steady(const std::vector<State>& before) const;
+
+  // Steps.
+  bool run_step(int32_t index);
+  Blocked why_blocked(const Step& step) const;
+  int64_t missing_bytes(const Step& step) const;
+  bool wait_for_start(int32_t index, const Step& step);
+  void begin_step(const Step& step);
+  void end_step(const Step& step);
+  void give_memory(BufferId id);
+  void bring_to_life(const Step& step);
+  void start_triggered_prefetches(int32_t index);
+  void act_after(int32_t index);
+  int64_t duration_ns(const Step& step) const;
+  int64_t workspace_bytes(const Step& step) const;
+
+  // Buffers.
+  void die(BufferId id);
+  void offload(BufferId id);
+  void drop(BufferId id);
+
+  // Engines.
+  void run_engines_until(int64_t time_ns);
+  void finish_copy();
+  void pump_to_host();
+  void pump_to_device();
+  void use(int64_t change_bytes);
+  bool fail(Verdict verdict, int32_t step);
+
+  const CostModel& model_;
+  const Problem& problem_;
+  const Plan& plan_;
+  const IterationProfile& profile_;
+  std::vector<State> states_;
+  CopyEngines engines_;
+  Queue to_host_, to_device_;
+  size_t next_action_ = 0;  // first action of the step being run, or of a later one
+  int64_t now_ns_ = 0;
+  int64_t iteration_start_ns_ = 0;
+  int64_t used_bytes_ = 0;
+  bool step_wants_memory_ = false;
+  Prediction result_;
+  StallCauses step_stalls_;
+  Timeline* timeline_ = nullptr;
+};
+
+}  // namespace spillway::scheduler
