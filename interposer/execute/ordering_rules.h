@@ -3,7 +3,8 @@
 //
 // A rule is a line here and an `if` where it is kept. libspillway_breakable.so, built with SPILLWAY_BREAKABLE, lacks the
 // rule that the environment variable SPILLWAY_BREAK_RULE names; everywhere else the `if` costs nothing. The comment
-// behind a rule gives the options of tests/fuzz/differential with which the fuzzer looks for its absence.
+// behind a rule gives the options of tests/fuzz/differential with which the fuzzer looks for its absence, after the name
+// of the sanitizer (asan, tsan) that finds it where results may stay equal.
 #pragma once
 
 #if defined(SPILLWAY_BREAKABLE)
@@ -35,5 +36,10 @@ SPILLWAY_ORDERING_RULE(kUnmapWaitsForCompletion);
 SPILLWAY_ORDERING_RULE(kTouchOutdatesHostCopy);
 // A host buffer is filled anew only after the copy that still reads it.
 SPILLWAY_ORDERING_RULE(kHostBufferWaitsForCopy);
+
+// What a call may hold without a lock is used again, never given back.
+SPILLWAY_ORDERING_RULE(kObjectsAreKept);  // asan
+// What only the lock guards is read with the lock held.
+SPILLWAY_ORDERING_RULE(kAnswersTakeTheLock);  // tsan --hosts 4
 
 }  // namespace spillway::interposer::ordering_rules

@@ -353,7 +353,7 @@ void Residency::Retire(Range* range) {
   const size_t position = range->position;
   ranges_.back()->position = position;
   std::swap(ranges_[position], ranges_.back());
-  idle_objects_.push_back(std::move(ranges_.back()));
+  if (ordering_rules::kObjectsAreKept) idle_objects_.push_back(std::move(ranges_.back()));
   ranges_.pop_back();
   range->place = Place::kNowhere;
   range->live = true;

@@ -9,12 +9,16 @@
 
 #include "simulator/driver/failure.h"
 
+// Defined where ThreadSanitizer runs: it ends a process that maps memory where it does not expect any.
+extern "C" __attribute__((weak)) void __tsan_init();
+
 namespace spillway::simulator {
 namespace {
 
 // Far from where Linux puts programs, heaps, stacks and libraries.
 constexpr std::uintptr_t kUsualArena = 0x200000000000;
 constexpr std::size_t kArenaBytes = std::size_t{16} << 40;
+constexpr std::size_t kArenaBytesUnderTsan = std::size_t{256} << 30;
 constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 std::uintptr_t RoundUp(std::uintptr_t value, std::uintptr_t unit) { return (value + unit - 1) / unit * unit; }
@@ -22,8 +26,11 @@ std::uintptr_t RoundUp(std::uintptr_t value, std::uintptr_t unit) { return (valu
 // A process with little address space (a ulimit, a sanitizer's layout) gets a smaller arena at another place.
 std::uintptr_t ReserveArena(std::size_t& size_bytes) {
   void* const usual = reinterpret_cast<void*>(kUsualArena);
-  for (size_bytes = kArenaBytes; size_bytes >= (std::size_t{1} << 32); size_bytes /= 4) {
-    void* arena = mmap(usual, size_bytes, PROT_NONE, kNothing | MAP_FIXED_NOREPLACE, -1, 0);
+  const bool anywhere = __tsan_init != nullptr;
+  for (size_bytes = anywhere ? kArenaBytesUnderTsan : kArenaBytes; size_bytes >= (std::size_t{1} << 32);
+       size_bytes /= 4) {
+    void* arena =
+        anywhere ? MAP_FAILED : mmap(usual, size_bytes, PROT_NONE, kNothing | MAP_FIXED_NOREPLACE, -1, 0);
     if (arena != MAP_FAILED && arena != usual) munmap(arena, size_bytes);  // a kernel without NOREPLACE
     if (arena != usual) arena = mmap(nullptr, size_bytes, PROT_NONE, kNothing, -1, 0);
     if (arena != MAP_FAILED) return reinterpret_cast<std::uintptr_t>(arena);

@@ -40,7 +40,7 @@ def compare_batch(bench, library, seeds, budget_bytes, settings=None):
     below = bench.run(seeds, library=library, budget_bytes=budget_bytes, settings=settings)
     differing = {seed: (bare.lines[seed], below.lines[seed]) for seed in seeds if bare.lines[seed] != below.lines[seed]}
     complaints = bare.complaints(None, "bare") + below.complaints(budget_bytes, budget_text(budget_bytes))
-    return Verdict(seeds, budget_bytes, differing, complaints, below.moved_bytes())
+    return Verdict(seeds, budget_bytes, differing, complaints, below.reports, below.moved_bytes())
 
 
 def report_difference(bench, library, seed, verdict):
@@ -97,35 +97,39 @@ def summarise(verdicts, differing, elapsed_s):
     print(f"{sum(per_budget.values())} seeds, {differing} differ, {elapsed_s:.0f} s")
 
 
-def ordering_rules():
-    """The rules that the breakable library can leave out: name, and options of `differential` to look for each with."""
-    pattern = re.compile(r"^SPILLWAY_ORDERING_RULE\((\w+)\);(?: *// (.*))?$", re.MULTILINE)
-    return [(name, shlex.split(options)) for name, options in pattern.findall(ORDERING_RULES.read_text())]
+def ordering_rules(sanitizer):
+    """The rules that the library can leave out and that `sanitizer` (or comparing results, if None) is to notice.
+
+    Pairs of a name and the options of `differential` to look for it with.
+    """
+    pattern = re.compile(r"^SPILLWAY_ORDERING_RULE\((\w+)\);(?: *// *([at]san)?(.*))?$", re.MULTILINE)
+    rules = pattern.findall(ORDERING_RULES.read_text())
+    return [(name, shlex.split(options)) for name, wanted, options in rules if (wanted or None) == sanitizer]
 
 
 def check_mutants(bench, arguments):
     """True when the absence of every rule is noticed; prints in how many seeds."""
-    library = bench.build / "lib" / "libspillway_breakable.so"
+    library = bench.build / "lib" / f"libspillway_{arguments.sanitizer or 'breakable'}.so"
     if not library.exists():
-        print(f"{library} was not built: ninja spillway_breakable")
+        print(f"{library} was not built: ninja {library.stem.removeprefix('lib')}")
         return False
     seeds = arguments.seeds or range(1, 101)
-    rules = [rule for rule in ordering_rules() if arguments.rule in (None, rule[0])]
+    rules = [rule for rule in ordering_rules(arguments.sanitizer) if arguments.rule in (None, rule[0])]
     all_caught = bool(rules)
     for name, options in rules:
         rule_bench = Bench(bench.build, bench.options + options)
         rule_bench.quiet_s = MUTANT_QUIET_S
-        caught = differing_seeds(rule_bench, library, seeds, {"SPILLWAY_BREAK_RULE": name}, arguments.jobs)
+        caught = noticing_seeds(rule_bench, library, seeds, {"SPILLWAY_BREAK_RULE": name}, arguments.jobs)
         print(f"without {name}: noticed in {len(caught)} of {len(seeds)} seeds"
               + (f", first {min(caught)}" if caught else ""))
         all_caught = all_caught and bool(caught)
     return all_caught
 
 
-def differing_seeds(bench, library, seeds, settings, jobs):
+def noticing_seeds(bench, library, seeds, settings, jobs):
     tasks = [lambda part=part: compare_batch(bench, library, part, MUTANT_BUDGET_MIB * MIB, settings)
              for part in batches(seeds)]
-    return [seed for verdict in run_all(jobs, tasks) for seed in verdict.differing]
+    return [seed for verdict in run_all(jobs, tasks) for seed in verdict.noticed()]
 
 
 def check_fuzzer(bench, arguments):

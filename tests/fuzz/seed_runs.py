@@ -19,7 +19,12 @@ class Verdict:
     budget_bytes: int | None
     differing: dict  # seed: (bare line, line under the budget)
     complaints: list
+    reports: list  # of a sanitizer: of the whole batch
     moved_bytes: int
+
+    def noticed(self):
+        """The seeds that tell of a fault; a sanitizer's report counts for the first of its batch."""
+        return sorted(self.differing) or (self.seeds[:1] if self.reports else [])
 
 
 @dataclasses.dataclass
@@ -28,6 +33,7 @@ class SeedRuns:
 
     lines: dict
     books: list
+    reports: list  # of a sanitizer, in its own words
 
     def differences(self, other):
         return sum(line != other.lines[seed] for seed, line in self.lines.items())
@@ -38,6 +44,7 @@ class SeedRuns:
     def complaints(self, budget_bytes, who):
         """What the simulated driver holds against these runs."""
         found = [f"{who}: {line}" for line in self.lines.values() if " digest " not in line]
+        found += [f"{who}: {report}" for report in self.reports]
         if not self.books:
             found.append(f"{who}: no process lived to write the simulator's books")
         for books in self.books:
@@ -73,7 +80,7 @@ class Bench:
     def run(self, seeds, library=None, budget_bytes=None, options=(), settings=None):
         """Runs all `seeds`, a batch per process; a seed that ends its process is followed by a new one for the rest."""
         env = simulated_gpu.environment(self.build, library, budget_bytes) | (settings or {})
-        result = SeedRuns({}, [])
+        result = SeedRuns({}, [], [])
         for batch in batches(seeds):
             self.run_batch(batch, env, options, result)
         return result
@@ -83,6 +90,7 @@ class Bench:
         while remaining:
             command = self.command(remaining[0], remaining[-1], options)
             run = simulated_gpu.run(command, env, self.quiet_s)
+            result.reports += re.findall(r"^SUMMARY: \w+Sanitizer: .*$", run.errors, re.MULTILINE)
             if run.books:
                 result.books.append(run.books)
             found = self.parse(run.output)

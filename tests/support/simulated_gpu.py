@@ -4,9 +4,19 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import time
+
+
+SANITIZER_OPTIONS = {
+    # Code that is not compiled with the sanitizer is not its business: the simulated device's kernels race in the memory
+    # of programs as a device's do.
+    "TSAN_OPTIONS": "ignore_noninstrumented_modules=1",
+    # What lives until the process ends is no leak.
+    "ASAN_OPTIONS": "detect_leaks=0:exitcode=99",
+}
 
 
 @dataclasses.dataclass
@@ -24,11 +34,21 @@ def environment(build, library=None, budget_bytes=None, profile="h200"):
     result["LD_LIBRARY_PATH"] = str(simulator)
     result["SPILLWAY_SIM_PROFILE"] = profile
     if library is not None:
-        result["LD_PRELOAD"] = str(library)
+        result["LD_PRELOAD"] = f"{sanitizer_runtime(library)} {library}".strip()
+        result.update(SANITIZER_OPTIONS)
         result["SPILLWAY_DRIVER"] = str(simulator / "libcuda.so.1")
     if budget_bytes is not None:
         result["SPILLWAY_BUDGET"] = str(budget_bytes)
     return result
+
+
+def sanitizer_runtime(library):
+    """The runtime that a sanitized library needs before everything else, or nothing."""
+    match = re.search(r"_([at]san)\.so$", str(library))
+    if match is None:
+        return ""
+    name = f"-print-file-name=lib{match[1]}.so"
+    return subprocess.run(["g++", name], check=True, capture_output=True, text=True).stdout.strip()
 
 
 def run(command, env, quiet_s):
