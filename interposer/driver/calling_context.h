@@ -28,7 +28,9 @@ class ContextCensus {
 
 class CurrentContext {
  public:
+  // Null: whichever is current stays so.
   explicit CurrentContext(CUcontext context) {
+    if (!context) return;
     CUcontext current = nullptr;
     Driver().cuCtxGetCurrent(&current);
     pushed_ = current != context && Driver().cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;

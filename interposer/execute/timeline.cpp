@@ -1,7 +1,6 @@
 #include "interposer/execute/timeline.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
@@ -51,16 +50,11 @@ bool EndsTheContext(CUresult result) {
   }
 }
 
-// A default stream's handle means the current context's, and an event must be of its stream's context.
-class OwnContext {
- public:
-  explicit OwnContext(const StreamState* stream) {
-    if (driver::ContextCensus::HasSeveral() && stream->context) current_.emplace(stream->context);
-  }
-
- private:
-  std::optional<driver::CurrentContext> current_;
-};
+// A default stream's handle means the current context's, and an event must be of its stream's context: what must be
+// current for calls about the stream, null where it is in any case.
+CUcontext ContextFor(const StreamState* stream) {
+  return driver::ContextCensus::HasSeveral() ? stream->context : nullptr;
+}
 
 // More checkpoints than this on one stream are looked through for those that have completed.
 constexpr std::size_t kManyCheckpoints = 8;
@@ -221,14 +215,14 @@ void Timeline::CompletedLocked(StreamState* stream, std::uint64_t sequence) {
 void Timeline::OrderAfter(StreamState* stream, Use use) {
   if (use.stream == stream || Done(use)) return;
   const CUevent event = EventFor(use);
-  const OwnContext own(stream);
+  const driver::CurrentContext current(ContextFor(stream));
   const bool ordered =
       event && Driver().cuStreamWaitEvent(stream->handle, event, CU_EVENT_WAIT_DEFAULT) == CUDA_SUCCESS;
   if (!ordered) WaitFor(use.stream);
 }
 
 void Timeline::WaitFor(const StreamState* stream) {
-  const OwnContext own(stream);
+  const driver::CurrentContext current(ContextFor(stream));
   Driver().cuStreamSynchronize(stream->handle);
 }
 
@@ -243,7 +237,7 @@ CUevent Timeline::EventFor(Use use) {
 // The number is read before the event is recorded: all work up to it was enqueued before.
 CUevent Timeline::Record(StreamState* stream) {
   if (!stream->recordable) return nullptr;
-  const OwnContext own(stream);
+  const driver::CurrentContext current(ContextFor(stream));
   const CUevent event = TakeEvent(stream);
   if (!event) return nullptr;
   const std::uint64_t sequence = stream->issued.load();

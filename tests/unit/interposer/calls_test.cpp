@@ -1,0 +1,147 @@
+// The launch path's agreement without a lock: what a call names stays, what is closed is not entered. (Note [Gates])
+#include "interposer/execute/calls.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "interposer/execute/range.h"
+
+namespace spillway::interposer {
+namespace {
+
+constexpr std::uint64_t kStream = 7;
+
+TEST(CallsTest, OpenGateLetsCallsInAndNamesThem) {
+  Range a, b;
+  Range* const both[] = {&a, &b};
+  a.gate.OpenForAll();
+  b.gate.OpenFor(kStream);
+
+  ASSERT_TRUE(calls::Enter(both, 2, kStream));
+  EXPECT_TRUE(calls::Names(&a));
+  EXPECT_TRUE(calls::Names(&b));
+  EXPECT_TRUE(calls::AnyInProgress());
+
+  calls::Leave(2);
+  EXPECT_FALSE(calls::Names(&a));
+  EXPECT_FALSE(calls::AnyInProgress());
+}
+
+TEST(CallsTest, OneClosedGateKeepsTheWholeCallOut) {
+  Range open, closed;
+  Range* const both[] = {&open, &closed};
+  open.gate.OpenForAll();
+
+  EXPECT_FALSE(calls::Enter(both, 2, kStream));
+  EXPECT_FALSE(calls::Names(&open));
+}
+
+TEST(CallsTest, GateOpenForAnotherStreamIsClosed) {
+  Range range;
+  Range* const named[] = {&range};
+  range.gate.OpenFor(kStream + 1);
+
+  EXPECT_FALSE(calls::Enter(named, 1, kStream));
+}
+
+TEST(CallsTest, EntersNest) {
+  Range outer, inner;
+  Range* const first[] = {&outer};
+  Range* const second[] = {&inner};
+  outer.gate.OpenForAll();
+  inner.gate.OpenForAll();
+
+  ASSERT_TRUE(calls::Enter(first, 1, kStream));
+  ASSERT_TRUE(calls::Enter(second, 1, kStream));
+  calls::Leave(1);
+
+  EXPECT_TRUE(calls::Names(&outer));
+  EXPECT_FALSE(calls::Names(&inner));
+  calls::Leave(1);
+}
+
+TEST(CallsTest, MoreRangesThanAPlaceHoldsTakeTheLock) {
+  Range range;
+  range.gate.OpenForAll();
+  const std::vector<Range*> many(calls::kMostNamed + 1, &range);
+
+  EXPECT_FALSE(calls::Enter(many.data(), many.size(), kStream));
+  EXPECT_FALSE(calls::AnyInProgress());
+}
+
+TEST(CallsTest, EndedThreadsPlaceServesTheNext) {
+  Range range;
+  Range* const named[] = {&range};
+  range.gate.OpenForAll();
+  for (int i = 0; i < 100; ++i) {
+    std::thread([&] {
+      ASSERT_TRUE(calls::Enter(named, 1, kStream));
+      calls::Leave(1);
+    }).join();
+  }
+  EXPECT_FALSE(calls::AnyInProgress());
+}
+
+// Users count themselves in while they are inside; the mover, once it has closed the gate and seen nobody named, must
+// find nobody inside.
+TEST(CallsTest, NobodyIsInsideOnceTheGateIsClosedAndNobodyIsNamed) {
+  Range range;
+  Range* const named[] = {&range};
+  std::atomic<int> inside{0};
+  std::atomic<bool> ended{false};
+  std::vector<std::thread> users;
+  for (int i = 0; i < 2; ++i) {
+    users.emplace_back([&] {
+      while (!ended.load()) {
+        if (!calls::Enter(named, 1, kStream)) continue;
+        inside.fetch_add(1, std::memory_order_relaxed);
+        inside.fetch_sub(1, std::memory_order_relaxed);
+        calls::Leave(1);
+      }
+    });
+  }
+  int met = 0;
+  for (int moved = 0; moved < 20000;) {
+    range.gate.OpenForAll();
+    range.gate.Close();
+    if (calls::Names(&range)) continue;
+    ++moved;
+    for (int look = 0; look < 20; ++look) met += inside.load(std::memory_order_relaxed) != 0;
+  }
+  ended = true;
+  for (std::thread& user : users) user.join();
+
+  EXPECT_EQ(met, 0);
+}
+
+TEST(RecentUsesTest, KeepsTheLastUseOfEachStream) {
+  StreamState a, b;
+  RecentUses recent;
+  recent.Note({&a, 3});
+  recent.Note({&b, 5});
+  recent.Note({&a, 2});
+
+  UseList uses;
+  EXPECT_TRUE(recent.MoveTo(&uses));
+  ASSERT_EQ(uses.items().size(), 2u);
+  EXPECT_EQ(uses.items()[0].sequence, 3u);
+  EXPECT_EQ(uses.items()[1].sequence, 5u);
+  UseList rest;
+  EXPECT_TRUE(recent.MoveTo(&rest));
+  EXPECT_TRUE(rest.empty());
+}
+
+TEST(RecentUsesTest, SaysWhenThereWereMoreStreamsThanItKeeps) {
+  std::vector<StreamState> streams(20);
+  RecentUses recent;
+  for (StreamState& stream : streams) recent.Note({&stream, 1});
+
+  UseList uses;
+  EXPECT_FALSE(recent.MoveTo(&uses));
+  EXPECT_TRUE(recent.MoveTo(&uses));
+}
+
+}  // namespace
+}  // namespace spillway::interposer
