@@ -21,8 +21,15 @@ struct Counters {
   std::uint64_t restored_bytes = 0;       // host to device
   std::uint64_t dropped_bytes = 0;        // memory taken away without a copy: the host copy was still valid
   std::uint64_t served_from_host = 0;     // reads answered from the host copy
-  std::uint64_t stall_ns = 0;             // time in which calls waited for memory
-  std::size_t wanted_bytes = 0;           // live allocations, as they would occupy the device
+  std::size_t parked_bytes = 0;  // of live and freed ranges whose addresses are mapped onto host memory
+  std::size_t parked_peak_bytes = 0;
+  std::uint64_t idle_waits = 0;  // times that a mapping waited until the device was idle
+  std::uint64_t idle_waits_given_up =
+      0;                           // work on the device made no progress: the mapping changed nevertheless
+  std::uint64_t censuses = 0;      // times that memory was looked through for addresses
+  std::uint64_t census_bytes = 0;  // of device memory that was copied for that
+  std::uint64_t stall_ns = 0;      // time in which calls waited for memory
+  std::size_t wanted_bytes = 0;    // live allocations, as they would occupy the device
   std::size_t wanted_peak_bytes = 0;
 };
 

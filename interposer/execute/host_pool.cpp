@@ -2,18 +2,24 @@
 
 #include <algorithm>
 
-#include "interposer/driver/driver_api.h"
-
 namespace spillway::interposer {
 
-using driver::Driver;
-
-bool HostPool::Take(size_t bytes, HostBuffer* out) { return TakeFree(bytes, out) || Pin(bytes, out); }
-
 // Of exactly that size: a job has few sizes, and a larger buffer's rest would be lost under the limit.
-bool HostPool::TakeFree(size_t bytes, HostBuffer* out) {
-  const auto at =
-      std::find_if(free_.begin(), free_.end(), [bytes](const HostBuffer& b) { return b.bytes == bytes; });
+bool HostPool::Take(size_t bytes, HostBuffer* out) {
+  const auto fits = [bytes](const HostBuffer& buffer) { return buffer.bytes == bytes; };
+  return TakeFree(fits, out) || Pin(bytes, out);
+}
+
+bool HostPool::TakeIdle(size_t bytes, HostBuffer* out) {
+  const auto fits = [&](HostBuffer& buffer) {
+    return buffer.bytes == bytes && timeline_->AllDone(&buffer.busy);
+  };
+  return TakeFree(fits, out) || Pin(bytes, out);
+}
+
+template <class Accepts>
+bool HostPool::TakeFree(Accepts accepts, HostBuffer* out) {
+  const auto at = std::find_if(free_.begin(), free_.end(), accepts);
   if (at == free_.end()) return false;
   *out = std::move(*at);
   free_.erase(at);
@@ -23,18 +29,24 @@ bool HostPool::TakeFree(size_t bytes, HostBuffer* out) {
 bool HostPool::Pin(size_t bytes, HostBuffer* out) {
   if (pinned_bytes_ + bytes > limit_bytes_) UnpinForRoom(bytes);
   if (pinned_bytes_ + bytes > limit_bytes_) return false;
-  void* data = nullptr;
-  if (Driver().cuMemHostAlloc(&data, bytes, CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS) return false;
+  if (!New(bytes, out)) return false;
   pinned_bytes_ += bytes;
   pinned_peak_bytes_ = std::max(pinned_peak_bytes_, pinned_bytes_);
-  *out = HostBuffer{data, bytes, {}};
+  return true;
+}
+
+bool HostPool::New(size_t bytes, HostBuffer* out) {
+  *out = HostBuffer{};
+  if (mappable_ && driver::NewMappableHostMemory(device_, bytes, out)) return true;
+  if (!driver::NewPinnedHostMemory(bytes, out)) return false;
+  mappable_ = false;
   return true;
 }
 
 void HostPool::UnpinForRoom(size_t bytes) {
   const auto unpin = [&](HostBuffer& buffer) {
     if (pinned_bytes_ + bytes <= limit_bytes_ || !timeline_->AllDone(&buffer.busy)) return false;
-    Driver().cuMemFreeHost(buffer.data);
+    driver::DeleteHostMemory(buffer);
     pinned_bytes_ -= buffer.bytes;
     return true;
   };
@@ -55,7 +67,7 @@ Use HostPool::NextToAwait() {
 
 void HostPool::ReleaseAll() {
   for (const HostBuffer& buffer : free_) {
-    Driver().cuMemFreeHost(buffer.data);
+    driver::DeleteHostMemory(buffer);
     pinned_bytes_ -= buffer.bytes;
   }
   free_.clear();

@@ -30,7 +30,7 @@ JobMemory::JobMemory(CUcontext context, int device, size_t budget_bytes, size_t 
       budget_bytes_(budget_bytes / kGranuleBytes * kGranuleBytes),
       host_limit_bytes_(host_limit_bytes),
       timeline_(context),
-      residency_(device, budget_bytes_, host_limit_bytes, &timeline_, &counters_),
+      residency_(device, budget_bytes_, host_limit_bytes, true, &timeline_, &counters_),
       slabs_(&ledger_, &timeline_) {}
 
 CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {

@@ -25,6 +25,7 @@ struct alignas(64) Tracked : Allocation {
   std::atomic<std::uint64_t> last_touch{0};
   UseList ready_after;
   base::InlineVector<std::uint64_t, 2> ordered;  // serials of streams that already wait for ready_after
+  bool holds_addresses = false;                  // it may lead to other allocations: its gate stays closed
 };
 
 struct SlabBlock : Tracked {
@@ -36,6 +37,7 @@ enum class Place : std::uint8_t {
   kDevice,   // mapped; all chunks present
   kLeaving,  // mapped, on its way out: unmapped when `departure` is done, unless touched before
   kHost,     // unmapped; the bytes are in `host`
+  kParked,   // mapped onto `host`, where the bytes are
 };
 
 struct Range;
@@ -46,7 +48,7 @@ struct RangeLink {
 
 struct Range : Tracked {
   Place place = Place::kNowhere;
-  Chunks chunks;            // when mapped
+  Chunks chunks;            // when mapped onto device memory
   HostBuffer host;          // when it has a host copy, or one is being made
   UseList uses;             // work enqueued on it since it was last known to be idle, but for the recent uses
   UseList departure;        // when leaving: what must complete before it is unmapped

@@ -11,13 +11,13 @@ namespace spillway::interposer {
 
 using driver::Driver;
 
-Residency::Residency(int device, size_t budget_bytes, size_t host_limit_bytes, Timeline* timeline,
-                     Counters* counters)
+Residency::Residency(int device, size_t budget_bytes, size_t host_limit_bytes, bool may_park,
+                     Timeline* timeline, Counters* counters)
     : device_(device),
       timeline_(timeline),
       counters_(counters),
       chunks_(device, budget_bytes),
-      host_(host_limit_bytes, timeline) {
+      host_(device, host_limit_bytes, may_park && driver::PromisesMappableHostMemory(device), timeline) {
   for (CUstream& stream : streams_) Driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
   to_host_ = timeline_->Of({streams_[0], false});
   to_device_ = timeline_->Of({streams_[1], false});
@@ -35,6 +35,7 @@ Range* Residency::NewRange(size_t bytes) {
   }
   if (range->place == Place::kNowhere) Restore(range);
   range->requested_bytes = bytes;
+  range->holds_addresses = false;
   range->last_touch = TouchClock();
   if (range->ready_after.empty()) OpenGate(range, 0);
   return range;
@@ -43,9 +44,15 @@ Range* Residency::NewRange(size_t bytes) {
 // A freed range of the same size serves as it is: same address, same mapping, no call to the driver. Its former work
 // may still run; Free left it in ready_after.
 Range* Residency::ReuseFreed(size_t bytes) {
-  Range* const range = freed_.FindOfSize(bytes, [this](Range* freed) { return CloseGate(freed); });
+  // While parking is on, calls that do not name the range may use it: they could not be ordered behind its former work.
+  const auto may_serve = [this](Range* freed) {
+    const bool idle_only = parking_ || freed->place == Place::kParked;
+    return CloseGate(freed) && (!idle_only || timeline_->AllDone(&freed->ready_after));
+  };
+  Range* const range = freed_.FindOfSize(bytes, may_serve);
   if (!range) return nullptr;
   freed_.Remove(range);
+  if (range->place == Place::kParked) Unpark(range);
   if (!ordering_rules::kReuseWaitsForFree) range->ready_after.Clear();
   range->unmovable = Unmovable::kNo;
   range->live = true;
@@ -63,7 +70,8 @@ Range* Residency::NewObject() {
 }
 
 void Residency::OpenGate(Range* range, std::uint64_t stream_serial) {
-  const bool steady = range->live && range->place == Place::kDevice && !range->host.data;
+  const bool steady =
+      range->live && range->place == Place::kDevice && !range->host.data && !range->holds_addresses;
   if (!steady) return;
   range->ready_after.empty() ? range->gate.OpenForAll() : range->gate.OpenFor(stream_serial);
 }
@@ -75,23 +83,25 @@ bool Residency::CloseGate(Range* range) {
     if (range->ready_after.empty()) OpenGate(range, 0);
     return false;
   }
-  range->recent.MoveTo(range->live ? &range->uses : &range->ready_after);
+  UseList* const uses = range->live ? &range->uses : &range->ready_after;
+  if (!range->recent.MoveTo(uses)) uses->Merge(timeline_->Unfinished());
   return true;
 }
 
 void Residency::Free(Range* range, const UseList& busy) {
   CloseGate(range);
   if (range->place == Place::kLeaving) leaving_.remove(range);
-  const bool mapped = range->place == Place::kDevice || range->place == Place::kLeaving;
+  const bool parked = range->place == Place::kParked;
+  const bool on_device = IsMapped(range);
   range->uses.Merge(range->departure);
-  GiveHostCopy(range);
-  if (mapped) {
+  if (!parked) GiveHostCopy(range);
+  if (on_device || parked) {
     range->ready_after.Merge(busy);
     range->ready_after.Merge(range->uses);
   }
   range->ordered.clear();
   range->uses.Clear();
-  range->place = mapped ? Place::kDevice : Place::kNowhere;
+  if (!parked) range->place = on_device ? Place::kDevice : Place::kNowhere;
   range->live = false;
   range->gate.Close();
   freed_.Add(range);
@@ -126,6 +136,11 @@ void Residency::Used(Range* range, Use use, bool may_write) {
 bool Residency::Restore(Range* range) {
   Chunks chunks;
   if (!TakeChunks(range->size_bytes, &chunks)) return false;
+  if (range->place == Place::kParked) {
+    Driver().cuMemUnmap(range->base, range->size_bytes);
+    range->place = Place::kHost;
+    counters_->parked_bytes -= range->size_bytes;
+  }
   if (!Map(range->base, chunks)) {
     chunks_.Give(&chunks);
     return false;
@@ -140,7 +155,69 @@ bool Residency::Restore(Range* range) {
     ++counters_->demand_fetches;
   }
   range->place = Place::kDevice;
+  if (parking_) GiveHostCopy(range);
   return true;
+}
+
+bool Residency::SetParking(bool parking) {
+  bool all_mapped = true;
+  if (parking && !parking_) {
+    CancelLeaving();
+    for (const auto& range : ranges_) {
+      if (range->live && range->place == Place::kDevice) GiveHostCopy(range.get());
+      if (range->live && range->place == Place::kNowhere) all_mapped &= ParkNew(range.get());
+      if (range->place == Place::kHost) all_mapped &= Park(range.get());
+    }
+  }
+  parking_ = parking;
+  return all_mapped;
+}
+
+bool Residency::ParkNew(Range* range) {
+  if (!host_.TakeIdle(range->size_bytes, &range->host)) return false;
+  range->place = Place::kHost;
+  if (Park(range)) return true;
+  range->place = Place::kNowhere;
+  GiveHostCopy(range);
+  return false;
+}
+
+bool Residency::Park(Range* range) {
+  if (!range->host.handle) return false;
+  if (Driver().cuMemMap(range->base, range->size_bytes, 0, range->host.handle, 0) != CUDA_SUCCESS)
+    return false;
+  if (!AllowDevice(range->base, range->size_bytes)) {
+    Driver().cuMemUnmap(range->base, range->size_bytes);
+    return false;
+  }
+  range->place = Place::kParked;
+  counters_->parked_bytes += range->size_bytes;
+  counters_->parked_peak_bytes = std::max(counters_->parked_peak_bytes, counters_->parked_bytes);
+  return true;
+}
+
+// Freed and idle: its addresses and its host memory serve others.
+void Residency::Unpark(Range* range) {
+  Driver().cuMemUnmap(range->base, range->size_bytes);
+  counters_->parked_bytes -= range->size_bytes;
+  range->place = Place::kNowhere;
+  GiveHostCopy(range);
+}
+
+void Residency::CancelLeaving() {
+  while (!leaving_.empty()) {
+    Range* const range = leaving_.front();
+    Pin(range);
+    Unpin(range);
+    if (parking_) GiveHostCopy(range);
+  }
+}
+
+Use Residency::ReadBack(void* to, CUdeviceptr from, size_t bytes) {
+  if (Driver().cuMemcpyDtoHAsync_v2(to, from, bytes, streams_[0]) != CUDA_SUCCESS) return {};
+  const Use use = timeline_->Issue(to_host_);
+  timeline_->EventFor(use);
+  return use;
 }
 
 bool Residency::CopyIn(Range* range) {
@@ -185,13 +262,16 @@ bool Residency::Map(CUdeviceptr base, const Chunks& chunks) {
   }
   size_t wanted_bytes = 0;
   for (const Chunk& chunk : chunks) wanted_bytes += chunk.bytes;
+  if (done_bytes == wanted_bytes && AllowDevice(base, done_bytes)) return true;
+  if (done_bytes) Driver().cuMemUnmap(base, done_bytes);
+  return false;
+}
+
+bool Residency::AllowDevice(CUdeviceptr base, size_t bytes) {
   CUmemAccessDesc access{};
   access.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_};
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  if (done_bytes == wanted_bytes && Driver().cuMemSetAccess(base, done_bytes, &access, 1) == CUDA_SUCCESS)
-    return true;
-  if (done_bytes) Driver().cuMemUnmap(base, done_bytes);
-  return false;
+  return Driver().cuMemSetAccess(base, bytes, &access, 1) == CUDA_SUCCESS;
 }
 
 CUdeviceptr Residency::MapAnew(size_t bytes, const Chunks& chunks) {
@@ -263,6 +343,11 @@ bool Residency::TakeHostBuffer(Range* range) {
     GiveHostCopy(other.get());
     if (host_.Take(range->size_bytes, &range->host)) return true;
   }
+  for (Range* freed = freed_.oldest(); freed; freed = FreedRanges::Younger(freed)) {
+    if (freed->place != Place::kParked || !IsIdle(freed)) continue;
+    Unpark(freed);
+    if (host_.Take(range->size_bytes, &range->host)) return true;
+  }
   return false;
 }
 
@@ -331,6 +416,7 @@ void Residency::FinishLeaving(Range* range) {
   range->ready_after.Clear();
   range->ordered.clear();
   ++counters_->evictions;
+  if (parking_) Park(range);
 }
 
 bool Residency::IsIdle(Range* freed) { return CloseGate(freed) && timeline_->AllDone(&freed->ready_after); }
@@ -348,6 +434,8 @@ void Residency::Retire(Range* range) {
   if (range->place == Place::kDevice) {
     Driver().cuMemUnmap(range->base, range->size_bytes);
     chunks_.Give(&range->chunks);
+  } else if (range->place == Place::kParked) {
+    Unpark(range);
   }
   addresses_.Give(range->base, range->size_bytes);
   const size_t position = range->position;
@@ -367,17 +455,16 @@ CUresult Residency::Health() const {
 }
 
 const void* Residency::HostCopy(const Range* range) const {
-  return range->place == Place::kHost ? range->host.data : nullptr;
+  return range->place == Place::kHost || range->place == Place::kParked ? range->host.data : nullptr;
 }
 
 void Residency::ReleaseAll() {
   for (const auto& range : ranges_) {
     range->gate.Close();
-    host_.Give(&range->host);
-    if (range->place == Place::kDevice || range->place == Place::kLeaving) {
+    if (IsMapped(range.get()) || range->place == Place::kParked)
       Driver().cuMemUnmap(range->base, range->size_bytes);
-      chunks_.Give(&range->chunks);
-    }
+    host_.Give(&range->host);
+    chunks_.Give(&range->chunks);
   }
   for (auto& range : ranges_) idle_objects_.push_back(std::move(range));
   ranges_.clear();

@@ -3,7 +3,7 @@
 // Called by job_memory with the state lock held. Owns the chunk pool, the addresses, the pinned host pool, the copy
 // streams and all ranges. The only room that maps, unmaps and copies.
 //
-// The life of a range's bytes: nowhere -> device -> leaving -> host -> device -> ... -> freed -> gone.
+// The life of a range's bytes: nowhere -> device -> leaving -> host or parked -> device -> ... -> freed -> gone.
 //
 // Invariants
 //  1. A range is unmapped only when every use of it and the copy of its bytes are complete (cuMemUnmap does not wait).
@@ -13,6 +13,8 @@
 //     the completion of its copy until the next touch of the range.
 //  4. Memory of a freed range serves another allocation only with what was enqueued before the free as ready_after.
 //  5. Device memory held never exceeds the budget (chunk_pool.h).
+//  6. While parking is on every range has a mapping, a host copy beside device memory is nobody's truth, and what may
+//     use a range is not known: the caller moves mappings only while the device is idle.
 // Never: waits. What must be waited for is answered as an event (NextToAwait).
 #pragma once
 
@@ -32,7 +34,9 @@ namespace spillway::interposer {
 
 class Residency {
  public:
-  Residency(int device, size_t budget_bytes, size_t host_limit_bytes, Timeline* timeline, Counters* counters);
+  // Host memory is such that it can be mapped at device addresses if `may_park` and the driver has it.
+  Residency(int device, size_t budget_bytes, size_t host_limit_bytes, bool may_park, Timeline* timeline,
+            Counters* counters);
 
   // A range of its own for `bytes`; with memory if there is some without taking it from others, else nowhere.
   // Null when the driver has no addresses left.
@@ -55,6 +59,16 @@ class Residency {
   void Used(Range* range, Use use, bool may_write);
   // Calls on the stream of that serial number, which is ordered behind all of ready_after, need no lock any more.
   void OpenGate(Range* range, std::uint64_t stream_serial);
+  // From now on what is evicted is parked, or is not. Turned on, all that is away is mapped onto its host copy, and what
+  // was leaving stays; false when some of it cannot be mapped.
+  bool SetParking(bool parking);
+  bool parking() const { return parking_; }
+  // Memory on the host for a range that is nowhere.
+  bool ParkNew(Range* range);
+  // Nothing leaves any more: what had not left stays.
+  void CancelLeaving();
+  // The last copy that brings a range back.
+  Use LastRestore() const { return {to_device_, Timeline::IssuedOn(to_device_)}; }
   // Gives memory to a range that is nowhere or on the host, from what can be had at once.
   bool Restore(Range* range);
 
@@ -70,16 +84,29 @@ class Residency {
   // The first completion that will free memory; null stream when nothing is under way.
   Use NextToAwait();
 
+  // Calls visit(range) for every range that lives.
+  template <class Visit>
+  void ForEachLive(Visit visit) {
+    for (const auto& range : ranges_) {
+      if (range->live) visit(range.get());
+    }
+  }
+  // A copy from the device to the host outside any range's life, on the stream for these.
+  Use ReadBack(void* to, CUdeviceptr from, size_t bytes);
+
   // The bytes of a range that is not on the device, or null.
   const void* HostCopy(const Range* range) const;
 
   void ReleaseAll();
 
   ChunkPool& chunks() { return chunks_; }
-  const HostPool& host() const { return host_; }
+  HostPool& host() { return host_; }
 
  private:
   bool Map(CUdeviceptr base, const Chunks& chunks);
+  bool AllowDevice(CUdeviceptr base, size_t bytes);
+  bool Park(Range* range);
+  void Unpark(Range* range);
   Range* ReuseFreed(size_t bytes);
   Range* NewObject();
   bool StartLeaving(Range* range);
@@ -116,6 +143,7 @@ class Residency {
   std::list<Range*> leaving_;                   // oldest first
   FreedRanges freed_;
   std::vector<std::unique_ptr<Range>> idle_objects_;  // of retired ranges
+  bool parking_ = false;
 };
 
 }  // namespace spillway::interposer

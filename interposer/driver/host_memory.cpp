@@ -1,0 +1,79 @@
+#include "interposer/driver/host_memory.h"
+
+#include <algorithm>
+
+#include "interposer/driver/driver_api.h"
+
+namespace spillway::driver {
+namespace {
+
+CUmemLocation NodeNear(CUdevice device) {
+  int node = 0;
+  Driver().cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, device);
+  return {CU_MEM_LOCATION_TYPE_HOST_NUMA, std::max(node, 0)};
+}
+
+// For the device and for the processor.
+bool AllowBoth(CUdevice device, CUmemLocation node, CUdeviceptr base, std::size_t bytes) {
+  CUmemAccessDesc access[2] = {};
+  access[0].location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  access[1].location = node;
+  access[0].flags = access[1].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return Driver().cuMemSetAccess(base, bytes, access, 2) == CUDA_SUCCESS;
+}
+
+bool Show(CUdevice device, CUmemLocation node, const HostMemory& memory, CUdeviceptr base) {
+  if (Driver().cuMemMap(base, memory.bytes, 0, memory.handle, 0) != CUDA_SUCCESS) return false;
+  if (AllowBoth(device, node, base, memory.bytes)) return true;
+  Driver().cuMemUnmap(base, memory.bytes);
+  return false;
+}
+
+}  // namespace
+
+bool PromisesMappableHostMemory(CUdevice device) {
+  int promised = 0;
+  return Driver().cuDeviceGetAttribute(&promised,
+                                       CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+                                       device) == CUDA_SUCCESS &&
+         promised != 0;
+}
+
+bool NewMappableHostMemory(CUdevice device, std::size_t bytes, HostMemory* out) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = NodeNear(device);
+  HostMemory memory{.bytes = bytes};
+  if (Driver().cuMemCreate(&memory.handle, bytes, &properties, 0) != CUDA_SUCCESS) return false;
+  CUdeviceptr base = 0;
+  if (Driver().cuMemAddressReserve(&base, bytes, 0, 0, 0) == CUDA_SUCCESS) {
+    memory.data = reinterpret_cast<void*>(base);
+    if (Show(device, properties.location, memory, base)) {
+      *out = memory;
+      return true;
+    }
+    Driver().cuMemAddressFree(base, bytes);
+  }
+  Driver().cuMemRelease(memory.handle);
+  return false;
+}
+
+bool NewPinnedHostMemory(std::size_t bytes, HostMemory* out) {
+  HostMemory memory{.bytes = bytes};
+  if (Driver().cuMemHostAlloc(&memory.data, bytes, CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS) return false;
+  *out = memory;
+  return true;
+}
+
+void DeleteHostMemory(const HostMemory& memory) {
+  if (!memory.handle) {
+    Driver().cuMemFreeHost(memory.data);
+    return;
+  }
+  const auto base = reinterpret_cast<CUdeviceptr>(memory.data);
+  Driver().cuMemUnmap(base, memory.bytes);
+  Driver().cuMemAddressFree(base, memory.bytes);
+  Driver().cuMemRelease(memory.handle);
+}
+
+}  // namespace spillway::driver

@@ -1,0 +1,34 @@
+// Page-locked host memory that the device reaches, and that can also be mapped at a device address of our choice.
+//
+// Called by execute with the state lock held. Ownership: what New made is the caller's until Delete; mappings at other
+// addresses are the caller's own and must be gone by then.
+//
+// Invariants
+//  1. `data` is valid for the processor and, as it is, for copies and kernels of the device.
+//  2. With a handle (mappable memory) the bytes can be shown at a device address too: both places are one memory.
+// Errors: New answers false and changes nothing.
+// Source: cuMemCreate with CU_MEM_LOCATION_TYPE_HOST_NUMA (CUDA 12.2); CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID. A container that
+// forbids get_mempolicy makes such memory unavailable although the attribute promises it (NCCL's documentation).
+#pragma once
+
+#include <cstddef>
+
+#include "interposer/driver/cuda_abi.h"
+
+namespace spillway::driver {
+
+struct HostMemory {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  CUmemGenericAllocationHandle handle = 0;  // 0: pinned memory that cannot be mapped elsewhere
+};
+
+// The device promises that host memory can be mapped at its addresses.
+bool PromisesMappableHostMemory(CUdevice device);
+
+// `bytes` is a multiple of the granule for mappable memory.
+bool NewMappableHostMemory(CUdevice device, std::size_t bytes, HostMemory* out);
+bool NewPinnedHostMemory(std::size_t bytes, HostMemory* out);
+void DeleteHostMemory(const HostMemory& memory);
+
+}  // namespace spillway::driver
