@@ -24,6 +24,7 @@ char* Row(const Side& side, std::size_t slice, std::size_t row) {
 
 // Where the memory is; throws if it is nowhere.
 Place PlaceOf(Simulator& sim, const Side& side, const Box& box, bool write) {
+  if (sim.graph_memory.Contains(side.base, Span(side, box))) return Place::kDevice;
   if (sim.addresses.Contains(side.base)) {
     Require(sim.addresses.FirstForbidden(side.base, Span(side, box), write) == 0);
     const Allocation* allocation = sim.allocations.Find(side.base);

@@ -53,6 +53,13 @@ GraphAllocationRef GraphMemory::Find(std::uintptr_t base) const {
   return found == known_.end() ? nullptr : found->second.lock();
 }
 
+bool GraphMemory::Contains(std::uintptr_t address, std::size_t size_bytes) const {
+  const auto after = known_.upper_bound(address);
+  if (after == known_.begin()) return false;
+  const GraphAllocationRef allocation = std::prev(after)->second.lock();
+  return allocation != nullptr && address + size_bytes <= allocation->base + allocation->size_bytes;
+}
+
 void GraphMemory::MakeLive(const GraphAllocationRef& allocation) {
   const Device* const device = &allocation->device;
   live_[allocation->base] = allocation;

@@ -49,6 +49,8 @@ class GraphMemory {
   GraphAllocationRef Reserve(Device& device, AddressSpace& addresses, std::size_t size_bytes);
   // Null for addresses that no memory node has.
   GraphAllocationRef Find(std::uintptr_t base) const;
+  // True if a memory node has these bytes, whether or not there is memory behind them now.
+  bool Contains(std::uintptr_t address, std::size_t size_bytes) const;
 
   bool IsLive(std::uintptr_t base) const { return live_.contains(base); }
   void MakeLive(const GraphAllocationRef& allocation);
