@@ -1,0 +1,39 @@
+// Bayesian optimisation of a few weights: a Gaussian process over what was tried says where to try next.
+//
+// Minimises an unknown function over vectors of weights in [0, 1]; the first tries are the corners with one weight each and
+// their mean, the others those of a seeded sample with the highest expected improvement. Squared-exponential kernel. Pure and
+// deterministic; used by AutoSwap. Costs O(tries^3).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace spillway::scheduler {
+
+inline constexpr int kWeightCount = 4;
+using Weights = std::array<double, kWeightCount>;
+
+class BayesianSearch {
+ public:
+  explicit BayesianSearch(uint64_t seed) : state_(seed) {}
+
+  Weights Next();
+  void Tell(const Weights& weights, double value);
+
+  const Weights& best() const { return tried_[best_]; }
+  double best_value() const { return values_[best_]; }
+
+ private:
+  double Random();
+  double ExpectedImprovement(const Weights& at, const std::vector<std::vector<double>>& factor,
+                             const std::vector<double>& solved, double mean, double scale) const;
+
+  uint64_t state_;
+  std::vector<Weights> tried_;
+  std::vector<double> values_;
+  size_t best_ = 0;
+};
+
+}  // namespace spillway::scheduler

@@ -1,0 +1,187 @@
+#include "scheduler/plan/strategies/workbench.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace spillway::scheduler {
+
+Workbench::Workbench(const Problem& problem)
+    : problem_(problem),
+      timetable_(problem),
+      chains_(problem.iteration()),
+      intervals_(idle_intervals(problem.iteration(), problem.min_movable_bytes)),
+      model_(problem) {}
+
+Choices Workbench::NoChoices() const {
+  Choices choices;
+  choices.decisions.resize(intervals_.size());
+  for (size_t i = 0; i < intervals_.size(); ++i) choices.decisions[i].interval = static_cast<int32_t>(i);
+  choices.workspaces.assign(profile().operations.size(), 0);
+  return choices;
+}
+
+Plan Workbench::Lower(const Choices& choices) const {
+  std::vector<Decision> taken;
+  for (const Decision& decision : choices.decisions) {
+    if (decision.treatment != Treatment::kStay) taken.push_back(decision);
+  }
+  return lower_decisions(problem_, chains_, intervals_, taken, choices.workspaces).plan;
+}
+
+Prediction Workbench::Price(const Plan& plan, Timeline* timeline) {
+  ++evaluations_;
+  return model_.predict(plan, timeline);
+}
+
+int64_t Workbench::ChainNs(int32_t interval_index) const {
+  const IdleInterval& it = interval(interval_index);
+  if (it.wraps) return -1;
+  const auto present = [&](BufferId id) { return id != it.buffer && chains_.lives_before(id, it.to); };
+  int64_t sum_ns = -1;
+  for (const OperationId id : chains_.find({it.buffer}, it.to, present))
+    sum_ns = std::max<int64_t>(sum_ns, 0) + timetable_.duration_ns(id.index);
+  return sum_ns;
+}
+
+bool Workbench::LinkCanHide(int32_t interval_index) const {
+  const IdleInterval& it = interval(interval_index);
+  if (it.content_dead) return true;
+  const int64_t idle_ns = timetable_.start_ns(timetable_.EndOf(it)) - timetable_.end_ns(it.from.index);
+  return idle_ns > timetable_.to_host_ns(it.buffer) + timetable_.to_device_ns(it.buffer);
+}
+
+StrategyOutcome Workbench::Finish(std::string_view strategy, const Choices& choices) const {
+  StrategyOutcome outcome;
+  outcome.plan = Lower(choices);
+  outcome.plan->strategy = strategy;
+  outcome.evaluations = evaluations_;
+  return outcome;
+}
+
+int32_t FastestWorkspace(const Operation& operation, int64_t most_bytes) {
+  int32_t best = 0;
+  for (size_t i = 1; i < operation.workspaces.size(); ++i) {
+    const WorkspaceChoice& choice = operation.workspaces[i];
+    if (choice.size_bytes > most_bytes) continue;
+    if (choice.duration_ns < operation.workspaces[static_cast<size_t>(best)].duration_ns)
+      best = static_cast<int32_t>(i);
+  }
+  return best;
+}
+
+namespace {
+
+// Walks a plan's steps and keeps count of what is resident.
+class InstantWalk {
+ public:
+  InstantWalk(const Problem& problem, const Timetable& timetable, const Plan& plan)
+      : profile_(problem.iteration()),
+        timetable_(timetable),
+        plan_(plan),
+        resident_(profile_.buffers.size(), false),
+        born_(profile_.operations.size()),
+        dying_(profile_.operations.size()) {
+    for (size_t i = 0; i < profile_.buffers.size(); ++i) {
+      const BufferId id{static_cast<int32_t>(i)};
+      const Buffer& buffer = profile_.buffers[i];
+      if (buffer.persistent) {
+        Bring(id);
+        continue;
+      }
+      born_[static_cast<size_t>(buffer.born.index)].push_back(id);
+      dying_[static_cast<size_t>(buffer.dies.index)].push_back(id);
+    }
+    for (const Action& action : plan.actions) {
+      if (profile_.at(action.buffer).persistent) Act(action);
+    }
+  }
+
+  std::vector<int64_t> Walk() {
+    std::vector<int64_t> loads;
+    for (size_t i = 0; i < plan_.steps.size(); ++i) loads.push_back(WalkStep(static_cast<int32_t>(i)));
+    return loads;
+  }
+
+ private:
+  int64_t WalkStep(int32_t index) {
+    const Step& step = plan_.steps[static_cast<size_t>(index)];
+    const Operation& operation = profile_.at(step.operation);
+    const size_t first_action = next_action_;
+    for (; next_action_ < plan_.actions.size() && plan_.actions[next_action_].step == index; ++next_action_) {
+      if (plan_.actions[next_action_].kind == ActionKind::kPrefetch)
+        Bring(plan_.actions[next_action_].buffer);
+    }
+    for (const BufferId id : operation.writes) Bring(id);
+    for (const BufferId id : operation.reads) Bring(id);
+    if (!step.recomputes) {
+      for (const BufferId id : born_[static_cast<size_t>(step.operation.index)]) Bring(id);
+    }
+    int64_t load_bytes = used_bytes_;
+    if (!operation.workspaces.empty())
+      load_bytes += operation.workspaces[static_cast<size_t>(step.workspace)].size_bytes;
+    if (!step.recomputes) {
+      for (const BufferId id : dying_[static_cast<size_t>(step.operation.index)]) TakeAway(id);
+    }
+    for (size_t i = first_action; i < next_action_; ++i) {
+      if (plan_.actions[i].kind != ActionKind::kPrefetch) TakeAway(plan_.actions[i].buffer);
+    }
+    return load_bytes;
+  }
+
+  void Act(const Action& action) {
+    if (action.kind == ActionKind::kPrefetch)
+      Bring(action.buffer);
+    else
+      TakeAway(action.buffer);
+  }
+
+  void Bring(BufferId id) {
+    if (resident_[static_cast<size_t>(id.index)]) return;
+    resident_[static_cast<size_t>(id.index)] = true;
+    used_bytes_ += timetable_.footprint_bytes(id);
+  }
+
+  void TakeAway(BufferId id) {
+    if (!resident_[static_cast<size_t>(id.index)]) return;
+    resident_[static_cast<size_t>(id.index)] = false;
+    used_bytes_ -= timetable_.footprint_bytes(id);
+  }
+
+  const IterationProfile& profile_;
+  const Timetable& timetable_;
+  const Plan& plan_;
+  std::vector<bool> resident_;
+  std::vector<std::vector<BufferId>> born_, dying_;
+  size_t next_action_ = 0;
+  int64_t used_bytes_ = 0;
+};
+
+}  // namespace
+
+std::vector<int64_t> InstantLoads(const Problem& problem, const Timetable& timetable, const Plan& plan) {
+  return InstantWalk(problem, timetable, plan).Walk();
+}
+
+std::vector<int32_t> WorkspacesThatFit(const Workbench& bench, const Choices& choices) {
+  Choices smallest = choices;
+  smallest.workspaces.assign(choices.workspaces.size(), 0);
+  const Plan plan = bench.Lower(smallest);
+  const std::vector<int64_t> loads = InstantLoads(bench.problem(), bench.timetable(), plan);
+  std::vector<int64_t> highest(choices.workspaces.size(), 0);  // by operation, over all its steps
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    int64_t& load = highest[static_cast<size_t>(plan.steps[i].operation.index)];
+    load = std::max(load, loads[i]);
+  }
+  std::vector<int32_t> workspaces(choices.workspaces.size(), 0);
+  for (size_t i = 0; i < workspaces.size(); ++i) {
+    const Operation& operation = bench.profile().operations[i];
+    if (operation.workspaces.empty()) continue;
+    const int64_t free_bytes =
+        bench.problem().budget_bytes - highest[i] + operation.workspaces.front().size_bytes;
+    const int64_t chunk_bytes = bench.problem().device.chunk_bytes;
+    workspaces[i] = FastestWorkspace(operation, free_bytes / chunk_bytes * chunk_bytes);
+  }
+  return workspaces;
+}
+
+}  // namespace spillway::scheduler
