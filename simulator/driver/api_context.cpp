@@ -1,6 +1,7 @@
 // Primary and plain contexts, the calling thread's current one, limits and flags.
 #include <algorithm>
 
+#include "simulator/driver/books.h"
 #include "simulator/driver/capture.h"
 
 namespace spillway::simulator {
@@ -27,6 +28,7 @@ void FreeEverythingOf(Call& call, Context* context) {
     if (allocation.context == context && allocation.kind != AllocationKind::kPool) left.push_back(base);
   }
   for (const std::uintptr_t base : left) sim.Release(base);
+  --TheBooks().contexts_of_device[static_cast<std::size_t>(context->ordinal())];
   sim.arrays.DestroyAllOf(context);
 }
 

@@ -6,6 +6,7 @@
 
 #include "simulator/driver/books.h"
 #include "simulator/driver/call.h"
+#include "simulator/driver/identity.h"
 
 namespace spillway::simulator {
 namespace {
@@ -135,18 +136,10 @@ int ProfileAttribute(const Profile& profile, CUdevice_attribute attribute) {
 }
 
 CUuuid Uuid(const Profile& profile, CUdevice device) {
+  const DeviceUuid bytes = UuidOf(profile, device);
   CUuuid uuid = {};
-  std::snprintf(uuid.bytes, sizeof uuid.bytes - 1, "sim-%s", profile.name.c_str());
-  uuid.bytes[sizeof uuid.bytes - 1] = static_cast<char>(device);
+  std::memcpy(uuid.bytes, bytes.data(), bytes.size());
   return uuid;
-}
-
-int BusOf(CUdevice device) { return device + 1; }
-
-std::string BusId(CUdevice device) {
-  char text[sizeof "0000:01:00.0"];
-  std::snprintf(text, sizeof text, "0000:%02x:00.0", static_cast<unsigned>(BusOf(device)));
-  return text;
 }
 
 }  // namespace
@@ -252,7 +245,7 @@ SIM_API(cuDeviceGetPCIBusId)(char* text, int size, CUdevice device) {
   return WithDriver([&](Call& call) {
     Require(text != nullptr && size > 0);
     RequireDevice(call, device);
-    std::snprintf(text, static_cast<std::size_t>(size), "%s", BusId(device).c_str());
+    std::snprintf(text, static_cast<std::size_t>(size), "%s", BusIdOf(device).c_str());
   });
 }
 
@@ -260,7 +253,7 @@ SIM_API(cuDeviceGetByPCIBusId)(CUdevice* device, const char* text) {
   return WithDriver([&](Call& call) {
     Require(device != nullptr && text != nullptr);
     int ordinal = 0;
-    while (ordinal < call.sim.devices.count() && BusId(ordinal) != text) ++ordinal;
+    while (ordinal < call.sim.devices.count() && BusIdOf(ordinal) != text) ++ordinal;
     RequireDevice(call, ordinal);
     *device = ordinal;
   });

@@ -38,6 +38,7 @@ class Books {
 
   Level device_bytes;  // of all devices
   std::array<Level, kMostDevices> bytes_of_device;
+  std::array<std::atomic<int>, kMostDevices> contexts_of_device{};
   Level host_bytes;                                     // pinned, managed and host-located memory
   std::atomic<std::uint64_t> device_bytes_capacity{0};  // of each device
   std::atomic<std::size_t> device_count{0};

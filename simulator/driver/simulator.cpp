@@ -59,6 +59,7 @@ std::unique_ptr<Context> Simulator::MakeContext(Device& device, unsigned flags, 
   auto context = std::make_unique<Context>();
   context->id = next_id++;
   context->device = &device;
+  ++TheBooks().contexts_of_device[static_cast<std::size_t>(device.ordinal)];
   context->primary = is_primary;
   context->flags = flags;
   context->limits = {{CU_LIMIT_STACK_SIZE, 1024},

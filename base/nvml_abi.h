@@ -1,0 +1,77 @@
+// The part of NVIDIA's management library (libnvidia-ml.so.1) that Spillway answers or simulates: types and codes.
+//
+// The toolkit does not always bring nvml.h, so the layouts are stated here, after NVML's API reference (structs, "Device
+// Queries"). Names are ours; sizes are checked below, since programs pass structures of the real header.
+#pragma once
+
+#include <cstddef>
+
+namespace spillway::nvml {
+
+enum Result : int {
+  kSuccess = 0,
+  kUninitialized = 1,
+  kInvalidArgument = 2,
+  kNotSupported = 3,
+  kNotFound = 6,
+  kInsufficientSize = 7,
+  kArgumentVersionMismatch = 25,
+  kUnknown = 999,
+};
+
+struct DeviceObject;
+using Device = DeviceObject*;
+
+// nvmlMemory_t
+struct Memory {
+  unsigned long long total;
+  unsigned long long free;
+  unsigned long long used;
+};
+
+// nvmlMemory_v2_t; `version` is set by the caller.
+struct MemoryV2 {
+  unsigned version;
+  unsigned long long total;
+  unsigned long long reserved;
+  unsigned long long free;
+  unsigned long long used;
+};
+inline constexpr unsigned kMemoryVersion2 = sizeof(MemoryV2) | 2u << 24;
+
+// nvmlProcessInfo_v1_t
+struct ProcessV1 {
+  unsigned pid;
+  unsigned long long used_bytes;
+};
+
+// nvmlProcessInfo_v2_t, which the third form of the query uses too
+struct Process {
+  unsigned pid;
+  unsigned long long used_bytes;
+  unsigned gpu_instance;
+  unsigned compute_instance;
+};
+inline constexpr unsigned kNoInstance = ~0u;
+
+// nvmlPciInfo_t
+struct PciInfo {
+  char bus_id_legacy[16];
+  unsigned domain;
+  unsigned bus;
+  unsigned device;
+  unsigned pci_device_id;
+  unsigned pci_subsystem_id;
+  char bus_id[32];
+};
+
+// nvmlUtilization_t
+struct Utilization {
+  unsigned gpu;
+  unsigned memory;
+};
+
+static_assert(sizeof(Memory) == 24 && sizeof(MemoryV2) == 40 && sizeof(ProcessV1) == 16);
+static_assert(sizeof(Process) == 24 && sizeof(PciInfo) == 68 && sizeof(Utilization) == 8);
+
+}  // namespace spillway::nvml

@@ -1,0 +1,141 @@
+#include <cuda.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+
+#include "base/nvml_abi.h"
+
+namespace spillway::nvml {
+namespace {
+
+constexpr unsigned long long kMiB = 1 << 20;
+
+template <typename... Arguments>
+Result Call(const char* name, Arguments... arguments) {
+  static void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  const auto function = reinterpret_cast<Result (*)(Arguments...)>(dlsym(library, name));
+  EXPECT_NE(function, nullptr) << name;
+  return function == nullptr ? kUnknown : function(arguments...);
+}
+
+Device DeviceAt(unsigned index) {
+  Device device = nullptr;
+  EXPECT_EQ(Call("nvmlDeviceGetHandleByIndex_v2", index, &device), kSuccess);
+  return device;
+}
+
+Memory MemoryOf(Device device) {
+  Memory memory{};
+  EXPECT_EQ(Call("nvmlDeviceGetMemoryInfo", device, &memory), kSuccess);
+  return memory;
+}
+
+CUcontext UseContextOf(CUdevice device) {
+  CUcontext context = nullptr;
+  EXPECT_EQ(cuInit(0), CUDA_SUCCESS);
+  EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+  return context;
+}
+
+class NvmlTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(Call("nvmlInit_v2"), kSuccess); }
+  void TearDown() override { Call("nvmlShutdown"); }
+};
+
+TEST_F(NvmlTest, NothingIsUsedBeforeTheDriverIs) {
+  unsigned count = 0;
+  EXPECT_EQ(Call("nvmlDeviceGetCount_v2", &count), kSuccess);
+  EXPECT_EQ(count, 2u);
+
+  const Memory memory = MemoryOf(DeviceAt(0));
+  EXPECT_EQ(memory.total, 1024 * kMiB);
+  EXPECT_EQ(memory.used, 0u);
+  EXPECT_EQ(memory.free, memory.total);
+}
+
+TEST_F(NvmlTest, MemoryIsWhatTheDriverGaveOnThatDevice) {
+  UseContextOf(1);
+  CUdeviceptr address = 0;
+  ASSERT_EQ(cuMemAlloc(&address, 64 * kMiB), CUDA_SUCCESS);
+
+  EXPECT_EQ(MemoryOf(DeviceAt(1)).used, 64 * kMiB);
+  EXPECT_EQ(MemoryOf(DeviceAt(0)).used, 0u);
+  std::size_t free_bytes = 0, total_bytes = 0;
+  ASSERT_EQ(cuMemGetInfo(&free_bytes, &total_bytes), CUDA_SUCCESS);
+  EXPECT_EQ(MemoryOf(DeviceAt(1)).free, free_bytes);
+
+  MemoryV2 second{};
+  second.version = kMemoryVersion2;
+  EXPECT_EQ(Call("nvmlDeviceGetMemoryInfo_v2", DeviceAt(1), &second), kSuccess);
+  EXPECT_EQ(second.used + second.free + second.reserved, second.total);
+  second.version = 0;
+  EXPECT_EQ(Call("nvmlDeviceGetMemoryInfo_v2", DeviceAt(1), &second), kArgumentVersionMismatch);
+  EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
+}
+
+TEST_F(NvmlTest, AProcessRunsWhereItHasAContext) {
+  UseContextOf(1);
+  CUdeviceptr address = 0;
+  ASSERT_EQ(cuMemAlloc(&address, 64 * kMiB), CUDA_SUCCESS);
+
+  unsigned count = 0;
+  EXPECT_EQ(
+      Call("nvmlDeviceGetComputeRunningProcesses_v3", DeviceAt(1), &count, static_cast<Process*>(nullptr)),
+      kInsufficientSize);
+  EXPECT_EQ(count, 1u);
+
+  Process process[2] = {};
+  count = 2;
+  EXPECT_EQ(Call("nvmlDeviceGetComputeRunningProcesses_v3", DeviceAt(1), &count, &process[0]), kSuccess);
+  EXPECT_EQ(count, 1u);
+  EXPECT_EQ(process[0].pid, static_cast<unsigned>(getpid()));
+  EXPECT_EQ(process[0].used_bytes, 64 * kMiB);
+  EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
+
+  ProcessV1 first[2] = {};
+  ASSERT_EQ(cuDevicePrimaryCtxReset(1), CUDA_SUCCESS);
+  count = 2;
+  EXPECT_EQ(Call("nvmlDeviceGetComputeRunningProcesses", DeviceAt(1), &count, &first[0]), kSuccess);
+  EXPECT_EQ(count, 0u);
+}
+
+TEST_F(NvmlTest, NamesAreTheDriversNames) {
+  UseContextOf(0);
+  char name[96] = {}, driver_name[96] = {};
+  EXPECT_EQ(Call("nvmlDeviceGetName", DeviceAt(1), &name[0], 96u), kSuccess);
+  ASSERT_EQ(cuDeviceGetName(driver_name, 96, 1), CUDA_SUCCESS);
+  EXPECT_STREQ(name, driver_name);
+  EXPECT_EQ(Call("nvmlDeviceGetName", DeviceAt(1), &name[0], 3u), kInsufficientSize);
+
+  char uuid[96] = {};
+  ASSERT_EQ(Call("nvmlDeviceGetUUID", DeviceAt(1), &uuid[0], 96u), kSuccess);
+  Device found = nullptr;
+  EXPECT_EQ(Call("nvmlDeviceGetHandleByUUID", static_cast<const char*>(uuid), &found), kSuccess);
+  EXPECT_EQ(found, DeviceAt(1));
+
+  char bus[32] = {};
+  ASSERT_EQ(cuDeviceGetPCIBusId(bus, sizeof bus, 1), CUDA_SUCCESS);
+  EXPECT_EQ(Call("nvmlDeviceGetHandleByPciBusId_v2", static_cast<const char*>(bus), &found), kSuccess);
+  EXPECT_EQ(found, DeviceAt(1));
+}
+
+TEST_F(NvmlTest, WhatIsNoDeviceIsAnInvalidArgument) {
+  Device device = nullptr;
+  EXPECT_EQ(Call("nvmlDeviceGetHandleByIndex_v2", 2u, &device), kInvalidArgument);
+  Memory memory{};
+  EXPECT_EQ(Call("nvmlDeviceGetMemoryInfo", static_cast<Device>(nullptr), &memory), kInvalidArgument);
+}
+
+TEST(NvmlBeforeInitTest, EverythingIsUninitialized) {
+  unsigned count = 0;
+  EXPECT_EQ(Call("nvmlDeviceGetCount_v2", &count), kUninitialized);
+  EXPECT_EQ(Call("nvmlShutdown"), kUninitialized);
+}
+
+}  // namespace
+}  // namespace spillway::nvml
