@@ -6,6 +6,7 @@
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
 #include "interposer/entry/kernel_parameters.h"
+#include "interposer/ledger/tensor_maps.h"
 
 namespace spillway::entry {
 namespace {
@@ -23,6 +24,8 @@ void ScanWords(const void* data, size_t size_bytes, Collector& add) {
     std::memcpy(&word, bytes + offset, sizeof word);
     add(word);
   }
+  // A map's alignment makes its place in a struct, and in a packed buffer, a multiple of 64.
+  interposer::ForEachTensorMap(data, size_bytes, 0, [&](size_t, CUdeviceptr address) { add(address); });
 }
 
 void ScanParameters(CUfunction function, void** parameters, Collector& add) {

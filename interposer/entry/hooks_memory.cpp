@@ -3,17 +3,13 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
+#include "interposer/entry/pass_through.h"
 
 namespace spillway::entry {
 namespace {
 
 using driver::Driver;
 using interposer::JobForAllocation;
-using interposer::kGranuleBytes;
-using interposer::RoundUp;
-
-// The driver gives memory in granules, and serves small requests together from one.
-constexpr size_t kRoundedFromBytes = size_t{1} << 20;
 
 constexpr size_t kPitchBytes = 512;  // CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT and above on every device
 
@@ -22,33 +18,13 @@ bool HasContext() {
   return Driver().cuCtxGetCurrent(&context) == CUDA_SUCCESS && context;
 }
 
-// What an allocation takes from the device; a size that no device has stays as it is, for the driver to refuse.
-size_t OccupiedBytes(size_t bytes) {
-  const size_t rounded_bytes = RoundUp(bytes, kGranuleBytes);
-  return bytes < kRoundedFromBytes || rounded_bytes < bytes ? bytes : rounded_bytes;
-}
-
-// `call()` is the driver's allocation into `out`.
-template <class Call>
-CUresult PassThrough(JobMemory* job, size_t bytes, CUdeviceptr* out, Call call) {
-  if (!job) return call();
-  const size_t occupied_bytes = OccupiedBytes(bytes);
-  if (!job->Charge(occupied_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult result = call();
-  if (result == CUDA_SUCCESS) {
-    job->NotePassedThrough(*out, occupied_bytes);
-  } else {
-    job->Discharge(occupied_bytes);
-  }
-  return result;
-}
-
 template <class Call>
 CUresult Allocate(CUdeviceptr* out, size_t bytes, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost() || !out || !bytes || !HasContext()) return call();
   JobMemory* const managed = JobForAllocation();
-  return managed ? managed->Allocate(bytes, out) : PassThrough(interposer::JobHere(), bytes, out, call);
+  if (managed) return managed->Allocate(bytes, out);
+  return PassThrough(interposer::JobHere(), bytes, [out] { return *out; }, call);
 }
 
 template <class Release, class Call>
@@ -57,7 +33,7 @@ CUresult Free(CUdeviceptr address, Release release, Call call) {
   if (!guard.IsOutermost() || !address) return call();
   if (interposer::AnyJob(release)) return CUDA_SUCCESS;
   const CUresult result = call();
-  if (result == CUDA_SUCCESS) ForEachJob([address](JobMemory* job) { job->ForgetPassedThrough(address); });
+  if (result == CUDA_SUCCESS) ForgetPassedThrough(address);
   return result;
 }
 

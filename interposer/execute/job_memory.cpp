@@ -188,6 +188,17 @@ void JobMemory::ForgetPassedThroughIn(CUcontext context) {
   DischargeLocked(passed_through_.RemoveAllIn(context));
 }
 
+void JobMemory::Hold(std::uint64_t owner, CUdeviceptr address, Unmovable why) {
+  const MutexLock lock(state_);
+  Allocation* const found = ledger_.Find(address);
+  if (found && found->kind == AllocationKind::kRange) holds_.Add(owner, AsRange(found), why);
+}
+
+void JobMemory::EndHold(std::uint64_t owner) {
+  const MutexLock lock(state_);
+  holds_.End(owner);
+}
+
 bool JobMemory::Describe(CUdeviceptr address, Allocation* out) {
   const MutexLock lock(state_);
   Allocation* found = ledger_.Find(address);

@@ -27,6 +27,7 @@
 #include "base/inline_vector.h"
 #include "base/mutex.h"
 #include "interposer/execute/counters.h"
+#include "interposer/execute/holds.h"
 #include "interposer/execute/residency.h"
 #include "interposer/execute/slabs.h"
 #include "interposer/ledger/ledger.h"
@@ -66,6 +67,11 @@ class JobMemory {
   // carry stale addresses that it does not use. In a context that is beyond use, the context's own error.
   CUresult Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set);
   void End(TouchSet* set, Effect effect);
+
+  // From now on the range stays where it is, on the device, until the owner's hold ends (holds.h). To be called between
+  // Begin and End of a call that names the address; small allocations stay anyway.
+  void Hold(std::uint64_t owner, CUdeviceptr address, Unmovable why) SPILLWAY_EXCLUDES(state_);
+  void EndHold(std::uint64_t owner) SPILLWAY_EXCLUDES(state_);
 
   bool IsAway(CUdeviceptr address);
   // Copies `bytes` from an allocation that is away out of its host copy; false when it is not away.
@@ -164,6 +170,7 @@ class JobMemory {
   Timeline timeline_;  // but for Known and Issue
   Ledger ledger_;      // but for MightBeManaged and Find
   PassedThrough passed_through_ SPILLWAY_GUARDED_BY(state_);
+  Holds holds_ SPILLWAY_GUARDED_BY(state_);
   size_t largest_range_bytes_ SPILLWAY_GUARDED_BY(state_) = 0;
   Residency residency_ SPILLWAY_GUARDED_BY(state_);
   Slabs slabs_ SPILLWAY_GUARDED_BY(state_);

@@ -55,6 +55,8 @@ struct Range : Tracked {
   bool host_valid = false;  // on the device, and `host` still holds the same bytes
   bool live = true;         // not freed by the application
   int pins = 0;             // application calls in progress that name it and took the lock
+  int holds = 0;            // who keeps it where it is, beside `unmovable` (holds.h)
+  std::uint32_t life = 0;   // how many allocations it was before this one
   size_t position = 0;      // in residency's list of ranges
   RangeLink by_age, by_size;  // when freed: its places among the freed ranges (freed_ranges.h)
   RecentUses recent;

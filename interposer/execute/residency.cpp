@@ -54,10 +54,17 @@ Range* Residency::ReuseFreed(size_t bytes) {
   freed_.Remove(range);
   if (range->place == Place::kParked) Unpark(range);
   if (!ordering_rules::kReuseWaitsForFree) range->ready_after.Clear();
-  range->unmovable = Unmovable::kNo;
-  range->live = true;
+  BeginLife(range);
   ++counters_->reused_ranges;
   return range;
+}
+
+// Nobody holds the next allocation yet.
+void Residency::BeginLife(Range* range) {
+  range->live = true;
+  range->unmovable = Unmovable::kNo;
+  range->holds = 0;
+  ++range->life;
 }
 
 Range* Residency::NewObject() {
@@ -313,7 +320,8 @@ Range* Residency::LeastRecentlyUsed(Accepts accepts) {
   Range* found = nullptr;
   for (const auto& range : ranges_) {
     const bool may_leave = range->place == Place::kDevice && range->pins == 0 &&
-                           range->unmovable == Unmovable::kNo && range->live && accepts(*range);
+                           range->unmovable == Unmovable::kNo && range->holds == 0 && range->live &&
+                           accepts(*range);
     if (may_leave && (!found || range->last_touch < found->last_touch)) found = range.get();
   }
   return found;
@@ -444,8 +452,7 @@ void Residency::Retire(Range* range) {
   if (ordering_rules::kObjectsAreKept) idle_objects_.push_back(std::move(ranges_.back()));
   ranges_.pop_back();
   range->place = Place::kNowhere;
-  range->live = true;
-  range->unmovable = Unmovable::kNo;
+  BeginLife(range);
   range->ordered.clear();
 }
 

@@ -108,6 +108,7 @@ class Residency {
   bool Park(Range* range);
   void Unpark(Range* range);
   Range* ReuseFreed(size_t bytes);
+  static void BeginLife(Range* range);
   Range* NewObject();
   bool StartLeaving(Range* range);
   bool CopyOut(Range* range);

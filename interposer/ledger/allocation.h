@@ -19,6 +19,7 @@ enum class Unmovable : std::uint8_t {
   kNo,
   kSmall,     // shares a slab with others
   kCaptured,  // seen while a stream captured: a graph may hold its address
+  kTexture,   // a texture reads it, by a handle that may be anywhere
 };
 
 struct Allocation {

@@ -1,0 +1,88 @@
+// Texture objects over linear memory, and the old texture references: while one lives, its memory stays on the device.
+//
+// Note [Textures hold]
+// A kernel reads a texture by a handle: a number of the driver's choice that may come as a parameter, in a struct, in
+// device memory or in a module's global. Nothing tells such a number from another one (on today's drivers they are small
+// integers), so that no scan can say which launches use the texture. Hence the safe rule: all of them may. The memory is
+// held from the object's creation to its destruction, which costs the launches nothing. Arrays are the driver's and
+// never move. An object whose memory does not fit the budget beside what is held already is refused as out of memory.
+#include "interposer/driver/driver_api.h"
+#include "interposer/entry/around.h"
+#include "interposer/entry/export.h"
+
+namespace spillway::entry {
+namespace {
+
+using driver::Driver;
+using interposer::Unmovable;
+
+CUdeviceptr LinearMemory(const CUDA_RESOURCE_DESC& resource) {
+  if (resource.resType == CU_RESOURCE_TYPE_LINEAR) return resource.res.linear.devPtr;
+  return resource.resType == CU_RESOURCE_TYPE_PITCH2D ? resource.res.pitch2D.devPtr : 0;
+}
+
+// `call()` makes the owner of the hold; `owner()` is its number afterwards.
+template <class Owner, class Call>
+CUresult Hold(CUdeviceptr address, Owner owner, Call call) {
+  return Around(
+      {nullptr, false}, Effect::kReads, [address](Collector& add) { add(address); },
+      [&] {
+        const CUresult result = call();
+        JobMemory* const job = result == CUDA_SUCCESS ? interposer::JobOwning(address) : nullptr;
+        if (job) job->Hold(owner(), address, Unmovable::kTexture);
+        return result;
+      });
+}
+
+void Release(std::uint64_t owner) {
+  const ReentryGuard guard;
+  if (guard.IsOutermost()) ForEachJob([owner](JobMemory* job) { job->EndHold(owner); });
+}
+
+std::uint64_t OwnerOf(CUtexref reference) { return reinterpret_cast<std::uint64_t>(reference); }
+
+}  // namespace
+}  // namespace spillway::entry
+
+using spillway::driver::Driver;
+using spillway::entry::Hold;
+using spillway::entry::OwnerOf;
+using spillway::entry::Release;
+
+SPILLWAY_EXPORT CUresult cuTexObjectCreate(CUtexObject* object, const CUDA_RESOURCE_DESC* resource,
+                                           const CUDA_TEXTURE_DESC* texture,
+                                           const CUDA_RESOURCE_VIEW_DESC* view) {
+  const auto call = [&] { return Driver().cuTexObjectCreate(object, resource, texture, view); };
+  const CUdeviceptr address = object && resource ? spillway::entry::LinearMemory(*resource) : 0;
+  return address ? Hold(
+                       address, [object] { return *object; }, call)
+                 : call();
+}
+
+SPILLWAY_EXPORT CUresult cuTexObjectDestroy(CUtexObject object) {
+  const CUresult result = Driver().cuTexObjectDestroy(object);
+  if (result == CUDA_SUCCESS) Release(object);
+  return result;
+}
+
+#define SPILLWAY_TEXTURE_REFERENCE(name, parameters, arguments)                                \
+  SPILLWAY_EXPORT CUresult name parameters {                                                   \
+    return Hold(                                                                               \
+        address, [&] { return OwnerOf(reference); }, [&] { return Driver().name arguments; }); \
+  }
+SPILLWAY_TEXTURE_REFERENCE(cuTexRefSetAddress_v2,
+                           (size_t * offset, CUtexref reference, CUdeviceptr address, size_t bytes),
+                           (offset, reference, address, bytes))
+SPILLWAY_TEXTURE_REFERENCE(cuTexRefSetAddress2D_v2,
+                           (CUtexref reference, const CUDA_ARRAY_DESCRIPTOR* descriptor, CUdeviceptr address,
+                            size_t pitch),
+                           (reference, descriptor, address, pitch))
+SPILLWAY_TEXTURE_REFERENCE(cuTexRefSetAddress2D_v3,
+                           (CUtexref reference, const CUDA_ARRAY_DESCRIPTOR* descriptor, CUdeviceptr address,
+                            size_t pitch),
+                           (reference, descriptor, address, pitch))
+SPILLWAY_EXPORT CUresult cuTexRefDestroy(CUtexref reference) {
+  const CUresult result = Driver().cuTexRefDestroy(reference);
+  if (result == CUDA_SUCCESS) Release(OwnerOf(reference));
+  return result;
+}
