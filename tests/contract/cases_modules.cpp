@@ -200,7 +200,7 @@ CONTRACT(Library, CountsAndListsItsKernels, "cuda.h:8082 cuLibraryEnumerateKerne
   const CUlibrary library = LoadLibrary();
   unsigned count = 0;
   ASSERT_OK(cuLibraryGetKernelCount(&count, library));
-  EXPECT_EQ(count, 14u);
+  EXPECT_EQ(count, 21u);
   std::vector<CUkernel> kernels(count);
   EXPECT_OK(cuLibraryEnumerateKernels(kernels.data(), count, library));
 }
