@@ -1,4 +1,4 @@
-// Streams, events, host functions, capture and graphs.
+// Streams, events, host functions and capture.
 #include "simulator/runtime/entry.h"
 
 namespace spillway::simulator::runtime {
@@ -79,18 +79,15 @@ SPILLWAY_TWIN_API(cudaStreamGetCaptureInfo, _ptsz,
                                                 reinterpret_cast<const CUgraphEdgeData**>(edges), count))
 SPILLWAY_API(cudaThreadExchangeStreamCaptureMode, (cudaStreamCaptureMode * mode),
              driver.cuThreadExchangeStreamCaptureMode(reinterpret_cast<CUstreamCaptureMode*>(mode)))
-SPILLWAY_API(cudaGraphCreate, (cudaGraph_t * graph, unsigned flags), driver.cuGraphCreate(graph, flags))
-SPILLWAY_API(cudaGraphGetNodes, (cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count),
-             driver.cuGraphGetNodes(graph, nodes, count))
-SPILLWAY_API(cudaGraphInstantiate,
-             (cudaGraphExec_t * executable, cudaGraph_t graph, unsigned long long flags),
-             driver.cuGraphInstantiateWithFlags(executable, graph, flags))
-SPILLWAY_API(cudaGraphInstantiateWithFlags,
-             (cudaGraphExec_t * executable, cudaGraph_t graph, unsigned long long flags),
-             driver.cuGraphInstantiateWithFlags(executable, graph, flags))
-SPILLWAY_TWIN_API(cudaGraphLaunch, _ptsz, (cudaGraphExec_t executable, cudaStream_t stream),
-                  driver.cuGraphLaunch(executable, stream))
-SPILLWAY_TWIN_API(cudaGraphUpload, _ptsz, (cudaGraphExec_t executable, cudaStream_t stream),
-                  driver.cuGraphUpload(executable, stream))
-SPILLWAY_API(cudaGraphExecDestroy, (cudaGraphExec_t executable), driver.cuGraphExecDestroy(executable))
-SPILLWAY_API(cudaGraphDestroy, (cudaGraph_t graph), driver.cuGraphDestroy(graph))
+SPILLWAY_TWIN_API(cudaStreamBeginCaptureToGraph, _ptsz,
+                  (cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t* after,
+                   const cudaGraphEdgeData* edges, std::size_t count, cudaStreamCaptureMode mode),
+                  driver.cuStreamBeginCaptureToGraph(stream, graph, after,
+                                                     reinterpret_cast<const CUgraphEdgeData*>(edges), count,
+                                                     static_cast<CUstreamCaptureMode>(mode)))
+SPILLWAY_TWIN_API(cudaStreamUpdateCaptureDependencies, _ptsz,
+                  (cudaStream_t stream, cudaGraphNode_t* after, const cudaGraphEdgeData* edges,
+                   std::size_t count, unsigned flags),
+                  driver.cuStreamUpdateCaptureDependencies(stream, after,
+                                                           reinterpret_cast<const CUgraphEdgeData*>(edges),
+                                                           count, flags))

@@ -103,6 +103,65 @@
   X(cuGraphInstantiateWithFlags, 11040)                         \
   X(cuGraphExecDestroy, 10000)                                  \
   X(cuGraphDestroy, 10000)                                      \
+  X(cuGraphAddKernelNode, 12000)                                \
+  X(cuGraphKernelNodeGetParams, 12000)                          \
+  X(cuGraphKernelNodeSetParams, 12000)                          \
+  X(cuGraphExecKernelNodeSetParams, 12000)                      \
+  X(cuGraphKernelNodeCopyAttributes, 11000)                     \
+  X(cuGraphKernelNodeGetAttribute, 11000)                       \
+  X(cuGraphKernelNodeSetAttribute, 11000)                       \
+  X(cuGraphAddMemcpyNode, 10000)                                \
+  X(cuGraphMemcpyNodeSetParams, 10000)                          \
+  X(cuGraphExecMemcpyNodeSetParams, 10020)                      \
+  X(cuGraphAddMemsetNode, 10000)                                \
+  X(cuGraphMemsetNodeGetParams, 10000)                          \
+  X(cuGraphMemsetNodeSetParams, 10000)                          \
+  X(cuGraphExecMemsetNodeSetParams, 10020)                      \
+  X(cuGraphAddHostNode, 10000)                                  \
+  X(cuGraphHostNodeGetParams, 10000)                            \
+  X(cuGraphHostNodeSetParams, 10000)                            \
+  X(cuGraphExecHostNodeSetParams, 10020)                        \
+  X(cuGraphAddChildGraphNode, 10000)                            \
+  X(cuGraphChildGraphNodeGetGraph, 10000)                       \
+  X(cuGraphExecChildGraphNodeSetParams, 11010)                  \
+  X(cuGraphAddEmptyNode, 10000)                                 \
+  X(cuGraphAddEventRecordNode, 11010)                           \
+  X(cuGraphEventRecordNodeGetEvent, 11010)                      \
+  X(cuGraphEventRecordNodeSetEvent, 11010)                      \
+  X(cuGraphExecEventRecordNodeSetEvent, 11010)                  \
+  X(cuGraphAddEventWaitNode, 11010)                             \
+  X(cuGraphEventWaitNodeGetEvent, 11010)                        \
+  X(cuGraphEventWaitNodeSetEvent, 11010)                        \
+  X(cuGraphExecEventWaitNodeSetEvent, 11010)                    \
+  X(cuGraphAddMemAllocNode, 11040)                              \
+  X(cuGraphMemAllocNodeGetParams, 11040)                        \
+  X(cuGraphAddMemFreeNode, 11040)                               \
+  X(cuGraphMemFreeNodeGetParams, 11040)                         \
+  X(cuDeviceGraphMemTrim, 11040)                                \
+  X(cuDeviceGetGraphMemAttribute, 11040)                        \
+  X(cuDeviceSetGraphMemAttribute, 11040)                        \
+  X(cuGraphAddNode, 12030)                                      \
+  X(cuGraphNodeSetParams, 12020)                                \
+  X(cuGraphExecNodeSetParams, 12020)                            \
+  X(cuGraphClone, 10000)                                        \
+  X(cuGraphNodeFindInClone, 10000)                              \
+  X(cuGraphNodeGetType, 10000)                                  \
+  X(cuGraphGetRootNodes, 10000)                                 \
+  X(cuGraphGetEdges, 12030)                                     \
+  X(cuGraphNodeGetDependencies, 12030)                          \
+  X(cuGraphNodeGetDependentNodes, 12030)                        \
+  X(cuGraphAddDependencies, 12030)                              \
+  X(cuGraphRemoveDependencies, 12030)                           \
+  X(cuGraphDestroyNode, 10000)                                  \
+  X(cuGraphExecGetFlags, 12000)                                 \
+  X(cuGraphExecUpdate, 12000)                                   \
+  X(cuGraphNodeSetEnabled, 11060)                               \
+  X(cuGraphNodeGetEnabled, 11060)                               \
+  X(cuUserObjectCreate, 11030)                                  \
+  X(cuUserObjectRetain, 11030)                                  \
+  X(cuUserObjectRelease, 11030)                                 \
+  X(cuGraphRetainUserObject, 11030)                             \
+  X(cuGraphReleaseUserObject, 11030)                            \
   X(cuProfilerStart, 4000)                                      \
   X(cuProfilerStop, 4000)                                       \
   X(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000) \
@@ -110,53 +169,56 @@
   X(cuOccupancyMaxPotentialClusterSize, 11070)                  \
   X(cuOccupancyMaxActiveClusters, 11070)
 
-#define SPILLWAY_DRIVER_TWINS(X)           \
-  X(cuMemAllocAsync, 11020, 11020)         \
-  X(cuMemAllocFromPoolAsync, 11020, 11020) \
-  X(cuMemFreeAsync, 11020, 11020)          \
-  X(cuMemcpy, 4000, 7000)                  \
-  X(cuMemcpyAsync, 4000, 7000)             \
-  X(cuMemcpyPeer, 4000, 7000)              \
-  X(cuMemcpyPeerAsync, 4000, 7000)         \
-  X(cuMemcpyHtoD, 3020, 7000)              \
-  X(cuMemcpyHtoDAsync, 3020, 7000)         \
-  X(cuMemcpyDtoH, 3020, 7000)              \
-  X(cuMemcpyDtoHAsync, 3020, 7000)         \
-  X(cuMemcpyDtoD, 3020, 7000)              \
-  X(cuMemcpyDtoDAsync, 3020, 7000)         \
-  X(cuMemcpy2DUnaligned, 3020, 7000)       \
-  X(cuMemcpy2DAsync, 3020, 7000)           \
-  X(cuMemcpy3D, 3020, 7000)                \
-  X(cuMemcpy3DAsync, 3020, 7000)           \
-  X(cuMemcpy3DPeer, 4000, 7000)            \
-  X(cuMemcpy3DPeerAsync, 4000, 7000)       \
-  X(cuMemcpyBatchAsync, 13000, 13000)      \
-  X(cuMemsetD8, 3020, 7000)                \
-  X(cuMemsetD8Async, 3020, 7000)           \
-  X(cuMemsetD2D8, 3020, 7000)              \
-  X(cuMemsetD2D8Async, 3020, 7000)         \
-  X(cuMemPrefetchAsync, 12020, 12020)      \
-  X(cuLaunchKernel, 4000, 7000)            \
-  X(cuLaunchCooperativeKernel, 9000, 9000) \
-  X(cuLaunchKernelEx, 11060, 11060)        \
-  X(cuLaunchHostFunc, 10000, 10000)        \
-  X(cuEventRecord, 2000, 7000)             \
-  X(cuEventRecordWithFlags, 11010, 11010)  \
-  X(cuStreamGetPriority, 5050, 7000)       \
-  X(cuStreamGetFlags, 5050, 7000)          \
-  X(cuStreamGetId, 12000, 12000)           \
-  X(cuStreamGetDevice, 12080, 12080)       \
-  X(cuStreamWaitEvent, 3020, 7000)         \
-  X(cuStreamAddCallback, 5000, 7000)       \
-  X(cuStreamSynchronize, 2000, 7000)       \
-  X(cuStreamQuery, 2000, 7000)             \
-  X(cuStreamAttachMemAsync, 6000, 7000)    \
-  X(cuStreamCopyAttributes, 11000, 11000)  \
-  X(cuStreamGetAttribute, 11000, 11000)    \
-  X(cuStreamSetAttribute, 11000, 11000)    \
-  X(cuStreamBeginCapture, 10010, 10010)    \
-  X(cuStreamEndCapture, 10000, 10000)      \
-  X(cuStreamIsCapturing, 10000, 10000)     \
-  X(cuStreamGetCaptureInfo, 12030, 12030)  \
-  X(cuGraphUpload, 11010, 11010)           \
+#define SPILLWAY_DRIVER_TWINS(X)                     \
+  X(cuGraphInstantiateWithParams, 12000, 12000)      \
+  X(cuStreamBeginCaptureToGraph, 12030, 12030)       \
+  X(cuStreamUpdateCaptureDependencies, 12030, 12030) \
+  X(cuMemAllocAsync, 11020, 11020)                   \
+  X(cuMemAllocFromPoolAsync, 11020, 11020)           \
+  X(cuMemFreeAsync, 11020, 11020)                    \
+  X(cuMemcpy, 4000, 7000)                            \
+  X(cuMemcpyAsync, 4000, 7000)                       \
+  X(cuMemcpyPeer, 4000, 7000)                        \
+  X(cuMemcpyPeerAsync, 4000, 7000)                   \
+  X(cuMemcpyHtoD, 3020, 7000)                        \
+  X(cuMemcpyHtoDAsync, 3020, 7000)                   \
+  X(cuMemcpyDtoH, 3020, 7000)                        \
+  X(cuMemcpyDtoHAsync, 3020, 7000)                   \
+  X(cuMemcpyDtoD, 3020, 7000)                        \
+  X(cuMemcpyDtoDAsync, 3020, 7000)                   \
+  X(cuMemcpy2DUnaligned, 3020, 7000)                 \
+  X(cuMemcpy2DAsync, 3020, 7000)                     \
+  X(cuMemcpy3D, 3020, 7000)                          \
+  X(cuMemcpy3DAsync, 3020, 7000)                     \
+  X(cuMemcpy3DPeer, 4000, 7000)                      \
+  X(cuMemcpy3DPeerAsync, 4000, 7000)                 \
+  X(cuMemcpyBatchAsync, 13000, 13000)                \
+  X(cuMemsetD8, 3020, 7000)                          \
+  X(cuMemsetD8Async, 3020, 7000)                     \
+  X(cuMemsetD2D8, 3020, 7000)                        \
+  X(cuMemsetD2D8Async, 3020, 7000)                   \
+  X(cuMemPrefetchAsync, 12020, 12020)                \
+  X(cuLaunchKernel, 4000, 7000)                      \
+  X(cuLaunchCooperativeKernel, 9000, 9000)           \
+  X(cuLaunchKernelEx, 11060, 11060)                  \
+  X(cuLaunchHostFunc, 10000, 10000)                  \
+  X(cuEventRecord, 2000, 7000)                       \
+  X(cuEventRecordWithFlags, 11010, 11010)            \
+  X(cuStreamGetPriority, 5050, 7000)                 \
+  X(cuStreamGetFlags, 5050, 7000)                    \
+  X(cuStreamGetId, 12000, 12000)                     \
+  X(cuStreamGetDevice, 12080, 12080)                 \
+  X(cuStreamWaitEvent, 3020, 7000)                   \
+  X(cuStreamAddCallback, 5000, 7000)                 \
+  X(cuStreamSynchronize, 2000, 7000)                 \
+  X(cuStreamQuery, 2000, 7000)                       \
+  X(cuStreamAttachMemAsync, 6000, 7000)              \
+  X(cuStreamCopyAttributes, 11000, 11000)            \
+  X(cuStreamGetAttribute, 11000, 11000)              \
+  X(cuStreamSetAttribute, 11000, 11000)              \
+  X(cuStreamBeginCapture, 10010, 10010)              \
+  X(cuStreamEndCapture, 10000, 10000)                \
+  X(cuStreamIsCapturing, 10000, 10000)               \
+  X(cuStreamGetCaptureInfo, 12030, 12030)            \
+  X(cuGraphUpload, 11010, 11010)                     \
   X(cuGraphLaunch, 10000, 10000)
