@@ -1,0 +1,71 @@
+// The networks of the papers, from their layer tables.
+//
+// Pure; any thread. `make_network()` knows them by name, as the command line does.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scheduler/networks/layer_graph.h"
+
+namespace spillway::scheduler::networks {
+
+LayerGraph alexnet(int64_t batch_size);
+
+enum class ImageSet : uint8_t { kImageNet, kCifar10 };
+
+// Depth 11, 13, 16 or 19. The CIFAR variant has batch norm and dropout between convolutions, and a smaller head.
+LayerGraph vgg(int depth, int64_t batch_size, ImageSet images = ImageSet::kImageNet);
+
+// Blocks per stage; any depth. Bottleneck blocks count three convolutions, basic ones two.
+struct ResNetShape {
+  std::vector<int> blocks_per_stage;
+  bool bottleneck = true;
+
+  int depth() const;
+  bool operator==(const ResNetShape&) const = default;
+};
+
+// Depths 18, 34, 50, 101, 152 as published. Others: 2 + 3 x (6 + 32 + n + 6) bottleneck blocks as SuperNeurons grows its third
+// stage, when the depth fits; otherwise nothing.
+std::optional<ResNetShape> resnet_shape(int depth);
+
+enum class ResNetVariant : uint8_t {
+  kStandard,
+  kCifar10,
+  kSuperNeurons,  // 227 pixels, first pooling without padding, the stride on a block's first convolution
+};
+
+LayerGraph resnet(const ResNetShape& shape, int64_t batch_size,
+                  ResNetVariant variant = ResNetVariant::kStandard);
+
+LayerGraph inception_v3(int64_t batch_size);
+LayerGraph inception_v4(int64_t batch_size);
+
+// Depth 121, 169, 201 (growth 32) or 161 (growth 48); nothing for others.
+std::optional<LayerGraph> densenet(int depth, int64_t batch_size);
+
+struct TransformerShape {
+  std::string name;
+  int64_t width = 768;
+  int64_t heads = 12;
+  int layers = 12;
+  int64_t vocabulary = 30522;
+  bool norm_first = false;  // GPT: norm before each block; BERT: after
+  bool flash = false;       // attention without the score matrix
+  int64_t element_bytes = 4;
+};
+
+LayerGraph transformer(const TransformerShape& shape, int64_t batch_size, int64_t sequence);
+
+// By name: "alexnet", "vgg16", "vgg16_cifar", "resnet50", "resnet50_cifar", "resnet50_sn", "inceptionv3", "inceptionv4",
+// "densenet121", "bert_base", "bert_base_s384", "bert_large", "gpt2_small", "gpt2_small_flash", "gpt2_medium".
+// A batch size of 0 means the network's usual one.
+std::optional<LayerGraph> make_network(std::string_view name, int64_t batch_size);
+
+// Names that make_network() knows; of families one example per published depth.
+std::vector<std::string> network_names();
+
+}  // namespace spillway::scheduler::networks

@@ -1,0 +1,16 @@
+// The texts of simulator/profiles/*.profile, compiled in by networks/device_texts.cmake.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace spillway::scheduler::networks {
+
+struct DeviceText {
+  std::string_view name;
+  std::string_view text;
+};
+
+std::vector<DeviceText> device_texts();
+
+}  // namespace spillway::scheduler::networks

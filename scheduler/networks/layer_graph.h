@@ -1,0 +1,113 @@
+// A neural network as its layers: what each computes, from which others, with shapes, parameters and floating-point work.
+//
+// Built by the catalog's functions (or a test) through the member functions, one per kind of layer; then read only. Pure.
+// Shapes are per sample; a layer is named by its position. Every function returns the new layer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace spillway::scheduler::networks {
+
+enum class LayerType : uint8_t {
+  kData,
+  kConv,
+  kBatchNorm,
+  kRelu,
+  kLrn,
+  kMaxPool,
+  kAveragePool,
+  kFullyConnected,
+  kDropout,
+  kAdd,
+  kConcat,
+  kSoftmaxLoss,
+  kEmbed,
+  kLayerNorm,
+  kGelu,
+  kMatmul,
+  kAttentionSoftmax,
+  kFlashAttention,
+};
+
+struct LayerId {
+  int32_t index = -1;
+  bool operator==(const LayerId&) const = default;
+};
+
+struct Layer {
+  std::string name;
+  LayerType type = LayerType::kData;
+  std::vector<LayerId> inputs;
+  std::vector<int64_t> shape;
+  int64_t parameters = 0;
+  int64_t flops = 0;  // forward, whole batch
+  int64_t auxiliary_bytes = 0;
+  // Convolutions only.
+  int64_t kernel_height = 0, kernel_width = 0, stride = 1, input_channels = 0;
+};
+
+// Height and width; a single number means both.
+struct Kernel {
+  int64_t height, width;
+  Kernel(int64_t side) : height(side), width(side) {}
+  Kernel(int64_t the_height, int64_t the_width) : height(the_height), width(the_width) {}
+};
+
+inline constexpr int64_t kSamePadding = -1;  // half the kernel, on each side of each dimension
+
+class LayerGraph {
+ public:
+  LayerGraph(std::string name, int64_t batch_size, int64_t element_bytes = 4);
+
+  LayerId data(std::vector<int64_t> shape);
+  LayerId conv(LayerId input, int64_t channels, Kernel kernel, int64_t stride = 1,
+               int64_t padding = kSamePadding, bool bias = false, const std::string& name = "");
+  LayerId batch_norm(LayerId input);
+  LayerId relu(LayerId input, const std::string& name = "");
+  LayerId lrn(LayerId input, const std::string& name = "");
+  LayerId max_pool(LayerId input, int64_t side, int64_t stride, int64_t padding = 0,
+                   const std::string& name = "");
+  LayerId average_pool(LayerId input, int64_t side, int64_t stride, int64_t padding = 0);
+  LayerId global_average_pool(LayerId input);
+  LayerId fully_connected(LayerId input, int64_t outputs, const std::string& name = "");
+  LayerId dropout(LayerId input, const std::string& name = "");
+  LayerId add(LayerId one, LayerId other);
+  LayerId concat(std::vector<LayerId> inputs);
+  LayerId loss(LayerId input, const std::string& name = "softmax");
+
+  // Transformers: shape = {sequence, width}.
+  LayerId embed(LayerId tokens, int64_t vocabulary, int64_t width);
+  LayerId linear(LayerId input, int64_t outputs);  // along the last dimension
+  LayerId layer_norm(LayerId input);
+  LayerId gelu(LayerId input);
+  LayerId matmul(LayerId one, LayerId other, std::vector<int64_t> shape, int64_t inner);
+  LayerId attention_softmax(LayerId input);
+  LayerId flash_attention(LayerId query, LayerId key, LayerId value, int64_t heads);
+
+  const std::string& name() const { return name_; }
+  int64_t batch_size() const { return batch_size_; }
+  int64_t element_bytes() const { return element_bytes_; }
+  const std::vector<Layer>& layers() const { return layers_; }
+  const Layer& at(LayerId id) const { return layers_[static_cast<size_t>(id.index)]; }
+  const std::vector<int64_t>& shape(LayerId id) const { return at(id).shape; }
+  int64_t elements(LayerId id) const;  // whole batch
+  int64_t bytes(LayerId id) const { return elements(id) * element_bytes_; }
+
+ private:
+  LayerId append(LayerType type, std::vector<LayerId> inputs, std::vector<int64_t> shape,
+                 const std::string& name = "");
+  LayerId pool(LayerType type, LayerId input, int64_t side, int64_t stride, int64_t padding,
+               const std::string& name);
+  Layer& change(LayerId id) { return layers_[static_cast<size_t>(id.index)]; }
+
+  std::string name_;
+  int64_t batch_size_;
+  int64_t element_bytes_;
+  std::vector<Layer> layers_;
+};
+
+int64_t product(const std::vector<int64_t>& factors);
+
+}  // namespace spillway::scheduler::networks

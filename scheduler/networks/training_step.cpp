@@ -1,0 +1,432 @@
+#include "scheduler/networks/training_step.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/units.h"
+
+namespace spillway::scheduler::networks {
+namespace {
+
+constexpr BufferId kNone{};
+
+size_t at(LayerId id) { return static_cast<size_t>(id.index); }
+
+// What a layer's backward reads of what forward left.
+struct Needs {
+  bool inputs = false, output = false, auxiliary = false, parameters = false;
+};
+
+Needs needs_of(LayerType type) {
+  switch (type) {
+    case LayerType::kConv:
+    case LayerType::kFullyConnected:
+      return {.inputs = true, .parameters = true};
+    case LayerType::kBatchNorm:
+    case LayerType::kLayerNorm:
+      return {.inputs = true, .auxiliary = true, .parameters = true};
+    case LayerType::kRelu:
+    case LayerType::kSoftmaxLoss:
+    case LayerType::kAttentionSoftmax:
+      return {.output = true};
+    case LayerType::kLrn:
+    case LayerType::kMaxPool:
+      return {.inputs = true, .output = true};
+    case LayerType::kGelu:
+    case LayerType::kMatmul:
+    case LayerType::kEmbed:
+      return {.inputs = true};
+    case LayerType::kDropout:
+      return {.auxiliary = true};
+    case LayerType::kFlashAttention:
+      return {.inputs = true, .output = true, .auxiliary = true};
+    default:
+      return {};
+  }
+}
+
+bool writes_gradient_in_place(LayerType type) {
+  return type == LayerType::kRelu || type == LayerType::kLrn || type == LayerType::kGelu ||
+         type == LayerType::kDropout || type == LayerType::kAttentionSoftmax;
+}
+
+OperationType operation_type(LayerType type) {
+  switch (type) {
+    case LayerType::kConv:
+      return OperationType::kConvolution;
+    case LayerType::kBatchNorm:
+    case LayerType::kLayerNorm:
+      return OperationType::kNormalization;
+    case LayerType::kRelu:
+    case LayerType::kGelu:
+      return OperationType::kActivation;
+    case LayerType::kLrn:
+      return OperationType::kLocalResponse;
+    case LayerType::kMaxPool:
+    case LayerType::kAveragePool:
+      return OperationType::kPooling;
+    case LayerType::kFullyConnected:
+      return OperationType::kFullyConnected;
+    case LayerType::kDropout:
+      return OperationType::kDropout;
+    case LayerType::kAdd:
+    case LayerType::kConcat:
+      return OperationType::kJoin;
+    case LayerType::kSoftmaxLoss:
+      return OperationType::kSoftmax;
+    case LayerType::kEmbed:
+      return OperationType::kEmbedding;
+    case LayerType::kMatmul:
+    case LayerType::kAttentionSoftmax:
+    case LayerType::kFlashAttention:
+      return OperationType::kAttention;
+    case LayerType::kData:
+      break;
+  }
+  return OperationType::kOther;
+}
+
+// A menu shaped like cuDNN's, from the algorithms' arithmetic; not measured.
+std::vector<Algorithm> algorithms_of(const Layer& layer, int64_t batch_size) {
+  const int64_t k = layer.shape[0], height = layer.shape[1], width = layer.shape[2];
+  const int64_t c = layer.input_channels, area = layer.kernel_height * layer.kernel_width;
+  std::vector<Algorithm> menu = {{"implicit_gemm", 0, 100},
+                                 {"implicit_precomp_gemm", 4 * height * width * area / 8, 125},
+                                 {"gemm", 4 * c * area * height * width, 110}};
+  const bool square = layer.kernel_height == layer.kernel_width;
+  if (layer.stride != 1 || !square || layer.kernel_height < 3) return menu;
+  if (layer.kernel_height == 3) {
+    const int64_t tiles = batch_size * ((height + 3) / 4) * ((width + 3) / 4);
+    menu.push_back({"winograd", 16 * c * k * 4, 190});
+    menu.push_back({"winograd_nonfused", 36 * 4 * (c * k + (c + k) * tiles), 260});
+  }
+  constexpr int64_t kTile = 32;
+  const int64_t tiles = ((height + kTile - 1) / kTile) * ((width + kTile - 1) / kTile);
+  menu.push_back({"fft_tiling",
+                  8 * (kTile * (kTile / 2 + 1)) * (batch_size * c * tiles + batch_size * k * tiles + c * k),
+                  layer.kernel_height > 3 ? 220 : 150});
+  return menu;
+}
+
+// Writes one iteration. One use.
+class Lowering {
+ public:
+  explicit Lowering(const LayerGraph& graph)
+      : graph_(graph),
+        output_(graph.layers().size()),
+        auxiliary_(graph.layers().size()),
+        parameters_(graph.layers().size()),
+        optimizer_(graph.layers().size()),
+        parameter_gradient_(graph.layers().size()),
+        gradient_(graph.layers().size()),
+        done_(graph.layers().size(), false),
+        consumers_(graph.layers().size(), 0) {}
+
+  TrainingStep lower(UpdatePlace updates) {
+    step_.profile.name = graph_.name();
+    step_.profile.batch_size = graph_.batch_size();
+    for (size_t i = 0; i < graph_.layers().size(); ++i) forward({static_cast<int32_t>(i)});
+    for (size_t i = graph_.layers().size(); i-- > 0;) backward({static_cast<int32_t>(i)});
+    if (updates == UpdatePlace::kAtEnd) {
+      for (LayerId id : with_gradient_) append_update(id);
+    } else {
+      spread_updates();
+    }
+    set_lifetimes_to_touches(step_.profile);
+    return std::move(step_);
+  }
+
+ private:
+  // Where the gradient of a layer's output goes, and what it is added to.
+  struct Target {
+    BufferId buffer;
+    BufferId accumulated;  // kNone: written afresh
+    bool passed_on = false;
+  };
+
+  BufferId new_buffer(const std::string& name, BufferKind kind, int64_t size_bytes) {
+    Buffer buffer;
+    buffer.name = name;
+    buffer.kind = kind;
+    buffer.size_bytes = size_bytes;
+    buffer.persistent =
+        kind == BufferKind::kInput || kind == BufferKind::kParameter || kind == BufferKind::kOptimizerState;
+    step_.profile.buffers.push_back(std::move(buffer));
+    pending_.push_back(0);
+    return {static_cast<int32_t>(step_.profile.buffers.size()) - 1};
+  }
+
+  static void tidy(std::vector<BufferId>& ids) {
+    std::erase(ids, kNone);
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  }
+
+  void append(const std::string& name, LayerId id, Phase phase, std::vector<BufferId> reads,
+              std::vector<BufferId> writes, int64_t flops) {
+    tidy(reads);
+    tidy(writes);
+    OperationWork work;
+    work.flops = flops;
+    for (BufferId read : reads) work.moved_bytes += step_.profile.at(read).size_bytes;
+    for (BufferId written : writes) work.moved_bytes += step_.profile.at(written).size_bytes;
+    const Layer& layer = graph_.at(id);
+    if (layer.type == LayerType::kConv && phase != Phase::kUpdate)
+      work.algorithms = algorithms_of(layer, graph_.batch_size());
+    Operation operation;
+    operation.name = name;
+    operation.type = phase == Phase::kUpdate ? OperationType::kUpdate : operation_type(layer.type);
+    operation.phase = phase;
+    operation.replayable = phase == Phase::kForward;
+    operation.reads = std::move(reads);
+    operation.writes = std::move(writes);
+    step_.profile.operations.push_back(std::move(operation));
+    step_.work.push_back(std::move(work));
+  }
+
+  void forward(LayerId id) {
+    const Layer& layer = graph_.at(id);
+    const bool is_data = layer.type == LayerType::kData;
+    output_[at(id)] =
+        new_buffer(layer.name, is_data ? BufferKind::kInput : BufferKind::kActivation, graph_.bytes(id));
+    if (is_data) return;
+    std::vector<BufferId> reads;
+    for (LayerId input : layer.inputs) {
+      reads.push_back(output_[at(input)]);
+      ++consumers_[at(input)];
+    }
+    if (layer.parameters > 0) {
+      const int64_t size_bytes = layer.parameters * graph_.element_bytes();
+      parameters_[at(id)] = new_buffer("w." + layer.name, BufferKind::kParameter, size_bytes);
+      optimizer_[at(id)] = new_buffer("m." + layer.name, BufferKind::kOptimizerState, layer.parameters * 4);
+    }
+    if (layer.auxiliary_bytes > 0)
+      auxiliary_[at(id)] = new_buffer(auxiliary_name(layer), BufferKind::kAuxiliary, layer.auxiliary_bytes);
+    reads.push_back(parameters_[at(id)]);
+    append(layer.name, id, Phase::kForward, std::move(reads), {output_[at(id)], auxiliary_[at(id)]},
+           layer.flops);
+  }
+
+  static std::string auxiliary_name(const Layer& layer) {
+    if (layer.type == LayerType::kDropout) return "mask." + layer.name;
+    if (layer.type == LayerType::kFlashAttention) return "aux." + layer.name;
+    return "stat." + layer.name;
+  }
+
+  std::vector<BufferId> saved(LayerId id) const {
+    const Layer& layer = graph_.at(id);
+    const Needs needs = needs_of(layer.type);
+    std::vector<BufferId> result;
+    if (needs.inputs) {
+      for (LayerId input : layer.inputs) result.push_back(output_[at(input)]);
+    }
+    if (needs.output) result.push_back(output_[at(id)]);
+    if (needs.auxiliary) result.push_back(auxiliary_[at(id)]);
+    return result;
+  }
+
+  // Do layers whose backward is still to come, other than `except`, wait for this gradient?
+  bool is_shared(BufferId gradient, LayerId except) const {
+    int32_t waiting = pending_[static_cast<size_t>(gradient.index)];
+    if (gradient_[at(except)] == gradient && !done_[at(except)]) --waiting;
+    return waiting > 0;
+  }
+
+  void set_gradient(LayerId id, BufferId buffer) {
+    if (gradient_[at(id)] != kNone) --pending_[static_cast<size_t>(gradient_[at(id)].index)];
+    gradient_[at(id)] = buffer;
+    ++pending_[static_cast<size_t>(buffer.index)];
+  }
+
+  // The gradient buffer of an input; `instead` is the buffer that may be passed on or written in place.
+  Target target(LayerId input, BufferId instead = kNone) {
+    const Layer& layer = graph_.at(input);
+    if (layer.type == LayerType::kData) return {};
+    const BufferId old = gradient_[at(input)];
+    if (old != kNone) {
+      if (!is_shared(old, input)) return {old, old};
+      set_gradient(input, new_buffer("d2." + layer.name, BufferKind::kGradient, graph_.bytes(input)));
+      return {gradient_[at(input)], old};
+    }
+    if (instead != kNone) {
+      set_gradient(input, instead);
+      return {instead, kNone, true};
+    }
+    set_gradient(input, new_buffer("d." + layer.name, BufferKind::kGradient, graph_.bytes(input)));
+    return {gradient_[at(input)], kNone};
+  }
+
+  BufferId new_parameter_gradient(LayerId id) {
+    const Layer& layer = graph_.at(id);
+    with_gradient_.push_back(id);
+    return parameter_gradient_[at(id)] = new_buffer("g." + layer.name, BufferKind::kParameterGradient,
+                                                    layer.parameters * graph_.element_bytes());
+  }
+
+  void backward(LayerId id) {
+    const Layer& layer = graph_.at(id);
+    done_[at(id)] = true;
+    const BufferId incoming = gradient_[at(id)];
+    if (incoming != kNone) --pending_[static_cast<size_t>(incoming.index)];
+    if (layer.type == LayerType::kData) return;
+    if (layer.type != LayerType::kSoftmaxLoss && incoming == kNone) return;  // no gradient flows here
+    switch (layer.type) {
+      case LayerType::kAdd:
+        return backward_add(id, incoming);
+      case LayerType::kConcat:
+        return backward_concat(id, incoming);
+      case LayerType::kConv:
+      case LayerType::kFullyConnected:
+      case LayerType::kEmbed:
+        return backward_weighted(id, incoming);
+      case LayerType::kMatmul:
+        return backward_matmul(id, incoming);
+      case LayerType::kFlashAttention:
+        return backward_flash(id, incoming);
+      default:
+        return backward_simple(id, incoming);
+    }
+  }
+
+  void backward_add(LayerId id, BufferId incoming) {
+    const Layer& layer = graph_.at(id);
+    for (LayerId input : layer.inputs) {
+      const BufferId present = gradient_[at(input)];
+      if (present != kNone)
+        append("b." + layer.name, id, Phase::kBackward, {incoming, present}, {present}, graph_.elements(id));
+      else
+        target(input, incoming);
+    }
+  }
+
+  void backward_concat(LayerId id, BufferId incoming) {
+    const Layer& layer = graph_.at(id);
+    for (LayerId input : layer.inputs) {
+      const Target to = target(input);
+      append("b." + layer.name + "." + graph_.at(input).name, id, Phase::kBackward,
+             {incoming, to.accumulated}, {to.buffer}, graph_.elements(input));
+    }
+  }
+
+  void backward_weighted(LayerId id, BufferId incoming) {
+    const Layer& layer = graph_.at(id);
+    std::vector<BufferId> reads = saved(id);
+    reads.push_back(incoming);
+    const BufferId gradient = new_parameter_gradient(id);
+    const Target to = layer.type == LayerType::kEmbed ? Target{} : target(layer.inputs[0]);
+    append("bw." + layer.name, id, Phase::kBackward, reads, {gradient}, layer.flops);
+    if (to.buffer == kNone) return;
+    append("bd." + layer.name, id, Phase::kBackward, {incoming, parameters_[at(id)], to.accumulated},
+           {to.buffer}, layer.flops);
+  }
+
+  void backward_matmul(LayerId id, BufferId incoming) {
+    const Layer& layer = graph_.at(id);
+    for (size_t side = 0; side < 2; ++side) {
+      const Target to = target(layer.inputs[side]);
+      append("b" + std::to_string(side) + "." + layer.name, id, Phase::kBackward,
+             {incoming, output_[at(layer.inputs[1 - side])], to.accumulated}, {to.buffer}, layer.flops);
+    }
+  }
+
+  void backward_flash(LayerId id, BufferId incoming) {
+    const Layer& layer = graph_.at(id);
+    std::vector<BufferId> reads = saved(id), writes;
+    reads.push_back(incoming);
+    for (LayerId input : layer.inputs) {
+      const Target to = target(input);
+      reads.push_back(to.accumulated);
+      writes.push_back(to.buffer);
+    }
+    append("b." + layer.name, id, Phase::kBackward, std::move(reads), std::move(writes), layer.flops * 5 / 2);
+  }
+
+  void backward_simple(LayerId id, BufferId incoming) {
+    const Layer& layer = graph_.at(id);
+    const LayerId input = layer.inputs[0];
+    const bool in_place = incoming != kNone && writes_gradient_in_place(layer.type) &&
+                          consumers_[at(input)] == 1 && !is_shared(incoming, id);
+    const Target to = target(input, in_place ? incoming : kNone);
+    if (to.buffer == kNone) return;
+    std::vector<BufferId> reads = saved(id);
+    reads.push_back(incoming);
+    reads.push_back(to.accumulated);
+    if (needs_of(layer.type).parameters) reads.push_back(parameters_[at(id)]);
+    std::vector<BufferId> writes = {to.buffer};
+    if (layer.parameters > 0) writes.push_back(new_parameter_gradient(id));
+    append("b." + layer.name, id, Phase::kBackward, std::move(reads), std::move(writes), 2 * layer.flops);
+  }
+
+  void append_update(LayerId id) {
+    const BufferId parameters = parameters_[at(id)], state = optimizer_[at(id)];
+    append("u." + graph_.at(id).name, id, Phase::kUpdate, {parameter_gradient_[at(id)], parameters, state},
+           {parameters, state}, 4 * graph_.at(id).parameters);
+  }
+
+  void spread_updates() {
+    std::vector<Operation> operations = std::exchange(step_.profile.operations, {});
+    std::vector<OperationWork> work = std::exchange(step_.work, {});
+    std::vector<std::vector<LayerId>> ready(operations.size());
+    for (LayerId id : with_gradient_) {
+      for (size_t i = operations.size(); i-- > 0;) {
+        const std::vector<BufferId>&reads = operations[i].reads, &writes = operations[i].writes;
+        if (std::find(reads.begin(), reads.end(), parameters_[at(id)]) == reads.end() &&
+            std::find(writes.begin(), writes.end(), parameter_gradient_[at(id)]) == writes.end())
+          continue;
+        ready[i].push_back(id);
+        break;
+      }
+    }
+    for (size_t i = 0; i < operations.size(); ++i) {
+      step_.profile.operations.push_back(std::move(operations[i]));
+      step_.work.push_back(std::move(work[i]));
+      for (LayerId id : ready[i]) append_update(id);
+    }
+  }
+
+  const LayerGraph& graph_;
+  TrainingStep step_;
+  std::vector<BufferId> output_, auxiliary_, parameters_, optimizer_, parameter_gradient_,
+      gradient_;  // by layer
+  std::vector<bool> done_;
+  std::vector<int32_t> consumers_;
+  std::vector<int32_t> pending_;  // by buffer: layers not done whose gradient it is
+  std::vector<LayerId> with_gradient_;
+};
+
+int64_t roofline_ns(const OperationWork& work, int32_t speed_percent, const ComputeRates& rates) {
+  const int64_t arithmetic_ns =
+      base::transfer_ns(work.flops, base::scale(rates.flops_per_second, speed_percent, 100));
+  return std::max(arithmetic_ns, base::transfer_ns(work.moved_bytes, rates.memory_bytes_per_second)) +
+         rates.launch_ns;
+}
+
+}  // namespace
+
+TrainingStep training_step(const LayerGraph& graph, UpdatePlace updates) {
+  return Lowering(graph).lower(updates);
+}
+
+void set_durations(TrainingStep& step, const ComputeRates& rates) {
+  for (size_t i = 0; i < step.work.size(); ++i) {
+    Operation& operation = step.profile.operations[i];
+    operation.duration_ns = roofline_ns(step.work[i], 100, rates);
+    operation.workspaces.clear();
+    for (const Algorithm& algorithm : step.work[i].algorithms) {
+      operation.workspaces.push_back({algorithm.name, algorithm.workspace_bytes,
+                                      roofline_ns(step.work[i], algorithm.speed_percent, rates)});
+    }
+  }
+}
+
+void scale_durations(IterationProfile& profile, int64_t iteration_ns) {
+  const int64_t now_ns = busy_ns(profile);
+  if (now_ns <= 0) return;
+  for (Operation& operation : profile.operations) {
+    operation.duration_ns = base::scale(operation.duration_ns, iteration_ns, now_ns);
+    for (WorkspaceChoice& choice : operation.workspaces)
+      choice.duration_ns = base::scale(choice.duration_ns, iteration_ns, now_ns);
+  }
+}
+
+}  // namespace spillway::scheduler::networks
