@@ -6,10 +6,11 @@
 // | kMaking    | the right to make memory resident          | application calls (launches, copies)          |
 // | kState     | ledger, residency, timeline, pools         | waiting for the device, application calls     |
 // | kStream    | one stream's events (timeline.h)           | waiting for the device, application calls     |
+// | kPools     | what memory pools show (ledger/pools.h)    | anything                                      |
 #pragma once
 
 namespace spillway::base {
 
-enum class LockRank { kMaking = 1, kState = 2, kStream = 3 };
+enum class LockRank { kMaking = 1, kState = 2, kStream = 3, kPools = 4 };
 
 }  // namespace spillway::base

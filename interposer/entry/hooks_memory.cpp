@@ -3,6 +3,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
+#include "interposer/entry/memory_hooks.h"
 #include "interposer/entry/pass_through.h"
 
 namespace spillway::entry {
@@ -13,11 +14,6 @@ using interposer::JobForAllocation;
 
 constexpr size_t kPitchBytes = 512;  // CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT and above on every device
 
-bool HasContext() {
-  CUcontext context = nullptr;
-  return Driver().cuCtxGetCurrent(&context) == CUDA_SUCCESS && context;
-}
-
 template <class Call>
 CUresult Allocate(CUdeviceptr* out, size_t bytes, Call call) {
   const ReentryGuard guard;
@@ -25,16 +21,6 @@ CUresult Allocate(CUdeviceptr* out, size_t bytes, Call call) {
   JobMemory* const managed = JobForAllocation();
   if (managed) return managed->Allocate(bytes, out);
   return PassThrough(interposer::JobHere(), bytes, [out] { return *out; }, call);
-}
-
-template <class Release, class Call>
-CUresult Free(CUdeviceptr address, Release release, Call call) {
-  const ReentryGuard guard;
-  if (!guard.IsOutermost() || !address) return call();
-  if (interposer::AnyJob(release)) return CUDA_SUCCESS;
-  const CUresult result = call();
-  if (result == CUDA_SUCCESS) ForgetPassedThrough(address);
-  return result;
 }
 
 }  // namespace
@@ -72,23 +58,3 @@ SPILLWAY_EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
       address, [&](JobMemory* job) { return job->Free(address); },
       [&] { return Driver().cuMemFree_v2(address); });
 }
-
-#define SPILLWAY_STREAM_ORDERED(suffix, per_thread)                                                      \
-  SPILLWAY_EXPORT CUresult cuMemAllocAsync##suffix(CUdeviceptr* out, size_t bytes, CUstream stream) {    \
-    return Allocate(out, bytes, [&] { return Driver().cuMemAllocAsync##suffix(out, bytes, stream); });   \
-  }                                                                                                      \
-  SPILLWAY_EXPORT CUresult cuMemAllocFromPoolAsync##suffix(CUdeviceptr* out, size_t bytes,               \
-                                                           CUmemoryPool pool, CUstream stream) {         \
-    return Allocate(out, bytes,                                                                          \
-                    [&] { return Driver().cuMemAllocFromPoolAsync##suffix(out, bytes, pool, stream); }); \
-  }                                                                                                      \
-  SPILLWAY_EXPORT CUresult cuMemFreeAsync##suffix(CUdeviceptr address, CUstream stream) {                \
-    return Free(                                                                                         \
-        address,                                                                                         \
-        [&](JobMemory* job) {                                                                            \
-          return job->FreeAsync(address, {stream, per_thread});                                          \
-        },                                                                                               \
-        [&] { return Driver().cuMemFreeAsync##suffix(address, stream); });                               \
-  }
-SPILLWAY_STREAM_ORDERED(, false)
-SPILLWAY_STREAM_ORDERED(_ptsz, true)

@@ -8,6 +8,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
+#include "interposer/ledger/pools.h"
 
 namespace spillway::entry {
 namespace {
@@ -33,6 +34,12 @@ void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocatio
     case CU_POINTER_ATTRIBUTE_CONTEXT: {
       const CUcontext context = JobOwning(allocation.base)->context();
       std::memcpy(data, &context, sizeof context);
+      break;
+    }
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
+      CUmemoryPool pool = nullptr;
+      interposer::Pools::Instance().PoolOf(allocation.base, &pool);
+      std::memcpy(data, &pool, sizeof pool);
       break;
     }
     default:

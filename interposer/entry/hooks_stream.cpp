@@ -5,6 +5,7 @@
 #include "interposer/entry/export.h"
 #include "interposer/entry/fork_watch.h"
 #include "interposer/entry/kernel_parameters.h"
+#include "interposer/ledger/pools.h"
 #include "interposer/report.h"
 
 namespace spillway::entry {
@@ -12,6 +13,12 @@ namespace {
 
 using driver::Driver;
 using interposer::Use;
+
+std::uint64_t ReleaseThreshold(CUmemoryPool pool) {
+  cuuint64_t bytes = 0;
+  Driver().cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes);
+  return bytes;
+}
 
 // `covered(job)` says what the wait will cover; that is complete once the call has succeeded.
 template <class Covered, class Call>
@@ -24,6 +31,7 @@ CUresult AroundWait(Covered covered, Call call) {
   });
   const CUresult result = call();
   if (result == CUDA_SUCCESS) JobMemory::Completed(uses);
+  if (result == CUDA_SUCCESS) interposer::Pools::Instance().Waited(ReleaseThreshold);
   interposer::ShowProgress();
   return result;
 }

@@ -1,0 +1,165 @@
+// Stream-ordered allocation and memory pools. A pool that asks for nothing but bytes on its own device is served from the
+// job's memory, and says of itself what the driver's would (ledger/pools.h); others are the driver's, counted.
+#include "interposer/ledger/pools.h"
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/entry/around.h"
+#include "interposer/entry/export.h"
+#include "interposer/entry/memory_hooks.h"
+#include "interposer/entry/pass_through.h"
+
+namespace spillway::entry {
+namespace {
+
+using driver::Driver;
+using interposer::PoolFigures;
+using interposer::Pools;
+using interposer::PoolService;
+
+CUdevice DeviceHere() {
+  CUdevice device = -1;
+  return Driver().cuCtxGetDevice(&device) == CUDA_SUCCESS ? device : -1;
+}
+
+// The pool from which the current device allocates when none is named. The default pool is met here first.
+CUmemoryPool CurrentPool(CUdevice device) {
+  if (const CUmemoryPool known = Pools::Instance().Current(device)) return known;
+  CUmemoryPool current = nullptr;
+  if (Driver().cuDeviceGetMemPool(&current, device) != CUDA_SUCCESS) return nullptr;
+  Pools::Instance().SetCurrent(device, current);
+  return current;
+}
+
+// Default pools come into being with the driver, not by a call.
+PoolService ServiceOf(CUmemoryPool pool, CUdevice here) {
+  CUdevice device = here;
+  const PoolService service = Pools::Instance().Service(pool, &device);
+  if (service != PoolService::kUnknown) {
+    return service == PoolService::kServed && device != here ? PoolService::kShared : service;
+  }
+  CUmemoryPool own = nullptr;
+  if (Driver().cuDeviceGetDefaultMemPool(&own, here) != CUDA_SUCCESS || own != pool) return service;
+  Pools::Instance().Add(pool, here, PoolService::kServed);
+  return PoolService::kServed;
+}
+
+// `named` is the pool that the call names, if any; `call()` the driver's.
+template <class Call>
+CUresult AllocateFrom(CUmemoryPool named, CUdeviceptr* out, size_t bytes, Call call) {
+  const ReentryGuard guard;
+  if (!guard.IsOutermost() || !out || !bytes || !HasContext()) return call();
+  const CUdevice here = DeviceHere();
+  const CUmemoryPool pool = named ? named : CurrentPool(here);
+  const PoolService service = ServiceOf(pool, here);
+  JobMemory* const managed = service == PoolService::kServed ? interposer::JobForAllocation() : nullptr;
+  if (!managed) {
+    return service == PoolService::kHost ? call()
+                                         : PassThrough(
+                                               interposer::JobHere(), bytes, [out] { return *out; }, call);
+  }
+  const CUresult result = managed->Allocate(bytes, out);
+  if (result == CUDA_SUCCESS) Pools::Instance().Allocated(pool, *out, bytes);
+  return result;
+}
+
+// What the program would read: the driver's own figure and ours, in whatever shares the pool is served.
+CUresult AddOurs(CUmemoryPool pool, CUmemPool_attribute attribute, CUresult result, void* value) {
+  PoolFigures figures;
+  if (result != CUDA_SUCCESS || ForwardsEverything() || !Pools::Instance().Read(pool, &figures))
+    return result;
+  auto* const bytes = static_cast<cuuint64_t*>(value);
+  if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT) *bytes += figures.used_bytes;
+  if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) *bytes += figures.used_high_bytes;
+  if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) *bytes += figures.reserved_bytes;
+  if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) *bytes += figures.reserved_high_bytes;
+  return result;
+}
+
+// Calls then(pool) after a driver's call that succeeded.
+template <class Then>
+CUresult After(CUresult result, Then then) {
+  if (result == CUDA_SUCCESS && !ForwardsEverything()) then(Pools::Instance());
+  return result;
+}
+
+// Whether the list lets another device in than the pool's own.
+bool LetsOthersIn(CUmemoryPool pool, const CUmemAccessDesc* accesses, size_t count) {
+  CUdevice device = 0;
+  if (Pools::Instance().Service(pool, &device) != PoolService::kServed) return false;
+  for (size_t i = 0; i < count; ++i) {
+    const CUmemAccessDesc& access = accesses[i];
+    const bool own = access.location.type == CU_MEM_LOCATION_TYPE_DEVICE && access.location.id == device;
+    if (!own && access.flags != CU_MEM_ACCESS_FLAGS_PROT_NONE) return true;
+  }
+  return false;
+}
+
+}  // namespace
+}  // namespace spillway::entry
+
+using spillway::driver::Driver;
+using spillway::entry::After;
+using spillway::entry::AllocateFrom;
+using spillway::entry::Free;
+using spillway::entry::JobMemory;
+using spillway::interposer::Pools;
+
+#define SPILLWAY_STREAM_ORDERED(suffix, per_thread)                                                       \
+  SPILLWAY_EXPORT CUresult cuMemAllocAsync##suffix(CUdeviceptr* out, size_t bytes, CUstream stream) {     \
+    return AllocateFrom(nullptr, out, bytes,                                                              \
+                        [&] { return Driver().cuMemAllocAsync##suffix(out, bytes, stream); });            \
+  }                                                                                                       \
+  SPILLWAY_EXPORT CUresult cuMemAllocFromPoolAsync##suffix(CUdeviceptr* out, size_t bytes,                \
+                                                           CUmemoryPool pool, CUstream stream) {          \
+    const auto call = [&] { return Driver().cuMemAllocFromPoolAsync##suffix(out, bytes, pool, stream); }; \
+    return pool ? AllocateFrom(pool, out, bytes, call) : call();                                          \
+  }                                                                                                       \
+  SPILLWAY_EXPORT CUresult cuMemFreeAsync##suffix(CUdeviceptr address, CUstream stream) {                 \
+    return Free(                                                                                          \
+        address,                                                                                          \
+        [&](JobMemory* job) {                                                                             \
+          return job->FreeAsync(address, {stream, per_thread});                                           \
+        },                                                                                                \
+        [&] { return Driver().cuMemFreeAsync##suffix(address, stream); });                                \
+  }
+SPILLWAY_STREAM_ORDERED(, false)
+SPILLWAY_STREAM_ORDERED(_ptsz, true)
+
+SPILLWAY_EXPORT CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
+  return After(Driver().cuMemPoolCreate(pool, properties), [&](Pools& pools) {
+    pools.Add(*pool, properties->location.id, spillway::interposer::ServiceOf(*properties));
+  });
+}
+SPILLWAY_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+  return After(Driver().cuMemPoolDestroy(pool), [pool](Pools& pools) { pools.Destroyed(pool); });
+}
+SPILLWAY_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes) {
+  return After(Driver().cuMemPoolTrimTo(pool, keep_bytes),
+               [&](Pools& pools) { pools.TrimTo(pool, keep_bytes); });
+}
+SPILLWAY_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* accesses,
+                                            size_t count) {
+  return After(Driver().cuMemPoolSetAccess(pool, accesses, count), [&](Pools& pools) {
+    if (spillway::entry::LetsOthersIn(pool, accesses, count)) pools.Share(pool);
+  });
+}
+SPILLWAY_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
+                                               void* value) {
+  return spillway::entry::AddOurs(pool, attribute, Driver().cuMemPoolGetAttribute(pool, attribute, value),
+                                  value);
+}
+SPILLWAY_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
+                                               void* value) {
+  return After(Driver().cuMemPoolSetAttribute(pool, attribute, value), [&](Pools& pools) {
+    if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) pools.ResetUsedHigh(pool);
+    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) pools.ResetReservedHigh(pool);
+  });
+}
+
+SPILLWAY_EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+  return After(Driver().cuDeviceSetMemPool(device, pool), [](Pools& pools) { pools.ForgetCurrent(); });
+}
+SPILLWAY_EXPORT CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type,
+                                         CUmemoryPool pool) {
+  return After(Driver().cuMemSetMemPool(location, type, pool), [](Pools& pools) { pools.ForgetCurrent(); });
+}

@@ -1,0 +1,31 @@
+// What the hooks of allocation have in common: whose memory it becomes, and how it is freed.
+//
+// Used by hooks_memory.cpp and hooks_pool.cpp, on any thread.
+#pragma once
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/entry/around.h"
+#include "interposer/entry/pass_through.h"
+#include "interposer/ledger/pools.h"
+
+namespace spillway::entry {
+
+inline bool HasContext() {
+  CUcontext context = nullptr;
+  return driver::Driver().cuCtxGetCurrent(&context) == CUDA_SUCCESS && context;
+}
+
+// `release(job)` frees the address if it is that job's; else `call()` is the driver's free.
+template <class Release, class Call>
+CUresult Free(CUdeviceptr address, Release release, Call call) {
+  const ReentryGuard guard;
+  if (!guard.IsOutermost() || !address) return call();
+  // Before the address can serve anybody else.
+  interposer::Pools::Instance().Freed(address);
+  if (interposer::AnyJob(release)) return CUDA_SUCCESS;
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS) ForgetPassedThrough(address);
+  return result;
+}
+
+}  // namespace spillway::entry
