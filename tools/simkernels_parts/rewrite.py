@@ -9,7 +9,7 @@ DEVICE = "::spillway::simulator::device"
 CUDA_SYNTAX = re.compile(r"__global__|__device__|__constant__|__shared__|__managed__|<<<")
 QUOTED_INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 NOT_SUPPORTED_INCLUDES = {
-    "cooperative_groups.h": "cooperative groups", "mma.h": "tensor core fragments (wmma)",
+    "mma.h": "tensor core fragments (wmma)",
     "cuda_pipeline.h": "asynchronous copies (cuda_pipeline)", "cuda/barrier": "cuda::barrier",
     "curand_kernel.h": "device-side cuRAND", "cub/cub.cuh": "CUB", "thrust/device_vector.h": "Thrust",
 }

@@ -27,11 +27,11 @@ class SimkernelsTest : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(SimkernelsTest, RefusesCooperativeGroupsByFileAndLine) {
-  const Finished finished = Compile("#include <cuda_runtime.h>\n#include <cooperative_groups.h>\n");
+TEST_F(SimkernelsTest, RefusesTensorCoreFragmentsByFileAndLine) {
+  const Finished finished = Compile("#include <cuda_runtime.h>\n#include <mma.h>\n");
 
   EXPECT_EQ(finished.exit_code, 1);
-  EXPECT_NE(finished.output.find("given.cu:2: cooperative groups is not supported"), std::string::npos)
+  EXPECT_NE(finished.output.find("given.cu:2: tensor core fragments (wmma) is not supported"), std::string::npos)
       << finished.output;
 }
 
