@@ -1,5 +1,7 @@
 #include "scheduler/learn/period_finder.h"
 
+#include <utility>
+
 namespace spillway::scheduler {
 
 uint64_t MixToken(uint64_t hash, uint64_t token) {
@@ -10,9 +12,7 @@ uint64_t MixToken(uint64_t hash, uint64_t token) {
 }
 
 PeriodFinder::PeriodFinder(PeriodFinderOptions options)
-    : options_(options),
-      table_(static_cast<std::size_t>(options.table_entries)),
-      last_tokens_(static_cast<std::size_t>(options.context)) {}
+    : options_(options), last_tokens_(static_cast<std::size_t>(options.context)) {}
 
 uint64_t PeriodFinder::ContextHash() const {
   const std::size_t size = last_tokens_.size();
@@ -22,14 +22,23 @@ uint64_t PeriodFinder::ContextHash() const {
   return hash;
 }
 
+int64_t PeriodFinder::Replace(uint64_t hash, int64_t position) {
+  if (static_cast<int64_t>(places_.size()) >= options_.longest) {
+    older_places_ = std::move(places_);
+    places_.clear();
+  }
+  const auto [place, is_new] = places_.try_emplace(hash, position);
+  if (!is_new) return std::exchange(place->second, position);
+  const auto older = older_places_.find(hash);
+  return older == older_places_.end() ? -1 : older->second;
+}
+
 int64_t PeriodFinder::Add(uint64_t token) {
   last_tokens_[static_cast<std::size_t>(position_) % last_tokens_.size()] = token;
   const int64_t position = position_++;
   if (position_ < options_.context) return 0;
-  const uint64_t hash = ContextHash();
-  Place& place = table_[hash & (table_.size() - 1)];
-  const int64_t distance = place.context_hash == hash && place.position >= 0 ? position - place.position : 0;
-  place = {hash, position};
+  const int64_t last = Replace(ContextHash(), position);
+  const int64_t distance = last < 0 ? 0 : position - last;
   if (distance == 0 || distance > options_.longest) {
     run_ = 0;
     return 0;

@@ -7,20 +7,20 @@
 //
 // Invariants
 //  1. A period is told only when its last two repetitions are equal token by token (up to 64-bit hash collisions).
-//  2. Memory is bounded by Options; what falls out of the table delays a find and invents none.
-// Cost: a few loads per token.
+//  2. No place of the last `longest` tokens is forgotten; memory is bounded by twice as many.
+// Cost: one look into a hash table per token.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 namespace spillway::scheduler {
 
 struct PeriodFinderOptions {
-  int context = 8;                  // tokens that must agree for a place to be the same
-  int64_t longest = 1 << 20;        // periods longer than this are not found
-  int64_t table_entries = 1 << 18;  // a power of two
+  int context = 8;            // tokens that must agree for a place to be the same
+  int64_t longest = 1 << 20;  // periods longer than this are not found
 };
 
 class PeriodFinder {
@@ -30,18 +30,16 @@ class PeriodFinder {
   // The period, once the last `period` tokens equal those before them; 0 otherwise. While the repetition goes on, every
   // token answers it anew.
   int64_t Add(uint64_t token);
-  // Forgets the repetition under way, not where tokens were seen.
-  void Restart() { run_ = 0; }
 
  private:
-  struct Place {
-    uint64_t context_hash = 0;
-    int64_t position = -1;
-  };
+  using Places = std::unordered_map<uint64_t, int64_t>;  // by hash of the context: where it ended last
+
+  // Where the context of that hash ended last, -1 for nowhere; from now on at `position`.
+  int64_t Replace(uint64_t hash, int64_t position);
   uint64_t ContextHash() const;
 
   PeriodFinderOptions options_;
-  std::vector<Place> table_;
+  Places places_, older_places_;       // the older ones are dropped when the younger become many
   std::vector<uint64_t> last_tokens_;  // a ring of `context` tokens
   int64_t position_ = 0;
   int64_t distance_ = 0;  // of the repetition under way
