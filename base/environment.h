@@ -11,6 +11,7 @@ inline constexpr char kDriver[] = "SPILLWAY_DRIVER";  // path of the real libcud
 inline constexpr char kBudget[] = "SPILLWAY_BUDGET";  // device bytes; default: the whole device
 inline constexpr char kHostLimit[] =
     "SPILLWAY_HOST_LIMIT";                            // host bytes for evicted data; default: 80 % of free
+inline constexpr char kPark[] = "SPILLWAY_PARK";      // "auto" (default), "host" or "off": see --park
 inline constexpr char kReport[] = "SPILLWAY_REPORT";  // file for the JSON report at exit
 inline constexpr char kPeakFile[] = "SPILLWAY_PEAK_FILE";  // file that remembers this command's own peak
 inline constexpr char kProgress[] = "SPILLWAY_PROGRESS";   // "1": a progress line on the terminal

@@ -41,6 +41,8 @@ class InlineVector {
     data_[size_++] = item;
   }
   void clear() { size_ = 0; }
+  // Forgets all but the first so many.
+  void Truncate(size_t size) { size_ = size; }
   // Forgets the items for which `gone(item)` is true; the others keep their order.
   template <class Gone>
   void EraseIf(Gone gone) {

@@ -11,11 +11,10 @@
 #include <new>
 
 #include "base/environment.h"
+#include "interposer/job_environment.h"
 
 namespace spillway::interposer {
 namespace {
-
-const char* ProcessEnvironment(const char* name) { return getenv(name); }
 
 class Reader {
  public:
@@ -41,6 +40,14 @@ class Reader {
     return false;
   }
 
+  ParkChoice Park(const char* name) {
+    if (!Set(name) || strcmp(environment_(name), "auto") == 0) return ParkChoice::kAuto;
+    if (strcmp(environment_(name), "host") == 0) return ParkChoice::kHost;
+    if (strcmp(environment_(name), "off") == 0) return ParkChoice::kOff;
+    Complain(name, "is none of auto, host and off");
+    return ParkChoice::kAuto;
+  }
+
  private:
   // An empty variable counts as unset, as it does for the dynamic loader.
   bool Set(const char* name) const { return environment_(name) != nullptr && environment_(name)[0] != '\0'; }
@@ -61,6 +68,7 @@ Config ReadConfig(Environment environment) {
   Reader reader(environment, &config);
   config.budget_bytes = reader.PositiveNumber(environment::kBudget, UINT64_MAX);
   config.host_limit_bytes = reader.PositiveNumber(environment::kHostLimit, UINT64_MAX);
+  config.park = reader.Park(environment::kPark);
   config.report_path = reader.Text(environment::kReport);
   config.peak_path = reader.Text(environment::kPeakFile);
   config.shows_progress = reader.Flag(environment::kProgress);
@@ -75,7 +83,9 @@ const Config& ProcessConfig() {
   const Config* config = published.load(std::memory_order_acquire);
   if (config != nullptr) return *config;
 
-  auto made = std::make_unique<const Config>(ReadConfig(&ProcessEnvironment));
+  const JobEnvironment environment;
+  const auto value = [&](const char* name) { return environment.Value(name); };
+  auto made = std::make_unique<const Config>(ReadConfig(value));
   if (!published.compare_exchange_strong(config, made.get())) return *config;
   for (const std::string& problem : made->problems) fprintf(stderr, "spillway: %s\n", problem.c_str());
   return *made.release();

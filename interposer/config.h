@@ -1,4 +1,4 @@
-// What the launcher asked of this process, read from the environment once.
+// What the launcher asked of this process, read once from the environment that it gave to the job (job_environment.h).
 //
 // Called by runtime and by the hooks that come first, any thread. Values are plain data; the process's one
 // Config lives until the process ends, so that code running at exit may still read it.
@@ -11,7 +11,7 @@
 //  once to
 //     standard error.
 //
-// It sets no variable and opens no file.
+// It sets no variable.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,16 @@
 #include <string>
 #include <vector>
 
+#include "base/function_ref.h"
+
+#include "interposer/execute/trust.h"
+
 namespace spillway::interposer {
 
 struct Config {
   std::optional<uint64_t> budget_bytes;      // unset: the whole device
   std::optional<uint64_t> host_limit_bytes;  // unset: 80 % of what is free
+  ParkChoice park = ParkChoice::kAuto;
   std::string report_path;                   // empty: no report
   std::string peak_path;                     // empty: the peak is not remembered
   bool shows_progress = false;
@@ -33,7 +38,7 @@ struct Config {
 };
 
 // Looks a variable up as getenv does: its value, or null.
-using Environment = const char* (*)(const char* name);
+using Environment = base::FunctionRef<const char*(const char* name)>;
 
 Config ReadConfig(Environment environment);
 

@@ -27,6 +27,13 @@ namespace {
 constinit std::mutex making_job;
 constinit bool primary_is_managed[JobList::kMost] = {};  // by device; guarded by making_job
 
+struct Global {
+  CUdeviceptr base;
+  size_t bytes;
+  Global* next;
+};
+constinit Global* globals = nullptr;  // all there have been; guarded by making_job
+
 // The first number after `key` in a file, in units of `unit_bytes`; unlimited where there is none ("max", no file).
 size_t NumberIn(const char* path, const char* key, size_t unit_bytes) {
   size_t bytes = SIZE_MAX;
@@ -90,14 +97,18 @@ void SayUnmanagedOnce() {
 JobMemory* MakeJob(CUcontext context) {
   CUdevice device = 0;
   size_t device_bytes = 0;
-  if (Driver().cuCtxGetDevice(&device) != CUDA_SUCCESS || device >= JobList::kMost ||
-      Driver().cuDeviceTotalMem_v2(&device_bytes, device) != CUDA_SUCCESS || !CanManage(device)) {
+  if (Driver().cuCtxGetDevice(&device) != CUDA_SUCCESS) return nullptr;
+  if (device >= JobList::kMost || Driver().cuDeviceTotalMem_v2(&device_bytes, device) != CUDA_SUCCESS ||
+      !CanManage(device)) {
     SayUnmanagedOnce();
     return nullptr;
   }
   const size_t host_limit_bytes = ProcessConfig().host_limit_bytes.value_or(FreeHostBytes() / 10 * 8);
-  auto* job = new JobMemory(context, device, BudgetBytes(device_bytes), host_limit_bytes);
+  auto* job =
+      new JobMemory(context, device, BudgetBytes(device_bytes), host_limit_bytes, ProcessConfig().park);
   primary_is_managed[device] = IsPrimary(context, device);
+  for (const Global* global = globals; global; global = global->next)
+    job->KnowGlobal(global->base, global->bytes);
   ReportAtExit(job);
   internal::jobs.Set(device, job);
   return job;
@@ -165,6 +176,15 @@ JobMemory* JobForAllocation() {
   const std::lock_guard<std::mutex> lock(making_job);
   if (JobMemory* job = JobIn(context)) return job;
   return JobHere() ? nullptr : MakeJob(context);
+}
+
+void KnowGlobal(CUdeviceptr base, size_t bytes) {
+  const std::lock_guard<std::mutex> lock(making_job);
+  globals = new Global{base, bytes, globals};
+  AnyJob([&](JobMemory* job) {
+    job->KnowGlobal(base, bytes);
+    return false;
+  });
 }
 
 // The driver refuses to destroy a primary context: then nothing goes away.

@@ -66,6 +66,9 @@ JobMemory* JobHere();
 // when the allocation is not for us to manage.
 JobMemory* JobForAllocation();
 
+// A device variable that the program has asked for: for the jobs that there are, and those that come.
+void KnowGlobal(CUdeviceptr base, size_t bytes);
+
 // The managed context, or the primary context that it is, is about to be destroyed.
 void ContextGoesAway(CUcontext context);
 void ContextWentAway(CUcontext context);

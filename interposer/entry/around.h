@@ -14,6 +14,7 @@ using interposer::Addresses;
 using interposer::Effect;
 using interposer::JobMemory;
 using interposer::StreamName;
+using interposer::Transfer;
 
 // Collects what may be managed addresses; a word that is none costs two comparisons.
 class Collector {
@@ -23,11 +24,24 @@ class Collector {
     if (job_.MightBeManaged(word)) addresses_.push_back(word);
   }
   void operator()(const void* pointer) { (*this)(reinterpret_cast<CUdeviceptr>(pointer)); }
+  // The call puts something into device memory: both ends are named, and what it brings is looked at afterwards.
+  void Transferred(const Transfer& transfer) {
+    (*this)(transfer.to);
+    (*this)(transfer.from);
+    transfers_.push_back(transfer);
+  }
+  // What it brings may be another thing than what is there now.
+  void IsUnsure() { is_unsure_ = true; }
+  bool MightBeOurs(CUdeviceptr word) const { return job_.MightBeManaged(word); }
   const Addresses& addresses() const { return addresses_; }
+  bool is_unsure() const { return is_unsure_; }
+  const interposer::Transfers& transfers() const { return transfers_; }
 
  private:
   const JobMemory& job_;
   Addresses addresses_;
+  interposer::Transfers transfers_;
+  bool is_unsure_ = false;
 };
 
 namespace internal {
@@ -39,11 +53,13 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
   if (!job) return call();
   Collector collector(*job);
   collect(collector);
+  if (collector.is_unsure()) job->SomethingNew();
   interposer::TouchSet set;
   const CUresult begun = job->Begin(collector.addresses(), stream, effect, &set);
   if (begun != CUDA_SUCCESS) return begun;
   const CUresult result = AroundJobs(place, stream, effect, collect, call);
   job->End(&set, effect);
+  if (result == CUDA_SUCCESS && !collector.transfers().empty()) job->Wrote(collector.transfers(), set);
   return result;
 }
 

@@ -28,9 +28,13 @@ void ScanWords(const void* data, size_t size_bytes, Collector& add) {
   interposer::ForEachTensorMap(data, size_bytes, 0, [&](size_t, CUdeviceptr address) { add(address); });
 }
 
-void ScanParameters(CUfunction function, void** parameters, Collector& add) {
-  KernelParameters scratch;
-  const auto& sizes = ParametersOf(function, &scratch).size_bytes;
+// What a kernel does with addresses in memory is not known before it has run. (Note [Trust] in execute/trust.h)
+void NoteNewKernel() {
+  ForEachJob([](JobMemory* job) { job->SomethingNew(); });
+}
+
+void ScanParameters(const KernelParameters& layout, void** parameters, Collector& add) {
+  const auto& sizes = layout.size_bytes;
   for (size_t i = 0; i < sizes.size(); ++i) ScanWords(parameters[i], sizes[i], add);
 }
 
@@ -48,8 +52,10 @@ void ScanExtra(void** extra, Collector& add) {
 template <class Call>
 CUresult AroundLaunch(CUfunction function, StreamName stream, void** parameters, void** extra, Call call) {
   const auto collect = [&](Collector& add) {
+    KernelParameters scratch;
+    const KernelParameters& layout = ParametersOf(function, &scratch, NoteNewKernel);
     if (parameters) {
-      ScanParameters(function, parameters, add);
+      ScanParameters(layout, parameters, add);
     } else if (extra) {
       ScanExtra(extra, add);
     }

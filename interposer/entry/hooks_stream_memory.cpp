@@ -1,6 +1,7 @@
 // Stream memory operations: the stream itself writes a word, or waits until a word has a value. The word may lie in
 // managed memory, which must be there when the stream comes to it.
 #include "interposer/entry/touch_hooks.h"
+#include "interposer/entry/transfers.h"
 
 namespace spillway::entry {
 namespace {
@@ -14,8 +15,12 @@ void AddWords(const CUstreamBatchMemOpParams* operations, unsigned int count, Co
         add(operations[i].waitValue.address);
         break;
       case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+        AddFromHost(add, operations[i].writeValue.address, &operations[i].writeValue.value,
+                    sizeof(cuuint32_t));
+        break;
       case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-        add(operations[i].writeValue.address);
+        AddFromHost(add, operations[i].writeValue.address, &operations[i].writeValue.value64,
+                    sizeof(cuuint64_t));
         break;
       default:
         break;
@@ -26,6 +31,7 @@ void AddWords(const CUstreamBatchMemOpParams* operations, unsigned int count, Co
 // Behind the wait nothing can be asked: what the stream did before it is marked first, so that its memory may leave
 // while the program goes on to write the word.
 void AboutToWait(StreamName stream) {
+  NoteThatTheProgramActsInStreams();
   if (JobMemory::Captures(stream)) return;
   ForEachJob([stream](JobMemory* job) { job->TakeCheckpoint(stream); });
 }
@@ -34,11 +40,12 @@ void AboutToWait(StreamName stream) {
 }  // namespace spillway::entry
 
 using spillway::entry::AboutToWait;
+using spillway::entry::AddFromHost;
 using spillway::entry::AddWords;
 
 #define SPILLWAY_WRITE(name, bits)                                                                 \
   SPILLWAY_ASYNCHRONOUS(name, (CUstream s, CUdeviceptr d, cuuint##bits##_t v, unsigned int flags), \
-                        (s, d, v, flags), Effect::kMayWrite, add(d))
+                        (s, d, v, flags), Effect::kMayWrite, AddFromHost(add, d, &v, sizeof v))
 SPILLWAY_WRITE(cuStreamWriteValue32, 32)
 SPILLWAY_WRITE(cuStreamWriteValue32_v2, 32)
 SPILLWAY_WRITE(cuStreamWriteValue64, 64)

@@ -101,7 +101,8 @@ void WriteSlot(Slot* slot, std::uint64_t seen, std::uint64_t word, CUfunction fu
 
 }  // namespace
 
-const KernelParameters& ParametersOf(CUfunction function, KernelParameters* scratch) {
+const KernelParameters& ParametersOf(CUfunction function, KernelParameters* scratch,
+                                     void (*at_first_sight)()) {
   const std::uint64_t word = WordOf(current_generation.load(std::memory_order_acquire));
   Slot* free = nullptr;
   std::uint64_t free_word = 0;
@@ -115,6 +116,7 @@ const KernelParameters& ParametersOf(CUfunction function, KernelParameters* scra
       free_word = seen;
     }
   }
+  if (at_first_sight) at_first_sight();
   if (!function || !Ask(function, scratch) || !free) return *scratch;
   const KernelParameters* const kept = Keep(*scratch);
   WriteSlot(free, free_word, word, function, kept);

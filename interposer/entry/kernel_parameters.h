@@ -9,7 +9,7 @@
 //  1. A handle may be a CUfunction or a CUkernel (cuda.h, cuLaunchKernel): both are asked.
 //  2. After a module or library was unloaded every handle is asked anew: handles may be reused.
 //  3. Only what the driver said of a kernel is kept: after an error that tells nothing it is asked again next time.
-// Never: takes a lock; fails.
+// Never: takes a lock, but for what at_first_sight does; fails.
 // Source: cuFuncGetParamInfo, cuKernelGetParamInfo (CUDA 12.4).
 #pragma once
 
@@ -24,8 +24,10 @@ struct KernelParameters {
   std::vector<std::uint32_t> size_bytes;  // in order
 };
 
-// `scratch` holds the answer in the rare case that it cannot be kept.
-const KernelParameters& ParametersOf(CUfunction function, KernelParameters* scratch);
+// `scratch` holds the answer in the rare case that it cannot be kept. `at_first_sight()` is called before the answer for a
+// function is kept: no thread finds it kept earlier.
+const KernelParameters& ParametersOf(CUfunction function, KernelParameters* scratch,
+                                     void (*at_first_sight)() = nullptr);
 void ForgetKernelParameters();
 
 }  // namespace spillway::entry

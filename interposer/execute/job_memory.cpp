@@ -24,14 +24,18 @@ Range* AsRange(Allocation* allocation) { return static_cast<Range*>(allocation);
 
 }  // namespace
 
-JobMemory::JobMemory(CUcontext context, int device, size_t budget_bytes, size_t host_limit_bytes)
+JobMemory::JobMemory(CUcontext context, int device, size_t budget_bytes, size_t host_limit_bytes,
+                     ParkChoice park)
     : context_(context),
       device_(device),
       budget_bytes_(budget_bytes / kGranuleBytes * kGranuleBytes),
       host_limit_bytes_(host_limit_bytes),
       timeline_(context),
-      residency_(device, budget_bytes_, host_limit_bytes, true, &timeline_, &counters_),
-      slabs_(&ledger_, &timeline_) {}
+      residency_(device, budget_bytes_, host_limit_bytes, park != ParkChoice::kOff, &timeline_, &counters_),
+      slabs_(&ledger_, &timeline_),
+      trust_(park, residency_.host().mappable()) {
+  everything_.gate.OpenForAll();
+}
 
 CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {
   const RelaxedCapture relaxed(CapturesGoOn());
@@ -43,6 +47,10 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   const MutexLock lock(state_);
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
   Range* range = size_bytes >= bytes && Admits(size_bytes) ? residency_.NewRange(bytes) : nullptr;
+  if (range && !IsParkedAnew(range)) {
+    residency_.Free(range, {});
+    range = nullptr;
+  }
   if (!range) {
     ++counters_.refused_allocations;
     return OutOfMemory();
@@ -57,7 +65,9 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
 // What is granted can be used: beyond the budget there must be host memory for what is away, for the range that is on
 // its way back, and for the last one that leaves for it, each of them at most as large as the largest.
 bool JobMemory::Admits(size_t size_bytes) {
-  if (size_bytes > budget_bytes_) return false;
+  if (size_bytes > budget_bytes_ ||
+      (trust_.MustStay() && counters_.wanted_bytes + size_bytes > budget_bytes_))
+    return false;
   const size_t wanted_bytes = counters_.wanted_bytes + size_bytes;
   largest_range_bytes_ = std::max(largest_range_bytes_, size_bytes);
   return wanted_bytes <= budget_bytes_ ||
@@ -91,6 +101,7 @@ CUresult JobMemory::AddSlab(size_t bytes) {
   const bool made = MakeRoom(kGranuleBytes, [&]() SPILLWAY_REQUIRES(state_) {
     return residency_.TakeChunks(kGranuleBytes, &chunks);
   });
+  EndMoving();
   const MutexLock lock(state_);
   const CUdeviceptr base = made ? residency_.MapAnew(kGranuleBytes, chunks) : 0;
   if (!base) {
@@ -116,6 +127,7 @@ Allocation* JobMemory::FindBase(CUdeviceptr base) {
 bool JobMemory::Free(CUdeviceptr base) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
+  AwaitBeforeFree();
   const MutexLock lock(state_);
   Allocation* found = FindBase(base);
   if (found) FreeFound(found, timeline_.Unfinished());
@@ -139,6 +151,7 @@ void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
   ++counters_.frees;
   // A graph under capture may hold the address, and launches later: such memory serves nobody else.
   if (CapturesGoOn() || found->unmovable == Unmovable::kCaptured) return;
+  contents_.Freed(found->base, found->size_bytes);
   if (found->kind == AllocationKind::kSlabBlock) {
     slabs_.Give(static_cast<SlabBlock*>(found), busy);
     return;
@@ -153,12 +166,14 @@ bool JobMemory::Charge(size_t bytes) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
   const MutexLock making(making_);
-  return MakeRoom(bytes, [&]() SPILLWAY_REQUIRES(state_) {
+  const bool charged = MakeRoom(bytes, [&]() SPILLWAY_REQUIRES(state_) {
     if (!residency_.Charge(bytes)) return false;
     ++counters_.passed_through;
     Want(bytes);
     return true;
   });
+  EndMoving();
+  return charged;
 }
 
 void JobMemory::Discharge(size_t bytes) {
@@ -244,8 +259,14 @@ JobMemory::Snapshot JobMemory::ReadLocked() {
   const Timeline::Totals totals = timeline_.Sum();
   counters.launches += totals.launches;
   counters.copies += totals.copies;
-  return {counters, residency_.chunks().held_bytes(), residency_.chunks().held_peak_bytes(),
-          residency_.host().pinned_peak_bytes()};
+  return {.counters = counters,
+          .held_bytes = residency_.chunks().held_bytes(),
+          .held_peak_bytes = residency_.chunks().held_peak_bytes(),
+          .pinned_peak_bytes = residency_.host().pinned_peak_bytes(),
+          .held_addresses = contents_.size() + outside_.size(),
+          .opacity = trust_.opacity(),
+          .parks = trust_.MustPark(),
+          .evicts = !trust_.MustStay()};
 }
 
 void JobMemory::ReleaseAll() {

@@ -11,7 +11,7 @@
 // that two calls never each hold half of what the other needs.
 //
 // The code: job_memory.cpp (allocations, answers), job_memory_calls.cpp (Begin to End), job_memory_room.cpp (making
-// room).
+// room), job_memory_contents.cpp (what memory holds), job_memory_idle.cpp (parking), job_memory_census.cpp.
 //
 // Invariants
 //  1. Between Begin and End everything the call names is mapped and stays so.
@@ -21,6 +21,7 @@
 #pragma once
 
 #include <atomic>
+#include <utility>
 #include <vector>
 
 #include "base/function_ref.h"
@@ -30,8 +31,12 @@
 #include "interposer/execute/holds.h"
 #include "interposer/execute/residency.h"
 #include "interposer/execute/slabs.h"
+#include "interposer/execute/trust.h"
+#include "interposer/ledger/contents.h"
 #include "interposer/ledger/ledger.h"
 #include "interposer/ledger/passed_through.h"
+#include "interposer/ledger/transfer.h"
+#include "interposer/ledger/word_scan.h"
 
 namespace spillway::interposer {
 
@@ -44,10 +49,13 @@ enum class Effect {
   kLaunches
 };  // what a call does to the memory it names; a launch may write
 
-// The managed ranges that one call names; lives on the caller's stack from Begin to End.
+// The managed ranges that one call names, and those that it may reach through what they hold; lives on the caller's
+// stack from Begin to End.
 struct TouchSet {
   base::InlineVector<Range*, 32> ranges;
+  size_t named = 0;               // the first so many are named
   StreamState* stream = nullptr;  // null: the call is none of this job's
+  Use use;                        // from End on: the call's place in its stream
   bool at_once = false;           // begun without the lock
   bool capturing = false;
   bool names_freed = false;  // an address of ours at which nothing is allocated any more
@@ -55,7 +63,7 @@ struct TouchSet {
 
 class JobMemory {
  public:
-  JobMemory(CUcontext context, int device, size_t budget_bytes, size_t host_limit_bytes);
+  JobMemory(CUcontext context, int device, size_t budget_bytes, size_t host_limit_bytes, ParkChoice park);
 
   CUresult Allocate(size_t bytes, CUdeviceptr* out);
   // False when the address is not the base of a managed allocation: the driver frees it.
@@ -67,6 +75,15 @@ class JobMemory {
   // carry stale addresses that it does not use. In a context that is beyond use, the context's own error.
   CUresult Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set);
   void End(TouchSet* set, Effect effect);
+  // After End, when the driver accepted the call: what it puts into memory.
+  void Wrote(const Transfers& transfers, const TouchSet& set) SPILLWAY_EXCLUDES(state_);
+  // A call is about to be made of which nothing is known: a kernel seen for the first time, a copy whose payload another
+  // may still change. Returns when it can do no harm.
+  void SomethingNew() SPILLWAY_EXCLUDES(making_, state_);
+  // Kernels allocate memory of their own, in which nobody can look for addresses.
+  static void HeapIsUsed() { heap_is_used.store(true, std::memory_order_relaxed); }
+  // A device variable of the program, to be looked through with the rest.
+  void KnowGlobal(CUdeviceptr base, size_t bytes) SPILLWAY_EXCLUDES(state_);
 
   // From now on the range stays where it is, on the device, until the owner's hold ends (holds.h). To be called between
   // Begin and End of a call that names the address; small allocations stay anyway.
@@ -114,6 +131,9 @@ class JobMemory {
   struct Snapshot {
     Counters counters;
     size_t held_bytes, held_peak_bytes, pinned_peak_bytes;
+    size_t held_addresses;
+    Opacity opacity;
+    bool parks, evicts;
   };
   Snapshot Read();
   // For code that may run in a signal handler: false when the lock is not to be had soon.
@@ -140,13 +160,54 @@ class JobMemory {
   void EndAtOnce(TouchSet* set, Use use);
   void EndLocked(TouchSet* set, Use use, Effect effect) SPILLWAY_EXCLUDES(state_);
   void OpenGate(SlabBlock* block, StreamState* stream) SPILLWAY_REQUIRES(state_);
+
+  // What memory holds.
+  void WroteRow(const Transfer& transfer, CUdeviceptr to, CUdeviceptr from, Overwrite by)
+      SPILLWAY_EXCLUDES(state_);
+  void PutAll(CUdeviceptr to, size_t bytes, const std::vector<HeldWord>& found) SPILLWAY_REQUIRES(state_);
+  Contents& ContentsAt(CUdeviceptr address) SPILLWAY_REQUIRES(state_);
+  WordBounds Bounds() const { return {ledger_.lowest(), ledger_.highest()}; }
+  bool WantsToFollow(const TouchSet& set) const SPILLWAY_REQUIRES(state_);
+  void Follow(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(state_);
+  void Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* holders) SPILLWAY_REQUIRES(state_);
+
+  // Parking.
+  std::uint64_t Launches() const SPILLWAY_REQUIRES(state_) { return timeline_.Sum().launches; }
+  bool MayMoveNow() const SPILLWAY_REQUIRES(state_) { return !waits_in_vain_ && !trust_.MustStay(); }
+  bool MustPrepare() const SPILLWAY_REQUIRES(state_) { return !prepared_ && !CapturesGoOn(); }
+  bool PrepareToMove() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  void EndMoving() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  bool AwaitIdle(std::uint64_t patience_ns) SPILLWAY_EXCLUDES(state_);
+  bool IsIdle(std::uint64_t* progress) SPILLWAY_REQUIRES(state_);
+  void AwaitRestores() SPILLWAY_EXCLUDES(state_);
+  void AwaitBeforeFree() SPILLWAY_EXCLUDES(state_);
+  void UpdateParking() SPILLWAY_REQUIRES(state_);
+  void UpdateEverything() SPILLWAY_REQUIRES(state_);
+  bool IsParkedAnew(Range* range) SPILLWAY_REQUIRES(state_);
+
+  // The census.
+  struct Part {
+    CUdeviceptr base;
+    size_t bytes;
+    Range* range;  // null: part of a slab, or outside our memory
+  };
+  void MakeCensus() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  std::vector<Part> PartsOnDevice() SPILLWAY_REQUIRES(state_);
+  bool HoldsUnexplained(const Part& part, const HostBuffer& staging) SPILLWAY_EXCLUDES(state_);
+  bool AwaitReadBack(const CUDA_MEMCPY2D& copy) SPILLWAY_EXCLUDES(state_);
+  bool HostCopiesHoldUnexplained() SPILLWAY_EXCLUDES(state_);
+  bool AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at) SPILLWAY_REQUIRES(state_);
+  bool IsUnexplained(const HeldWord& held) SPILLWAY_REQUIRES(state_);
+
   bool OthersMayEnd(std::uint64_t deadline_ns) const SPILLWAY_REQUIRES(state_);
   bool AllOnDevice(const TouchSet& set) const SPILLWAY_REQUIRES(state_);
-  void Find(const Addresses& addresses, TouchSet* set) SPILLWAY_REQUIRES(state_);
+  void Find(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(state_);
   void Enter(TouchSet* set) SPILLWAY_REQUIRES(state_);
   void OrderBehind(Tracked* memory, const TouchSet& set) SPILLWAY_REQUIRES(state_);
   CUresult OutOfMemory() const SPILLWAY_REQUIRES(state_);
-  CUresult BeginSlowly(const Addresses& addresses, TouchSet* set) SPILLWAY_EXCLUDES(making_, state_);
+  CUresult BeginSlowly(const Addresses& addresses, Effect effect, TouchSet* set)
+      SPILLWAY_EXCLUDES(making_, state_);
+  bool MakeAllResident(TouchSet* set) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   bool MakeResident(Range* range) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   // `take_now` is called with the state lock held.
   bool MakeRoom(size_t bytes, base::FunctionRef<bool()> take_now) SPILLWAY_REQUIRES(making_)
@@ -162,8 +223,11 @@ class JobMemory {
   const size_t host_limit_bytes_;
   // Synchronises itself.
   inline static constinit std::atomic<int> captures{0};
+  inline static constinit std::atomic<bool> heap_is_used{false};
   base::Mutex making_{base::LockRank::kMaking};
   base::Mutex state_{base::LockRank::kState};
+  // Stands for all memory: every call that takes no lock names it, so that closing its gate sends all calls the slow way.
+  Range everything_;
   // Guarded by state_.
   int locked_calls_ SPILLWAY_GUARDED_BY(state_) = 0;  // in progress, begun with the lock
   Counters counters_ SPILLWAY_GUARDED_BY(state_);
@@ -174,6 +238,16 @@ class JobMemory {
   size_t largest_range_bytes_ SPILLWAY_GUARDED_BY(state_) = 0;
   Residency residency_ SPILLWAY_GUARDED_BY(state_);
   Slabs slabs_ SPILLWAY_GUARDED_BY(state_);
+  Trust trust_ SPILLWAY_GUARDED_BY(state_);
+  Contents contents_ SPILLWAY_GUARDED_BY(state_);  // of managed memory
+  Contents outside_
+      SPILLWAY_GUARDED_BY(state_);  // of device variables and other memory that we do not manage
+  std::vector<std::pair<CUdeviceptr, size_t>> globals_ SPILLWAY_GUARDED_BY(state_);
+  // Of the time in which one thread makes memory:
+  bool prepared_ SPILLWAY_GUARDED_BY(state_) = false;  // it has asked whether it must wait for the device
+  bool device_is_idle_ SPILLWAY_GUARDED_BY(state_) = false;  // and must stay so: no call begins
+  bool waits_in_vain_ SPILLWAY_GUARDED_BY(state_) =
+      false;  // the device does not become idle, and nothing may move
 };
 
 }  // namespace spillway::interposer

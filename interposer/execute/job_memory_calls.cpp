@@ -54,6 +54,7 @@ bool JobMemory::BeginAtOnce(const Addresses& addresses, StreamName stream, Effec
   set->stream = timeline_.Known(stream);
   if (!set->stream) return false;
   const std::uint64_t serial = Timeline::SerialOf(set->stream);
+  set->ranges.push_back(&everything_);
   for (CUdeviceptr address : addresses) {
     Allocation* const found = ledger_.Find(address);
     if (!found && effect == Effect::kLaunches) continue;
@@ -72,38 +73,55 @@ CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, E
   const bool capture_somewhere = CapturesGoOn();
   const RelaxedCapture relaxed(capture_somewhere);
   set->capturing = capture_somewhere && IsCapturing(stream);
-  set->ranges.clear();
   {
     const MutexLock lock(state_);
     set->stream = timeline_.Of(stream);
-    Find(addresses, set);
+    Find(addresses, effect, set);
     if (set->names_freed && effect != Effect::kLaunches) return CUDA_ERROR_INVALID_VALUE;
-    if (AllOnDevice(*set)) {
+    if (!device_is_idle_ && AllOnDevice(*set)) {
       Enter(set);
       return CUDA_SUCCESS;
     }
   }
-  return BeginSlowly(addresses, set);
+  return BeginSlowly(addresses, effect, set);
 }
 
-CUresult JobMemory::BeginSlowly(const Addresses& addresses, TouchSet* set) {
+CUresult JobMemory::BeginSlowly(const Addresses& addresses, Effect effect, TouchSet* set) {
   const CurrentContext current(context_);
   const MutexLock making(making_);
   {
     const MutexLock lock(state_);
-    set->ranges.clear();
-    Find(addresses, set);
+    Find(addresses, effect, set);
     for (Range* range : set->ranges) residency_.Pin(range);
   }
-  bool resident = true;
-  for (Range* range : set->ranges) resident = resident && MakeResident(range);
+  const bool resident = MakeAllResident(set);
+  {
+    const MutexLock lock(state_);
+    if (resident) Enter(set);
+    for (Range* range : set->ranges) residency_.Unpin(range);
+  }
+  EndMoving();
+  if (resident) return CUDA_SUCCESS;
   const MutexLock lock(state_);
-  if (resident) Enter(set);
-  for (Range* range : set->ranges) residency_.Unpin(range);
-  return resident ? CUDA_SUCCESS : OutOfMemory();
+  return OutOfMemory();
 }
 
-void JobMemory::Find(const Addresses& addresses, TouchSet* set) {
+bool JobMemory::MakeAllResident(TouchSet* set) {
+  bool must_prepare;
+  {
+    const MutexLock lock(state_);
+    must_prepare = !AllOnDevice(*set) && trust_.MustPark() && MustPrepare();
+  }
+  if (must_prepare && !PrepareToMove()) return false;
+  for (Range* range : set->ranges) {
+    if (!MakeResident(range)) return false;
+  }
+  return true;
+}
+
+void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {
+  set->ranges.clear();
+  set->names_freed = false;
   for (CUdeviceptr address : addresses) {
     Allocation* found = ledger_.Find(address);
     if (!found) {
@@ -115,10 +133,14 @@ void JobMemory::Find(const Addresses& addresses, TouchSet* set) {
       set->ranges.push_back(AsRange(found));
     }
   }
+  set->named = set->ranges.size();
+  Follow(addresses, effect, set);
+  if (!WantsToFollow(*set)) set->ranges.Truncate(set->named);
 }
 
 // The stream is ordered behind all that the block's users must wait for.
 void JobMemory::OpenGate(SlabBlock* block, StreamState* stream) {
+  if (block->holds_addresses) return;
   block->ready_after.empty() ? block->gate.OpenForAll() : block->gate.OpenFor(Timeline::SerialOf(stream));
 }
 
@@ -165,19 +187,21 @@ void JobMemory::End(TouchSet* set, Effect effect) {
   auto& count = effect == Effect::kLaunches ? set->stream->launches : set->stream->copies;
   count.fetch_add(1, std::memory_order_relaxed);
   if (set->at_once) {
-    EndAtOnce(set, timeline_.Issue(set->stream));
+    set->use = timeline_.Issue(set->stream);
+    EndAtOnce(set, set->use);
     return;
   }
   const RelaxedCapture relaxed(CapturesGoOn());
-  EndLocked(set, set->capturing ? Use{} : timeline_.Issue(set->stream), effect);
+  if (!set->capturing) set->use = timeline_.Issue(set->stream);
+  EndLocked(set, set->use, effect);
 }
 
 // The uses are noted before the ranges are let go: whoever closes a gate then sees them.
 void JobMemory::EndAtOnce(TouchSet* set, Use use) {
   const std::uint64_t now = TouchClock();
-  for (Range* range : set->ranges) {
-    NoteTouch(&range->last_touch, now);
-    range->recent.Note(use);
+  for (size_t i = 1; i < set->ranges.size(); ++i) {  // the first stands for everything
+    NoteTouch(&set->ranges[i]->last_touch, now);
+    set->ranges[i]->recent.Note(use);
   }
   calls::Leave(set->ranges.size());
 }

@@ -28,6 +28,15 @@ bool JobMemory::OthersMayEnd(std::uint64_t deadline_ns) const {
 // nothing is under way and no call in progress holds memory that could move afterwards, or when the driver keeps
 // refusing what should be there.
 bool JobMemory::MakeRoom(size_t bytes, base::FunctionRef<bool()> take_now) {
+  bool must_prepare;
+  {
+    const MutexLock lock(state_);
+    if (take_now()) return true;
+    GiveBackEmptySlabs();
+    if (take_now()) return true;
+    must_prepare = MustPrepare();
+  }
+  if (must_prepare) PrepareToMove();
   const std::uint64_t deadline_ns = MonotonicNs() + kPatienceNs;
   for (;;) {
     Use next;
@@ -38,14 +47,15 @@ bool JobMemory::MakeRoom(size_t bytes, base::FunctionRef<bool()> take_now) {
       timeline_.CheckpointEveryOperation();
       GiveBackEmptySlabs();
       if (take_now()) return true;
-      const bool enough = !CapturesGoOn() && residency_.StartMakingRoom(bytes);
+      const bool may_move = !CapturesGoOn() && MayMoveNow();
+      const bool enough = may_move && residency_.StartMakingRoom(bytes);
       next = residency_.NextToAwait();
       if (!next.stream) next = slabs_.NextToAwait();
       if (!next.stream && !OthersMayEnd(deadline_ns)) {
         if (take_now()) return true;
         if (residency_.Health() != CUDA_SUCCESS || MonotonicNs() > deadline_ns) return false;
         // What was busy a moment ago may be done by now; then there is more to be had.
-        if (!enough && (CapturesGoOn() || !residency_.StartMakingRoom(bytes))) return false;
+        if (!enough && (!may_move || !residency_.StartMakingRoom(bytes))) return false;
         continue;
       }
       if (next.stream) event = timeline_.EventFor(next);

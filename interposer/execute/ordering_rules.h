@@ -37,6 +37,13 @@ SPILLWAY_ORDERING_RULE(kTouchOutdatesHostCopy);
 // A host buffer is filled anew only after the copy that still reads it.
 SPILLWAY_ORDERING_RULE(kHostBufferWaitsForCopy);
 
+// What a copy brings from the host is scanned for addresses.
+SPILLWAY_ORDERING_RULE(kPayloadsAreScanned);
+// A copy within the device brings along the addresses that its source holds.
+SPILLWAY_ORDERING_RULE(kCopiesBringAddresses);
+// While evicted memory is parked, mappings change only when the device is idle.
+SPILLWAY_ORDERING_RULE(kParkingWaitsForIdle);
+
 // What a call may hold without a lock is used again, never given back.
 SPILLWAY_ORDERING_RULE(kObjectsAreKept);  // asan
 // What only the lock guards is read with the lock held.

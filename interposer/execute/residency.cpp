@@ -220,8 +220,8 @@ void Residency::CancelLeaving() {
   }
 }
 
-Use Residency::ReadBack(void* to, CUdeviceptr from, size_t bytes) {
-  if (Driver().cuMemcpyDtoHAsync_v2(to, from, bytes, streams_[0]) != CUDA_SUCCESS) return {};
+Use Residency::ReadBack(const CUDA_MEMCPY2D& copy) {
+  if (Driver().cuMemcpy2DAsync_v2(&copy, streams_[0]) != CUDA_SUCCESS) return {};
   const Use use = timeline_->Issue(to_host_);
   timeline_->EventFor(use);
   return use;

@@ -49,6 +49,7 @@ SlabBlock* Slabs::Take(size_t bytes) {
   SlabBlock* block = free.front();
   free.pop_front();
   block->requested_bytes = bytes;
+  block->holds_addresses = false;
   Slab* slab = block->slab;
   slab->index[(block->base - slab->plan.base) / slab->plan.block_bytes] = block;
   ++slab->live_blocks;

@@ -36,6 +36,11 @@ class Slabs {
   Slabs(Ledger* ledger, Timeline* timeline) : ledger_(ledger), timeline_(timeline) {}
 
   static size_t ClassOf(size_t bytes);
+  // Calls visit(base) for every slab.
+  template <class Visit>
+  void ForEachSlab(Visit visit) const {
+    for (const auto& slab : slabs_) visit(slab->plan.base);
+  }
   bool NeedsSlab(size_t bytes) const { return free_[ClassOf(bytes)].empty(); }
   void AddSlab(size_t bytes, CUdeviceptr base, Chunks chunks);
   SlabBlock* Take(size_t bytes);

@@ -115,6 +115,12 @@ class Timeline {
     std::uint64_t launches = 0, copies = 0;
   };
   Totals Sum() const;
+  // Another number whenever more is known to be complete.
+  std::uint64_t SumCompleted() const {
+    std::uint64_t sum = 0;
+    for (const auto& state : states_) sum += state->completed.load(std::memory_order_relaxed);
+    return sum;
+  }
 
   void Destroyed(CUstream handle);
   // Before a stream captures (nothing can be recorded then) or waits for the program (nothing recorded behind the wait

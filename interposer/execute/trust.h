@@ -31,6 +31,7 @@ enum class Opacity : std::uint8_t {
   kNone,
   kUnexplainedAddress,  // memory holds an address that no copy put there
   kTooManyAddresses,    // copies put more addresses into memory than are kept
+  kDeviceHeap,          // kernels allocate memory of their own
 };
 
 class Trust {
@@ -44,6 +45,10 @@ class Trust {
     if (can_park_ || choice_ == ParkChoice::kOff) return false;
     return choice_ == ParkChoice::kHost || opacity_ != Opacity::kNone;
   }
+  // Mappings do not change while the device is busy, whatever it costs.
+  bool MustWait() const { return MustPark() && (choice_ == ParkChoice::kHost || opacity_ != Opacity::kNone); }
+  // The driver has refused memory that can be mapped.
+  void CannotPark() { can_park_ = false; }
   bool IsProven() const { return proven_; }
   Opacity opacity() const { return opacity_; }
 
@@ -69,7 +74,7 @@ class Trust {
   static constexpr std::uint64_t kSettledLaunches = 64;
 
   const ParkChoice choice_;
-  const bool can_park_;
+  bool can_park_;
   Opacity opacity_ = Opacity::kNone;
   bool proven_ = false;
   bool is_new_ = true;

@@ -43,10 +43,11 @@ void Contents::Put(const HeldWord& held) {
   count_.store(words_.size(), std::memory_order_relaxed);
 }
 
-void Contents::Copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, Overwrite by) {
-  if (empty()) return;
+void Contents::Copy(CUdeviceptr to, const Contents& source, CUdeviceptr from, std::size_t bytes,
+                    Overwrite by) {
   std::vector<HeldWord> found;
-  for (auto at = words_.lower_bound(from); at != words_.end() && at->first < from + bytes; ++at) {
+  const Words& words = source.words_;
+  for (auto at = words.lower_bound(from); at != words.end() && at->first < from + bytes; ++at) {
     const bool whole = from + bytes - at->first >= sizeof(CUdeviceptr);
     // What was overwritten may be what the copy finds: it may be ahead of the overwriting operation.
     if (whole && at->second.state != State::kFreed) found.push_back({at->first - from + to, at->second.word});

@@ -46,7 +46,7 @@ class Contents {
   void Erase(CUdeviceptr base, std::size_t bytes, Overwrite by);
   void Put(const HeldWord& held);
   // As Erase(to) and Put of all that is current in the source, which may overlap the destination.
-  void Copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, Overwrite by);
+  void Copy(CUdeviceptr to, const Contents& source, CUdeviceptr from, std::size_t bytes, Overwrite by);
   // The program has freed the bytes: nobody follows what they hold, until they are overwritten it stays an explanation.
   void Freed(CUdeviceptr base, std::size_t bytes);
   // The addresses serve something else from now on.
@@ -55,9 +55,14 @@ class Contents {
   bool HoldsAny(CUdeviceptr base, std::size_t bytes) const;
   // A copy or set has put this word there, and nothing is known to have followed it.
   bool Explains(const HeldWord& held) const;
+  template <class IsOver, class Visit>
+  void ForAll(IsOver is_over, Visit visit) {
+    if (!empty())
+      ForEach(words_.begin()->first, words_.rbegin()->first - words_.begin()->first + 1, is_over, visit);
+  }
 
-  // Calls visit(word) for each pointer in the bytes that work may find there; is_over(overwrite) says whether what an
-  // operation overwrote can be seen no more. Forgets that.
+  // Calls visit(word, overwrite) for each pointer in the bytes that work may find there, with the operation that
+  // overwrote it, if any; is_over(overwrite) says whether what it overwrote can be seen no more. Forgets that.
   template <class IsOver, class Visit>
   void ForEach(CUdeviceptr base, std::size_t bytes, IsOver is_over, Visit visit) {
     auto at = FirstOverlapping(base);
@@ -66,7 +71,7 @@ class Contents {
         at = Remove(at);
         continue;
       }
-      if (at->second.state != State::kFreed) visit(at->second.word);
+      if (at->second.state != State::kFreed) visit(at->second.word, at->second.by);
       ++at;
     }
   }

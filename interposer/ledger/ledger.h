@@ -40,6 +40,10 @@ class Ledger {
     return word >= lowest_.load(std::memory_order_relaxed) && word < highest_.load(std::memory_order_relaxed);
   }
 
+  // What MightBeManaged compares with: lowest <= word < highest.
+  CUdeviceptr lowest() const { return lowest_.load(std::memory_order_relaxed); }
+  CUdeviceptr highest() const { return highest_.load(std::memory_order_relaxed); }
+
   void AddRange(Allocation* range);
   void RemoveRange(const Allocation* range);
   void AddSlab(const SlabPlan* slab);

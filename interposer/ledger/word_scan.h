@@ -19,6 +19,7 @@
 
 #include "interposer/driver/cuda_abi.h"
 #include "interposer/ledger/contents.h"
+#include "interposer/ledger/tensor_maps.h"
 
 namespace spillway::interposer {
 
@@ -44,6 +45,10 @@ void ScanWords(const void* data, std::size_t bytes, CUdeviceptr at, WordBounds b
     std::memcpy(&word, first + offset, sizeof word);
     if (bounds.Contain(word)) found(HeldWord{at + offset, word});
   }
+  // Tensor maps name memory without showing its address; such a map counts as a pointer in its first eight bytes.
+  ForEachTensorMap(data, bytes, -at % kTensorMapAlignment, [&](std::size_t offset, CUdeviceptr address) {
+    if (bounds.Contain(address)) found(HeldWord{at + offset, address});
+  });
 }
 
 // Whether a look at some pages finds a word within bounds.

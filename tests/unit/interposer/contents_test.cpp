@@ -19,7 +19,7 @@ std::vector<CUdeviceptr> Visited(Contents* contents, CUdeviceptr base, size_t by
   std::vector<CUdeviceptr> words;
   contents->ForEach(
       base, bytes, [&](Overwrite) { return overwrites_are_over; },
-      [&](CUdeviceptr word) { words.push_back(word); });
+      [&](CUdeviceptr word, Overwrite) { words.push_back(word); });
   return words;
 }
 
@@ -61,7 +61,7 @@ TEST(ContentsTest, TheFirstOverwriteCounts) {
   // Then the pointer is gone once stream a's operation is.
   const void* asked = nullptr;
   contents.ForEach(
-      kTable, 8, [&](Overwrite by) { return (asked = by.stream) != nullptr; }, [](CUdeviceptr) {});
+      kTable, 8, [&](Overwrite by) { return (asked = by.stream) != nullptr; }, [](CUdeviceptr, Overwrite) {});
   EXPECT_EQ(asked, &stream_a);
   EXPECT_TRUE(contents.empty());
 }
@@ -81,7 +81,7 @@ TEST(ContentsTest, CopyBringsPointersAlong) {
   contents.Put({kTable + 8, kTarget});
   contents.Put({kOther, kSecondTarget});
 
-  contents.Copy(kOther, kTable, 64, {});
+  contents.Copy(kOther, contents, kTable, 64, {});
 
   EXPECT_EQ(Visited(&contents, kOther, 64, true), Words{kTarget});
   EXPECT_TRUE(contents.Explains({kOther + 8, kTarget}));
@@ -93,7 +93,7 @@ TEST(ContentsTest, CopyMayOverlapItself) {
   contents.Put({kTable, kTarget});
   contents.Put({kTable + 8, kSecondTarget});
 
-  contents.Copy(kTable + 8, kTable, 16, {});
+  contents.Copy(kTable + 8, contents, kTable, 16, {});
 
   EXPECT_EQ(Visited(&contents, kTable, 24, true), (Words{kTarget, kTarget, kSecondTarget}));
 }
@@ -103,7 +103,7 @@ TEST(ContentsTest, CopyOfAPartTakesWholePointersOnly) {
   contents.Put({kTable, kTarget});
   contents.Put({kTable + 8, kSecondTarget});
 
-  contents.Copy(kOther, kTable, 12, {});
+  contents.Copy(kOther, contents, kTable, 12, {});
 
   EXPECT_EQ(Visited(&contents, kOther, 64, true), Words{kTarget});
 }

@@ -1,0 +1,67 @@
+// Where addresses may lie that no copy shows: device variables, whose places the program asks for; pinned memory that a
+// host function rewrites before a copy reads it; the heap of device-side malloc.
+#include "interposer/driver/driver_api.h"
+#include "interposer/entry/around.h"
+#include "interposer/entry/export.h"
+#include "interposer/entry/transfers.h"
+
+namespace spillway::entry {
+namespace {
+
+using driver::Driver;
+
+// `call()` asks the driver for the place and size of a device variable.
+template <class Call>
+CUresult AroundGlobal(CUdeviceptr* base, size_t* bytes, Call call) {
+  const ReentryGuard guard;
+  CUdeviceptr own_base = 0;
+  size_t own_bytes = 0;
+  const CUresult result = call(base ? base : &own_base, bytes ? bytes : &own_bytes);
+  if (result == CUDA_SUCCESS && guard.IsOutermost())
+    interposer::KnowGlobal(base ? *base : own_base, bytes ? *bytes : own_bytes);
+  return result;
+}
+
+}  // namespace
+}  // namespace spillway::entry
+
+using spillway::driver::Driver;
+using spillway::entry::AroundGlobal;
+using spillway::entry::NoteThatTheProgramActsInStreams;
+
+SPILLWAY_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr* base, size_t* bytes, CUmodule module,
+                                              const char* name) {
+  return AroundGlobal(base, bytes, [&](CUdeviceptr* base, size_t* bytes) {
+    return Driver().cuModuleGetGlobal_v2(base, bytes, module, name);
+  });
+}
+SPILLWAY_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr* base, size_t* bytes, CUlibrary library,
+                                            const char* name) {
+  return AroundGlobal(base, bytes, [&](CUdeviceptr* base, size_t* bytes) {
+    return Driver().cuLibraryGetGlobal(base, bytes, library, name);
+  });
+}
+
+SPILLWAY_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+  const CUresult result = Driver().cuCtxSetLimit(limit, value);
+  if (result == CUDA_SUCCESS && limit == CU_LIMIT_MALLOC_HEAP_SIZE)
+    spillway::interposer::JobMemory::HeapIsUsed();
+  return result;
+}
+
+#define SPILLWAY_HOST_FUNCTION(name)                                                   \
+  SPILLWAY_EXPORT CUresult name(CUstream stream, CUhostFn function, void* user_data) { \
+    NoteThatTheProgramActsInStreams();                                                 \
+    return Driver().name(stream, function, user_data);                                 \
+  }
+SPILLWAY_HOST_FUNCTION(cuLaunchHostFunc)
+SPILLWAY_HOST_FUNCTION(cuLaunchHostFunc_ptsz)
+
+#define SPILLWAY_CALLBACK(name)                                                              \
+  SPILLWAY_EXPORT CUresult name(CUstream stream, CUstreamCallback function, void* user_data, \
+                                unsigned int flags) {                                        \
+    NoteThatTheProgramActsInStreams();                                                       \
+    return Driver().name(stream, function, user_data, flags);                                \
+  }
+SPILLWAY_CALLBACK(cuStreamAddCallback)
+SPILLWAY_CALLBACK(cuStreamAddCallback_ptsz)

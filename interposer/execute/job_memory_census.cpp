@@ -1,0 +1,157 @@
+// The census: memory is looked through for addresses of ours that no copy has put there.
+//
+// Made while the device is idle and no call begins. Slabs, device variables and ranges up to kWholeRangeBytes are read in
+// full; of larger ranges the first page of every 64 KiB: a structure that fills less than that of a large range, in one
+// piece, can be missed. What is on the host is read there.
+#include <algorithm>
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/execute/job_memory.h"
+#include "interposer/ledger/tensor_maps.h"
+
+namespace spillway::interposer {
+
+using base::MutexLock;
+using driver::Driver;
+
+namespace {
+
+constexpr size_t kStagingBytes = 4 * kMiB;
+constexpr size_t kWholeRangeBytes = 16 * kMiB;
+constexpr size_t kStrideBytes = 64 << 10;
+constexpr size_t kRows = kStagingBytes / kScanPageBytes;
+
+// What is looked at in one go: rows of `width_bytes`, a stride apart in memory and side by side in the staging buffer.
+struct Piece {
+  size_t offset;
+  size_t width_bytes;
+  size_t rows;
+};
+
+template <class Visit>
+void ForEachPiece(size_t bytes, Visit visit) {
+  if (bytes <= kWholeRangeBytes) {
+    for (size_t offset = 0; offset < bytes; offset += kStagingBytes)
+      visit(Piece{offset, std::min(kStagingBytes, bytes - offset), 1});
+    return;
+  }
+  const size_t rows = bytes / kStrideBytes;  // each has a whole page
+  for (size_t row = 0; row < rows; row += kRows)
+    visit(Piece{row * kStrideBytes, kScanPageBytes, std::min(kRows, rows - row)});
+}
+
+}  // namespace
+
+void JobMemory::MakeCensus() {
+  std::vector<Part> parts;
+  HostBuffer staging;
+  {
+    const MutexLock lock(state_);
+    ++counters_.censuses;
+    if (!residency_.host().TakeIdle(kStagingBytes, &staging)) return;
+    parts = PartsOnDevice();
+  }
+  bool found = HostCopiesHoldUnexplained();
+  for (const Part& part : parts) found = found || HoldsUnexplained(part, staging);
+  const MutexLock lock(state_);
+  residency_.host().Give(&staging);
+  for (const Part& part : parts) {
+    if (part.range) residency_.Unpin(part.range);
+  }
+  trust_.CensusMade(Launches(), found);
+}
+
+// Ranges are pinned: their memory stays until the census is over, also when they are freed meanwhile.
+std::vector<JobMemory::Part> JobMemory::PartsOnDevice() {
+  std::vector<Part> parts;
+  slabs_.ForEachSlab([&](CUdeviceptr base) { parts.push_back({base, kGranuleBytes, nullptr}); });
+  for (const auto& [base, bytes] : globals_) parts.push_back({base, bytes, nullptr});
+  residency_.ForEachLive([&](Range* range) {
+    if (!residency_.IsMapped(range)) return;
+    residency_.Pin(range);
+    parts.push_back({range->base, range->requested_bytes, range});
+  });
+  return parts;
+}
+
+bool JobMemory::HoldsUnexplained(const Part& part, const HostBuffer& staging) {
+  bool found = false;
+  ForEachPiece(part.bytes, [&](const Piece& piece) {
+    if (found) return;
+    CUDA_MEMCPY2D copy{};
+    copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.srcDevice = part.base + piece.offset;
+    copy.srcPitch = piece.rows == 1 ? piece.width_bytes : kStrideBytes;
+    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+    copy.dstHost = staging.data;
+    copy.dstPitch = copy.WidthInBytes = piece.width_bytes;
+    copy.Height = piece.rows;
+    if (!AwaitReadBack(copy)) return;
+    const MutexLock lock(state_);
+    counters_.census_bytes += piece.rows * piece.width_bytes;
+    for (size_t row = 0; row < piece.rows; ++row) {
+      const auto* const data = static_cast<const std::byte*>(staging.data) + row * piece.width_bytes;
+      found = found || AnyUnexplained(data, piece.width_bytes, copy.srcDevice + row * copy.srcPitch);
+    }
+  });
+  return found;
+}
+
+bool JobMemory::AwaitReadBack(const CUDA_MEMCPY2D& copy) {
+  Use use;
+  CUevent event = nullptr;
+  {
+    const MutexLock lock(state_);
+    use = residency_.ReadBack(copy);
+    if (!use.stream) return false;
+    event = timeline_.EventFor(use);
+  }
+  Await(use, event);
+  return true;
+}
+
+bool JobMemory::HostCopiesHoldUnexplained() {
+  const MutexLock lock(state_);
+  bool found = false;
+  residency_.ForEachLive([&](Range* range) {
+    const auto* const bytes = static_cast<const std::byte*>(residency_.HostCopy(range));
+    if (!bytes) return;
+    ForEachPiece(range->requested_bytes, [&](const Piece& piece) {
+      for (size_t row = 0; row < piece.rows; ++row) {
+        const size_t offset = piece.offset + row * kStrideBytes;
+        found = found || AnyUnexplained(bytes + offset, piece.width_bytes, range->base + offset);
+      }
+    });
+  });
+  return found;
+}
+
+bool JobMemory::AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at) {
+  bool found = false;
+  const auto look = [&](const HeldWord& held) { found = found || IsUnexplained(held); };
+  ScanWords(data, bytes, at, Bounds(), look);
+  ForEachTensorMap(data, bytes, -at % kTensorMapAlignment, [&](size_t offset, CUdeviceptr address) {
+    look({at + offset, address});
+  });
+  return found;
+}
+
+// An address that leads to another allocation that lives, at a place where something lives, too. Who is led to the
+// allocation that he is in already needs no more than he has.
+bool JobMemory::IsUnexplained(const HeldWord& held) {
+  const Allocation* const target = ledger_.Find(held.word);
+  const Allocation* const holder = ledger_.Find(held.at);
+  if (!target || target == holder) return false;
+  const bool in_slab_gap = !holder && residency_.OwnsAddress(held.at);
+  if (in_slab_gap || (holder && held.at + sizeof held.word > holder->base + holder->requested_bytes))
+    return false;
+  return !ContentsAt(held.at).Explains(held);
+}
+
+void JobMemory::KnowGlobal(CUdeviceptr base, size_t bytes) {
+  const MutexLock lock(state_);
+  const std::pair<CUdeviceptr, size_t> global{base, bytes};
+  if (std::find(globals_.begin(), globals_.end(), global) == globals_.end()) globals_.push_back(global);
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,121 @@
+// What memory holds: copies tell, and launches reach what they can get to from there.
+#include <algorithm>
+
+#include "interposer/execute/job_memory.h"
+#include "interposer/execute/ordering_rules.h"
+#include "interposer/ledger/tensor_maps.h"
+
+namespace spillway::interposer {
+
+using base::MutexLock;
+
+namespace {
+
+// More addresses than these are not kept: the job counts as opaque.
+constexpr size_t kMostHeld = size_t{1} << 17;
+
+Range* AsRange(Allocation* allocation) { return static_cast<Range*>(allocation); }
+SlabBlock* AsBlock(Allocation* allocation) { return static_cast<SlabBlock*>(allocation); }
+bool IsBlock(const Allocation* allocation) { return allocation->kind == AllocationKind::kSlabBlock; }
+
+}  // namespace
+
+void JobMemory::Wrote(const Transfers& transfers, const TouchSet& set) {
+  const Overwrite by{set.use.stream, set.use.sequence};
+  for (const Transfer& transfer : transfers) {
+    for (size_t row = 0; row < transfer.rows; ++row) {
+      WroteRow(transfer, transfer.to + row * transfer.to_pitch_bytes,
+               transfer.from + row * transfer.from_pitch_bytes, by);
+    }
+  }
+}
+
+// Scanned without the lock. Most payloads hold nothing and overwrite nothing that does.
+void JobMemory::WroteRow(const Transfer& transfer, CUdeviceptr to, CUdeviceptr from, Overwrite by) {
+  const size_t bytes = transfer.width_bytes;
+  std::vector<HeldWord> found;
+  if (transfer.source == Transfer::Source::kHost && ordering_rules::kPayloadsAreScanned) {
+    const auto* const payload = reinterpret_cast<const void*>(from);
+    ScanPayload(payload, bytes, to, Bounds(), [&](const HeldWord& held) { found.push_back(held); });
+    ForEachTensorMap(payload, bytes, -to % kTensorMapAlignment, [&](size_t offset, CUdeviceptr address) {
+      found.push_back({to + offset, address});
+    });
+  }
+  const MutexLock lock(state_);
+  if (found.empty() && contents_.empty() && outside_.empty()) return;
+  Contents& contents = ContentsAt(to);
+  if (transfer.source == Transfer::Source::kDevice && ordering_rules::kCopiesBringAddresses) {
+    contents.Copy(to, ContentsAt(from), from, bytes, by);
+  } else {
+    contents.Erase(to, bytes, by);
+  }
+  PutAll(to, bytes, found);
+}
+
+void JobMemory::PutAll(CUdeviceptr to, size_t bytes, const std::vector<HeldWord>& found) {
+  Contents& contents = ContentsAt(to);
+  for (const HeldWord& held : found) {
+    if (!ledger_.Find(held.word)) continue;
+    if (contents_.size() + outside_.size() >= kMostHeld) {
+      trust_.Opaque(Opacity::kTooManyAddresses);
+      break;
+    }
+    contents.Put(held);
+  }
+  if (!contents.HoldsAny(to, bytes)) return;
+  Allocation* const holder = ledger_.Find(to);
+  if (!holder) return UpdateEverything();
+  auto* const tracked = static_cast<Tracked*>(holder);
+  tracked->holds_addresses = true;
+  tracked->gate.Close();
+}
+
+Contents& JobMemory::ContentsAt(CUdeviceptr address) { return ledger_.Find(address) ? contents_ : outside_; }
+
+// A launch reaches what the named memory and the device variables hold, and what that holds. A copy does not.
+void JobMemory::Follow(const Addresses& addresses, Effect effect, TouchSet* set) {
+  if (effect != Effect::kLaunches || (contents_.empty() && outside_.empty())) return;
+  std::vector<Tracked*> holders;
+  for (CUdeviceptr address : addresses) {
+    auto* const found = static_cast<Tracked*>(ledger_.Find(address));
+    if (found && found->holds_addresses) holders.push_back(found);
+  }
+  // Work on other streams may be ahead of an overwrite; this call's stream is behind its own.
+  const auto is_over = [&](Overwrite by) {
+    return !by.stream || timeline_.Done({const_cast<StreamState*>(static_cast<const StreamState*>(by.stream)),
+                                         by.sequence});
+  };
+  const auto reach = [&](CUdeviceptr word, Overwrite by) {
+    if (by.stream != set->stream || !by.stream) Reach(word, set, &holders);
+  };
+  outside_.ForAll(is_over, reach);
+  for (size_t i = 0; i < holders.size(); ++i) {
+    Tracked* const holder = holders[i];
+    contents_.ForEach(holder->base, holder->size_bytes, is_over, reach);
+    holder->holds_addresses = contents_.HoldsAny(holder->base, holder->size_bytes);
+  }
+}
+
+void JobMemory::Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* holders) {
+  auto* const found = static_cast<Tracked*>(ledger_.Find(word));
+  if (!found) return;
+  if (IsBlock(found)) {
+    OrderBehind(AsBlock(found), *set);
+  } else if (std::find(set->ranges.begin(), set->ranges.end(), found) == set->ranges.end()) {
+    set->ranges.push_back(AsRange(found));
+  }
+  const bool leads_on =
+      found->holds_addresses && std::find(holders->begin(), holders->end(), found) == holders->end();
+  if (leads_on) holders->push_back(found);
+}
+
+// What a call may reach besides what it names must be on the device, or mapped onto its host copy: while parking is on,
+// it is brought as long as that leaves room for others.
+bool JobMemory::WantsToFollow(const TouchSet& set) const {
+  if (!residency_.parking()) return true;
+  size_t bytes = 0;
+  for (const Range* range : set.ranges) bytes += range->size_bytes;
+  return bytes <= budget_bytes_ / 2;
+}
+
+}  // namespace spillway::interposer
