@@ -7,10 +7,11 @@
 // | kState     | ledger, residency, timeline, pools         | waiting for the device, application calls     |
 // | kStream    | one stream's events (timeline.h)           | waiting for the device, application calls     |
 // | kPools     | what memory pools show (ledger/pools.h)    | anything                                      |
+// | kOwnMappings | the program's own VMM (own_mappings.h)   | waiting for the device                        |
 #pragma once
 
 namespace spillway::base {
 
-enum class LockRank { kMaking = 1, kState = 2, kStream = 3, kPools = 4 };
+enum class LockRank { kMaking = 1, kState = 2, kStream = 3, kPools = 4, kOwnMappings = 5 };
 
 }  // namespace spillway::base

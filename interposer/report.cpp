@@ -101,6 +101,10 @@ constexpr Sum kSums[] = {
 
 void Include(const JobMemory::Snapshot& life, Figures* all) {
   for (const Sum& sum : kSums) all->sums.*sum.counter += life.counters.*sum.counter;
+  for (size_t i = 0; i < life.counters.unmovable.size(); ++i) {
+    size_t& peak_bytes = all->sums.unmovable[i].peak_bytes;
+    peak_bytes = std::max(peak_bytes, life.counters.unmovable[i].peak_bytes);
+  }
   all->wanted_peak_bytes = std::max(all->wanted_peak_bytes, life.counters.wanted_peak_bytes);
   all->held_peak_bytes = std::max(all->held_peak_bytes, life.held_peak_bytes);
   all->pinned_peak_bytes = std::max(all->pinned_peak_bytes, life.pinned_peak_bytes);
@@ -171,6 +175,14 @@ void AddUnknownFunctions(Text* out) {
   out->Add("]");
 }
 
+void AddUnmovable(const Counters& sums, Text* out) {
+  out->Add(",\n  \"unmovable_peak_bytes\": {");
+  for (size_t i = 1; i < sums.unmovable.size(); ++i) {
+    out->Add("%s\"%s\": %zu", i == 1 ? "" : ", ", kUnmovableNames[i], sums.unmovable[i].peak_bytes);
+  }
+  out->Add("}");
+}
+
 void AddJson(const Figures& all, Text* out) {
   out->Add("{\n  \"schema\": 1,\n  \"pid\": %d,\n  \"command\": ", static_cast<int>(getpid()));
   const size_t command_bytes = ReadCommand();
@@ -183,6 +195,7 @@ void AddJson(const Figures& all, Text* out) {
   add("resident_peak_bytes", all.held_peak_bytes);
   add("host_peak_bytes", all.pinned_peak_bytes);
   for (const Sum& sum : kSums) add(sum.name, all.sums.*sum.counter);
+  AddUnmovable(all.sums, out);
   AddUnknownFunctions(out);
   out->Add("\n}\n");
 }

@@ -1,10 +1,26 @@
 // What this process' memory did, for the report: plain numbers, guarded by the state lock.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+
+#include "interposer/ledger/allocation.h"
 
 namespace spillway::interposer {
+
+// Bytes that may not move for one reason.
+struct UnmovableBytes {
+  std::size_t bytes = 0;
+  std::size_t peak_bytes = 0;
+
+  void Add(std::size_t more_bytes) {
+    bytes += more_bytes;
+    peak_bytes = std::max(peak_bytes, bytes);
+  }
+};
 
 struct Counters {
   std::uint64_t launches = 0;
@@ -29,7 +45,9 @@ struct Counters {
   std::uint64_t censuses = 0;      // times that memory was looked through for addresses
   std::uint64_t census_bytes = 0;  // of device memory that was copied for that
   std::uint64_t stall_ns = 0;      // time in which calls waited for memory
-  std::size_t wanted_bytes = 0;    // live allocations, as they would occupy the device
+  std::array<UnmovableBytes, std::size(kUnmovableNames)> unmovable;
+  UnmovableBytes& UnmovableFor(Unmovable reason) { return unmovable[static_cast<std::size_t>(reason)]; }
+  std::size_t wanted_bytes = 0;  // live allocations, as they would occupy the device
   std::size_t wanted_peak_bytes = 0;
 };
 

@@ -11,16 +11,22 @@
 #include <cstdint>
 #include <unordered_map>
 
+#include "interposer/execute/counters.h"
 #include "interposer/execute/range.h"
 
 namespace spillway::interposer {
 
 class Holds {
  public:
+  explicit Holds(Counters* counters) : counters_(counters) {}
+
   void Add(std::uint64_t owner, Range* range, Unmovable why) {
     End(owner);
     held_[owner] = {range, range->life};
-    if (range->unmovable == Unmovable::kNo) range->unmovable = why;
+    if (range->unmovable == Unmovable::kNo) {
+      range->unmovable = why;
+      counters_->UnmovableFor(why).Add(range->size_bytes);
+    }
     ++range->holds;
   }
 
@@ -30,7 +36,9 @@ class Holds {
     const Held held = at->second;
     held_.erase(at);
     if (held.range->life != held.life || --held.range->holds > 0) return;
-    if (held.range->unmovable == Unmovable::kTexture) held.range->unmovable = Unmovable::kNo;
+    if (held.range->unmovable == Unmovable::kCaptured) return;
+    counters_->UnmovableFor(held.range->unmovable).bytes -= held.range->size_bytes;
+    held.range->unmovable = Unmovable::kNo;
   }
 
   void Clear() { held_.clear(); }
@@ -40,6 +48,7 @@ class Holds {
     Range* range;
     std::uint32_t life;
   };
+  Counters* const counters_;
   std::unordered_map<std::uint64_t, Held> held_;
 };
 

@@ -110,6 +110,7 @@ CUresult JobMemory::AddSlab(size_t bytes) {
     return OutOfMemory();
   }
   slabs_.AddSlab(bytes, base, std::move(chunks));
+  counters_.UnmovableFor(Unmovable::kSmall).Add(kGranuleBytes);
   Want(kGranuleBytes);
   return CUDA_SUCCESS;
 }
@@ -157,11 +158,13 @@ void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
     return;
   }
   ledger_.RemoveRange(found);
+  if (found->unmovable != Unmovable::kNo)
+    counters_.UnmovableFor(found->unmovable).bytes -= found->size_bytes;
   counters_.wanted_bytes -= found->size_bytes;
   residency_.Free(AsRange(found), busy);
 }
 
-bool JobMemory::Charge(size_t bytes) {
+bool JobMemory::Charge(size_t bytes, Unmovable reason) {
   if (bytes > budget_bytes_) return false;
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
@@ -169,6 +172,7 @@ bool JobMemory::Charge(size_t bytes) {
   const bool charged = MakeRoom(bytes, [&]() SPILLWAY_REQUIRES(state_) {
     if (!residency_.Charge(bytes)) return false;
     ++counters_.passed_through;
+    counters_.UnmovableFor(reason).Add(bytes);
     Want(bytes);
     return true;
   });
@@ -176,12 +180,13 @@ bool JobMemory::Charge(size_t bytes) {
   return charged;
 }
 
-void JobMemory::Discharge(size_t bytes) {
+void JobMemory::Discharge(size_t bytes, Unmovable reason) {
   const MutexLock lock(state_);
-  DischargeLocked(bytes);
+  DischargeLocked(bytes, reason);
 }
 
-void JobMemory::DischargeLocked(size_t bytes) {
+void JobMemory::DischargeLocked(size_t bytes, Unmovable reason) {
+  counters_.UnmovableFor(reason).bytes -= bytes;
   residency_.chunks().Discharge(bytes);
   counters_.wanted_bytes -= bytes;
 }

@@ -95,8 +95,8 @@ class JobMemory {
   bool ReadAway(CUdeviceptr source, void* destination, size_t bytes);
 
   // Allocations that the driver serves but that count against the budget: charged before, noted when made.
-  bool Charge(size_t bytes);
-  void Discharge(size_t bytes);
+  bool Charge(size_t bytes, Unmovable reason = Unmovable::kDriverServed);
+  void Discharge(size_t bytes, Unmovable reason = Unmovable::kDriverServed);
   void NotePassedThrough(std::uint64_t key, size_t bytes);  // key: its address or handle
   // The driver has freed it, or destroyed its context.
   void ForgetPassedThrough(std::uint64_t key) SPILLWAY_EXCLUDES(state_);
@@ -150,7 +150,7 @@ class JobMemory {
   CUresult AllocateRange(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
   CUresult AddSlab(size_t bytes) SPILLWAY_EXCLUDES(making_, state_);
   void FreeFound(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(state_);
-  void DischargeLocked(size_t bytes) SPILLWAY_REQUIRES(state_);
+  void DischargeLocked(size_t bytes, Unmovable reason = Unmovable::kDriverServed) SPILLWAY_REQUIRES(state_);
   Allocation* FindBase(CUdeviceptr base) SPILLWAY_REQUIRES(state_);
 
   bool IsForeign(StreamName stream) SPILLWAY_EXCLUDES(state_);
@@ -234,7 +234,7 @@ class JobMemory {
   Timeline timeline_;  // but for Known and Issue
   Ledger ledger_;      // but for MightBeManaged and Find
   PassedThrough passed_through_ SPILLWAY_GUARDED_BY(state_);
-  Holds holds_ SPILLWAY_GUARDED_BY(state_);
+  Holds holds_ SPILLWAY_GUARDED_BY(state_){&counters_};
   size_t largest_range_bytes_ SPILLWAY_GUARDED_BY(state_) = 0;
   Residency residency_ SPILLWAY_GUARDED_BY(state_);
   Slabs slabs_ SPILLWAY_GUARDED_BY(state_);

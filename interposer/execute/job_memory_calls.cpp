@@ -156,7 +156,10 @@ void JobMemory::Enter(TouchSet* set) {
   for (Range* range : set->ranges) {
     residency_.Pin(range);
     OrderBehind(range, *set);
-    if (set->capturing) range->unmovable = Unmovable::kCaptured;
+    if (set->capturing && range->unmovable == Unmovable::kNo) {
+      range->unmovable = Unmovable::kCaptured;
+      counters_.UnmovableFor(Unmovable::kCaptured).Add(range->size_bytes);
+    }
   }
   ++locked_calls_;
 }

@@ -77,6 +77,7 @@ void JobMemory::GiveBackEmptySlabs() {
   while (Slab* slab = slabs_.TakeEmpty()) {
     residency_.UnmapAndGive(slab->plan.base, kGranuleBytes, &slab->chunks);
     counters_.wanted_bytes -= kGranuleBytes;
+    counters_.UnmovableFor(Unmovable::kSmall).bytes -= kGranuleBytes;
   }
 }
 

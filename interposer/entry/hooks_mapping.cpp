@@ -1,0 +1,102 @@
+// The program's own virtual memory (cuMemCreate and what maps it): never moved, but its physical memory on a device counts
+// against the budget, from its creation until the last handle and mapping of it are gone.
+//
+// Memory on the host is not counted, nor is memory that another process made and this one imports: it counts there.
+#include "interposer/driver/driver_api.h"
+#include "interposer/entry/around.h"
+#include "interposer/entry/export.h"
+#include "interposer/ledger/own_mappings.h"
+
+namespace spillway::entry {
+namespace {
+
+using driver::Driver;
+using interposer::kGranuleBytes;
+using interposer::OwnMappings;
+using interposer::Unmovable;
+
+OwnMappings& Book() {
+  static OwnMappings* const book = new OwnMappings;  // calls come until the process ends
+  return *book;
+}
+
+// The job on whose device the memory will be; null when it is on the host, or no request that the driver would grant.
+JobMemory* Payer(size_t bytes, const CUmemAllocationProp* properties) {
+  if (!properties || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return nullptr;
+  if (!bytes || bytes % kGranuleBytes != 0) return nullptr;
+  const CUdevice device = properties->location.id;
+  if (JobMemory* const job = interposer::JobOf(device)) return job;
+  CUdevice current = -1;
+  const bool here = Driver().cuCtxGetDevice(&current) == CUDA_SUCCESS && current == device;
+  return here ? interposer::JobForAllocation() : nullptr;
+}
+
+CUresult Create(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties,
+                unsigned long long flags) {
+  const auto call = [&] { return Driver().cuMemCreate(handle, bytes, properties, flags); };
+  const ReentryGuard guard;
+  JobMemory* const payer = guard.IsOutermost() && handle ? Payer(bytes, properties) : nullptr;
+  if (!payer) return call();
+  if (!payer->Charge(bytes, Unmovable::kOwnMapping)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS) {
+    Book().Created(*handle, {payer, bytes});
+  } else {
+    payer->Discharge(bytes, Unmovable::kOwnMapping);
+  }
+  return result;
+}
+
+// `end(ended)` makes the driver's call and tells what ends with it.
+template <class End>
+CUresult GiveBack(End end) {
+  OwnMappings::Ended ended;
+  const CUresult result = end(&ended);
+  for (const OwnMappings::Memory& memory : ended)
+    static_cast<JobMemory*>(memory.payer)->Discharge(memory.bytes, Unmovable::kOwnMapping);
+  return result;
+}
+
+}  // namespace
+}  // namespace spillway::entry
+
+using spillway::driver::Driver;
+using spillway::entry::Book;
+using spillway::entry::GiveBack;
+using spillway::entry::ReentryGuard;
+using spillway::interposer::OwnMappings;
+
+SPILLWAY_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
+                                     const CUmemAllocationProp* properties, unsigned long long flags) {
+  return spillway::entry::Create(handle, bytes, properties, flags);
+}
+
+SPILLWAY_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  const ReentryGuard guard;
+  const auto call = [&] { return Driver().cuMemRelease(handle); };
+  if (!guard.IsOutermost()) return call();
+  return GiveBack([&](OwnMappings::Ended* ended) { return Book().Release(handle, ended, call); });
+}
+
+SPILLWAY_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+  const ReentryGuard guard;
+  const CUresult result = Driver().cuMemRetainAllocationHandle(handle, address);
+  if (result == CUDA_SUCCESS && guard.IsOutermost())
+    Book().Retained(*handle, reinterpret_cast<CUdeviceptr>(address));
+  return result;
+}
+
+SPILLWAY_EXPORT CUresult cuMemMap(CUdeviceptr base, size_t bytes, size_t offset_bytes,
+                                  CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  const ReentryGuard guard;
+  const CUresult result = Driver().cuMemMap(base, bytes, offset_bytes, handle, flags);
+  if (result == CUDA_SUCCESS && guard.IsOutermost()) Book().Mapped(base, handle);
+  return result;
+}
+
+SPILLWAY_EXPORT CUresult cuMemUnmap(CUdeviceptr base, size_t bytes) {
+  const ReentryGuard guard;
+  const auto call = [&] { return Driver().cuMemUnmap(base, bytes); };
+  if (!guard.IsOutermost()) return call();
+  return GiveBack([&](OwnMappings::Ended* ended) { return Book().Unmap(base, bytes, ended, call); });
+}
