@@ -50,14 +50,21 @@ struct CopyTime {
   bool operator==(const CopyTime&) const = default;
 };
 
-// The last simulated iteration; times count from its start. Filled on request only: predictions are made by the thousand.
+// Every simulated iteration from the first on; times count from the first one's start. One entry per step and iteration. Filled
+// on request only: predictions are made by the thousand.
 struct Timeline {
+  std::vector<int64_t> iteration_start_ns;
   std::vector<int64_t> step_start_ns;
   std::vector<int64_t> step_end_ns;
-  std::vector<CopyTime> to_host;
+  std::vector<StallCauses> step_stalls;
+  std::vector<CopyTime> to_host;  // those that ended
   std::vector<CopyTime> to_device;
   std::vector<std::pair<int64_t, int64_t>> used_bytes;  // (time, bytes in use from then on)
-  std::vector<StallCauses> step_stalls;
+
+  // The last iteration's first step.
+  size_t last_iteration_step() const {
+    return step_start_ns.size() / iteration_start_ns.size() * (iteration_start_ns.size() - 1);
+  }
 };
 
 struct Prediction {

@@ -53,6 +53,10 @@ class Writer {
       const Decision& decision = decisions_[i];
       const IdleInterval& interval = interval_of(index);
       if (decision.treatment == Treatment::kStay) continue;
+      if (interval.wraps && decision.treatment == Treatment::kRecompute && !interval.content_dead) {
+        result_.refused.push_back(decision.interval);  // nothing before the iteration can run again
+        continue;
+      }
       leaving_[at(interval.from)].push_back(index);
       decisions_of_[at(interval.buffer)].push_back(index);
       if (interval.wraps) start_away(index);

@@ -24,6 +24,8 @@ Prediction IterationRun::run(Timeline* timeline) {
     fail(Verdict::kMalformed, -1);
     return result_;
   }
+  timeline_ = timeline;
+  if (timeline_) *timeline_ = {};
   set_first_state();
   if (used_bytes_ > problem_.budget_bytes) {
     fail(Verdict::kOverBudget, 0);
@@ -31,7 +33,6 @@ Prediction IterationRun::run(Timeline* timeline) {
   }
   for (int i = 0; i < kIterations; ++i) {
     const std::vector<State> before = states_;
-    timeline_ = timeline;
     if (!run_iteration() || is_steady(before)) break;
   }
   return result_;
@@ -62,39 +63,57 @@ bool IterationRun::well_formed() const {
                         [](const Action& a, const Action& b) { return a.step < b.step; });
 }
 
-// Persistent buffers begin on the device, but for those that the iteration's last action took away (R7).
+void IterationRun::leave_at_end(const Action& action) {
+  if (!profile_.at(action.buffer).persistent) return;
+  State& it = state(action.buffer);
+  it.host_valid |= action.kind == ActionKind::kOffload;
+  it.where = action.kind == ActionKind::kPrefetch ? Where::kResident
+             : it.host_valid                      ? Where::kOnHost
+                                                  : Where::kAbsent;
+}
+
+// Persistent buffers begin on the device, but for those that the plan leaves elsewhere at its end (R7).
 void IterationRun::set_first_state() {
   for (size_t i = 0; i < states_.size(); ++i) {
     if (profile_.buffers[i].persistent) states_[i].where = Where::kResident;
   }
-  for (const Action& action : plan_.actions) {
-    if (!profile_.at(action.buffer).persistent) continue;
-    State& it = state(action.buffer);
-    it.where = action.kind == ActionKind::kPrefetch  ? Where::kResident
-               : action.kind == ActionKind::kOffload ? Where::kOnHost
-                                                     : Where::kAbsent;
-    it.host_valid = it.where == Where::kOnHost;
+  size_t next = 0;
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    const Step& step = plan_.steps[i];
+    for (BufferId id : profile_.at(step.operation).writes) {
+      if (profile_.at(id).persistent)
+        state(id) = {Where::kResident, step.recomputes && state(id).host_valid, false, false};
+    }
+    for (; next < plan_.actions.size() && plan_.actions[next].step == static_cast<int32_t>(i); ++next)
+      leave_at_end(plan_.actions[next]);
   }
   for (size_t i = 0; i < states_.size(); ++i) {
-    if (states_[i].where == Where::kResident) used_bytes_ += footprint({static_cast<int32_t>(i)});
+    if (states_[i].where == Where::kResident) use(footprint({static_cast<int32_t>(i)}));
   }
 }
 
 bool IterationRun::run_iteration() {
   result_ = {};
-  if (timeline_) *timeline_ = {};
+  if (timeline_) timeline_->iteration_start_ns.push_back(now_ns_);
   iteration_start_ns_ = now_ns_;
   next_action_ = 0;
   use(0);
-  for (size_t i = 0; i < profile_.buffers.size(); ++i) {
-    if (profile_.buffers[i].kind == BufferKind::kInput)
-      states_[i].host_valid &= states_[i].where == Where::kOnHost;
-  }
+  receive_inputs();
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
     if (!run_step(static_cast<int32_t>(i))) return false;
   }
   result_.iteration_ns = now_ns_ - iteration_start_ns_;
   return true;
+}
+
+// Each iteration brings new inputs: a host copy of the former ones is worth nothing.
+void IterationRun::receive_inputs() {
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (profile_.buffers[i].kind != BufferKind::kInput) continue;
+    State& it = states_[i];
+    const bool away = (it.where == Where::kOnHost || it.where == Where::kLeaving) && !it.awaited;
+    it.host_valid &= away;
+  }
 }
 
 bool IterationRun::is_steady(const std::vector<State>& before) const {
@@ -116,8 +135,8 @@ bool IterationRun::run_step(int32_t index) {
   now_ns_ = end_ns;
   if (step.recomputes) result_.recompute_ns += end_ns - start_ns;
   if (timeline_) {
-    timeline_->step_start_ns.push_back(start_ns - iteration_start_ns_);
-    timeline_->step_end_ns.push_back(end_ns - iteration_start_ns_);
+    timeline_->step_start_ns.push_back(start_ns);
+    timeline_->step_end_ns.push_back(end_ns);
     timeline_->step_stalls.push_back(step_stalls_);
   }
   end_step(step);
@@ -138,17 +157,19 @@ int64_t IterationRun::workspace_bytes(const Step& step) const {
 }
 
 IterationRun::Blocked IterationRun::why_blocked(const Step& step) const {
-  const auto where = [&](BufferId id) { return states_[static_cast<size_t>(id.index)].where; };
+  const auto state_of = [&](BufferId id) { return states_[static_cast<size_t>(id.index)]; };
   Blocked blocked = Blocked::kNo;
   for (const BufferId* id = model_.reads_.first(step.operation); id != model_.reads_.last(step.operation);
        ++id) {
-    if (where(*id) == Where::kAbsent) return Blocked::kNever;
-    if (where(*id) != Where::kResident) blocked = Blocked::kRestore;
+    if (state_of(*id).where == Where::kAbsent) return Blocked::kNever;
+    if (state_of(*id).where != Where::kResident) blocked = Blocked::kRestore;
   }
   // What is overwritten needs no content, but no copy may be running from or to it.
   for (const BufferId* id = model_.overwrites_.first(step.operation);
        id != model_.overwrites_.last(step.operation); ++id) {
-    if (where(*id) == Where::kLeaving || where(*id) == Where::kArriving) blocked = Blocked::kRestore;
+    const State it = state_of(*id);
+    if (it.where == Where::kLeaving || it.where == Where::kArriving || it.awaited)
+      blocked = Blocked::kRestore;
   }
   if (blocked != Blocked::kNo) return blocked;
   return missing_bytes(step) > problem_.budget_bytes - used_bytes_ ? Blocked::kMemory : Blocked::kNo;
@@ -246,7 +267,11 @@ void IterationRun::die(BufferId id) {
 
 void IterationRun::start_triggered_prefetches(int32_t index) {
   for (size_t i = next_action_; i < plan_.actions.size() && plan_.actions[i].step == index; ++i) {
-    if (plan_.actions[i].kind == ActionKind::kPrefetch) to_device_.push(plan_.actions[i].buffer);
+    if (plan_.actions[i].kind != ActionKind::kPrefetch) continue;
+    State& it = state(plan_.actions[i].buffer);
+    if (it.where != Where::kOnHost && it.where != Where::kLeaving) continue;
+    it.awaited = true;
+    to_device_.push(plan_.actions[i].buffer);
   }
 }
 
@@ -296,6 +321,7 @@ void IterationRun::pump_to_device() {
       use(footprint(id));
       engines_.start(Direction::kToDevice, id, profile_.at(id).size_bytes, now_ns_);
     }
+    it.awaited = false;
     to_device_.pop();
   }
 }
@@ -313,13 +339,12 @@ void IterationRun::finish_copy() {
   const bool to_host = direction == Direction::kToHost;
   (to_host ? result_.to_host_bytes : result_.to_device_bytes) += profile_.at(id).size_bytes;
   if (timeline_) {
-    const CopyTime copy{id, engines_.started_ns(direction) - iteration_start_ns_,
-                        now_ns_ - iteration_start_ns_};
+    const CopyTime copy{id, engines_.started_ns(direction), now_ns_};
     (to_host ? timeline_->to_host : timeline_->to_device).push_back(copy);
   }
   if (to_host || it.ends_on_copy) use(-footprint(id));
   it.where = it.ends_on_copy ? Where::kAbsent : to_host ? Where::kOnHost : Where::kResident;
-  it.host_valid = !it.ends_on_copy;
+  it.host_valid = (it.host_valid || to_host) && !it.ends_on_copy;
   it.ends_on_copy = false;
   pump_to_host();
   pump_to_device();
@@ -328,8 +353,7 @@ void IterationRun::finish_copy() {
 void IterationRun::use(int64_t change_bytes) {
   used_bytes_ += change_bytes;
   result_.peak_bytes = std::max(result_.peak_bytes, used_bytes_);
-  if (timeline_ && change_bytes != 0)
-    timeline_->used_bytes.emplace_back(now_ns_ - iteration_start_ns_, used_bytes_);
+  if (timeline_ && change_bytes != 0) timeline_->used_bytes.emplace_back(now_ns_, used_bytes_);
 }
 
 }  // namespace spillway::scheduler

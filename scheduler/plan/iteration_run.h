@@ -27,6 +27,7 @@ class IterationRun {
   struct State {
     Where where = Where::kAbsent;
     bool host_valid = false;    // the host copy equals the content
+    bool awaited = false;       // its prefetch is queued: whoever touches it waits for that
     bool ends_on_copy = false;  // died while being copied: released when the copy ends
     bool operator==(const State&) const = default;
   };
@@ -45,7 +46,9 @@ class IterationRun {
   int64_t footprint(BufferId id) const { return model_.footprint_bytes(id); }
   bool well_formed() const;
   void set_first_state();
+  void leave_at_end(const Action& action);
   bool run_iteration();
+  void receive_inputs();
   bool is_steady(const std::vector<State>& before) const;
 
   // Steps.

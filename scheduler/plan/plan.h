@@ -9,7 +9,7 @@
 //   2. Actions are ordered by step; at one step, in the order of the list. Offload and drop happen after their step, a prefetch
 //      may start as soon as all steps before its own have ended.
 //   3. The iteration repeats: a prefetch serves the next touch after its step, past the end of the iteration if need be. A
-//      buffer whose last action in the iteration takes it away starts the iteration away.
+//      persistent buffer starts the iteration where the plan leaves it at its end.
 //   4. An original step brings its buffers to life (born) and ends them (dies), as in the profile. A step that writes a buffer
 //      that is away or dead, without reading it, gives it memory. What a recomputing step brought back outside its lifetime
 //      must be dropped by an action.

@@ -50,13 +50,10 @@ bool RecomputeChains::can_repeat(OperationId operation, const Search& search) co
   const auto unchanged = [&](BufferId id, OperationId since) {
     return writer_before(id, search.before) == writer_before(id, since);
   };
-  for (BufferId id : profile_.at(operation).reads) {
-    if (!unchanged(id, operation)) return false;
-  }
-  for (BufferId id : profile_.at(operation).writes) {
-    if (search.present(id) && !unchanged(id, next)) return false;
-  }
-  return true;
+  const Operation& it = profile_.at(operation);
+  return std::all_of(it.reads.begin(), it.reads.end(),
+                     [&](BufferId id) { return unchanged(id, operation); }) &&
+         std::all_of(it.writes.begin(), it.writes.end(), [&](BufferId id) { return unchanged(id, next); });
 }
 
 // Enters the operation that wrote the target; false when the target cannot be rebuilt.

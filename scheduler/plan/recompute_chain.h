@@ -3,8 +3,8 @@
 // Called by strategies (to know what a recomputation costs) and by the lowering of decisions, on any thread. Pure. Built once
 // per profile; a question costs as much as its answer is long.
 //
-// An operation can be part of a chain when it is replayable, changes nothing in place, and every buffer that it read, and every
-// other buffer that it wrote and that is still there, has not been written since. Content that is gone on the way is rebuilt by
+// An operation can be part of a chain when it is replayable, changes nothing in place, and no buffer that it read or wrote has
+// been written since. Content that is gone on the way is rebuilt by
 // the chain too.
 #pragma once
 

@@ -97,7 +97,8 @@ void append_intervals(const IterationProfile& profile, BufferId id, const std::v
     if (touches[i + 1].index > touches[i].index + 1)
       intervals.push_back({id, touches[i], touches[i + 1], false, overwrites(touches[i + 1])});
   }
-  if (!profile.at(id).persistent || touches.empty()) return;
+  // An input is written anew between two iterations: nobody may have taken it away then.
+  if (!profile.at(id).persistent || profile.at(id).kind == BufferKind::kInput || touches.empty()) return;
   const OperationId last = touches.back(), first = touches.front();
   const auto count = static_cast<int32_t>(profile.operations.size());
   if (first.index + count > last.index + 1) intervals.push_back({id, last, first, true, overwrites(first)});

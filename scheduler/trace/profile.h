@@ -37,7 +37,7 @@ inline constexpr int32_t kMostOperations = 1 << 20;
 
 enum class BufferKind : uint8_t {
   kOther,
-  kInput,              // the minibatch
+  kInput,              // the minibatch; where persistent, the program writes it anew between two iterations
   kParameter,          // weights
   kOptimizerState,     // momentum and kin
   kParameterGradient,  // weight gradients
@@ -113,7 +113,7 @@ struct IterationProfile {
   bool operator==(const IterationProfile&) const = default;
 };
 
-// A time in which nobody touches a buffer: strictly between two operations. Wrapping intervals (persistent buffers only) run
+// A time in which nobody touches a buffer: strictly between two operations. Wrapping intervals (persistent buffers that are no inputs) run
 // from the last touch over the iteration's end to the first touch: from >= to.
 struct IdleInterval {
   BufferId buffer;
