@@ -2,12 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +13,9 @@
 
 #include "interposer/config.h"
 #include "interposer/driver/unknown_functions.h"
+#include "interposer/ledger/app_memory.h"
+#include "interposer/report_file.h"
+#include "interposer/report_text.h"
 
 namespace spillway::interposer {
 namespace {
@@ -28,33 +28,13 @@ constinit std::atomic<Reported*> reported{nullptr};  // newest first
 constinit std::atomic<pid_t> reporting_pid{0};       // a forked child has nothing to report
 constinit std::atomic<bool> progress_shown{false};
 
-// Text in a place of its own; what does not fit is left out.
-class Text {
- public:
-  __attribute__((format(printf, 2, 3))) void Add(const char* format, ...) {
-    va_list rest;
-    va_start(rest, format);
-    const int added = vsnprintf(bytes_ + size_, sizeof bytes_ - size_, format, rest);
-    va_end(rest);
-    if (added > 0) size_ = std::min(sizeof bytes_ - 1, size_ + static_cast<size_t>(added));
-  }
-  bool WriteTo(int file) const {
-    for (size_t done = 0; done < size_;) {
-      const ssize_t written = write(file, bytes_ + done, size_ - done);
-      if (written < 0 && errno != EINTR) return false;
-      if (written > 0) done += static_cast<size_t>(written);
-    }
-    return true;
-  }
-
- private:
-  char bytes_[65536] = {};  // a command of 4096 bytes, each escaped, names and the figures
-  size_t size_ = 0;
-};
-
-// Not on the stack: a signal handler's may be small. Each is written by the one thread that exits.
-constinit char command[4096];
-constinit Text json, peak, summary;
+// Not on the stack: a signal handler's may be small. Each is written by the one thread that exits, but for the report
+// as kept up to now: that one's is its writer's, who has `keeping`.
+constinit Text json, peak, summary, json_up_to_now;
+constinit char command[4096], command_up_to_now[4096];
+constinit std::atomic<bool> keeping{false};
+constinit std::atomic<bool> exiting{false};
+constinit std::atomic<uint64_t> began_ns{0};
 
 void Say(const Text& text) { static_cast<void>(text.WriteTo(STDERR_FILENO)); }
 
@@ -76,6 +56,9 @@ struct Figures {
   size_t budget_bytes = 0;  // the last one's
   Counters sums;
   size_t wanted_peak_bytes = 0, held_peak_bytes = 0, pinned_peak_bytes = 0;
+  size_t parked_peak_bytes = 0, held_addresses = 0;
+  Standing standing = Standing::kUnproven;  // the worst of all
+  Opacity opacity = Opacity::kNone;
 };
 
 struct Sum {
@@ -91,6 +74,10 @@ constexpr Sum kSums[] = {
     {"demand_fetches", &Counters::demand_fetches},
     {"served_from_host", &Counters::served_from_host},
     {"stall_ns", &Counters::stall_ns},
+    {"idle_waits", &Counters::idle_waits},
+    {"idle_waits_given_up", &Counters::idle_waits_given_up},
+    {"censuses", &Counters::censuses},
+    {"census_bytes", &Counters::census_bytes},
     {"launches", &Counters::launches},
     {"allocations", &Counters::allocations},
     {"frees", &Counters::frees},
@@ -108,6 +95,10 @@ void Include(const JobMemory::Snapshot& life, Figures* all) {
   all->wanted_peak_bytes = std::max(all->wanted_peak_bytes, life.counters.wanted_peak_bytes);
   all->held_peak_bytes = std::max(all->held_peak_bytes, life.held_peak_bytes);
   all->pinned_peak_bytes = std::max(all->pinned_peak_bytes, life.pinned_peak_bytes);
+  all->parked_peak_bytes = std::max(all->parked_peak_bytes, life.counters.parked_peak_bytes);
+  all->held_addresses = std::max(all->held_addresses, life.held_addresses);
+  all->standing = std::max(all->standing, life.standing);
+  if (life.opacity != Opacity::kNone) all->opacity = life.opacity;
 }
 
 // False when a job's lock is held for good: by the very thread that exits now, interrupted in a call.
@@ -122,10 +113,10 @@ bool ReadAll(Figures* all) {
   return true;
 }
 
-size_t ReadCommand() {
+size_t ReadCommand(char (&into)[4096]) {
   const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;
-  const ssize_t bytes = read(file, command, sizeof command);
+  const ssize_t bytes = read(file, into, sizeof into);
   close(file);
   return bytes > 0 ? static_cast<size_t>(bytes) - 1 : 0;  // without the last argument's end
 }
@@ -183,10 +174,11 @@ void AddUnmovable(const Counters& sums, Text* out) {
   out->Add("}");
 }
 
-void AddJson(const Figures& all, Text* out) {
-  out->Add("{\n  \"schema\": 1,\n  \"pid\": %d,\n  \"command\": ", static_cast<int>(getpid()));
-  const size_t command_bytes = ReadCommand();
-  AddQuoted(command, command_bytes, out);
+void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
+  out->Add("{\n  \"schema\": 1,\n  \"pid\": %d,\n  \"ended\": %s,\n  \"command\": ",
+           static_cast<int>(getpid()), ended ? "true" : "false");
+  const size_t words_bytes = ReadCommand(words);
+  AddQuoted(words, words_bytes, out);
   const auto add = [out](const char* name, uint64_t value) {
     out->Add(",\n  \"%s\": %" PRIu64, name, value);
   };
@@ -195,56 +187,15 @@ void AddJson(const Figures& all, Text* out) {
   add("resident_peak_bytes", all.held_peak_bytes);
   add("host_peak_bytes", all.pinned_peak_bytes);
   for (const Sum& sum : kSums) add(sum.name, all.sums.*sum.counter);
+  add("parked_peak_bytes", all.parked_peak_bytes);
+  add("held_addresses", all.held_addresses);
+  out->Add(",\n  \"pointers\": \"%s\",\n  \"opaque_because\": \"%s\"", NameOf(all.standing),
+           NameOf(all.opacity));
+  add("app_pinned_peak_bytes", AppMemory::Pinned().peak_bytes());
+  add("app_managed_peak_bytes", AppMemory::Managed().peak_bytes());
   AddUnmovable(all.sums, out);
   AddUnknownFunctions(out);
   out->Add("\n}\n");
-}
-
-bool IsSameFile(const struct stat& status, int file) {
-  struct stat other;
-  return fstat(file, &other) == 0 && other.st_dev == status.st_dev && other.st_ino == status.st_ino;
-}
-
-// Not to be replaced: a pipe, a device, and the log that standard output or error goes to (/dev/stderr).
-bool StaysInPlace(const char* path) {
-  struct stat status;
-  if (stat(path, &status) != 0) return false;
-  return !S_ISREG(status.st_mode) || IsSameFile(status, STDOUT_FILENO) || IsSameFile(status, STDERR_FILENO);
-}
-
-// A pipe that nobody reads, or that is full, is an error and no wait.
-bool WriteInPlace(const char* path, const Text& text) {
-  const int file = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool written = text.WriteTo(file);
-  return close(file) == 0 && written;
-}
-
-bool WriteBesideAndRename(const char* path, const Text& text) {
-  char beside[PATH_MAX + 32];
-  snprintf(beside, sizeof beside, "%s.tmp%d", path, static_cast<int>(getpid()));
-  const int file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file < 0) return false;
-  const bool written = text.WriteTo(file);
-  const bool closed = close(file) == 0;
-  if (written && closed && rename(beside, path) == 0) return true;
-  const int error = errno;
-  unlink(beside);
-  errno = error;
-  return false;
-}
-
-// The launched process writes the file that was asked for, behind a link where that is one; its children's reports
-// stand beside, except where nothing can.
-bool Write(const char* path, bool is_childs, const Text& text) {
-  if (StaysInPlace(path)) return WriteInPlace(path, text);
-  char target[PATH_MAX + 16];
-  if (is_childs) {
-    snprintf(target, sizeof target, "%s.%d", path, static_cast<int>(getpid()));
-  } else if (!realpath(path, target)) {
-    snprintf(target, sizeof target, "%s", path);
-  }
-  return WriteBesideAndRename(target, text);
 }
 
 bool IsChild() {
@@ -255,8 +206,8 @@ bool IsChild() {
 void WriteReport(const Figures& all) {
   const char* const path = ProcessConfig().report_path.c_str();
   if (!*path) return;
-  AddJson(all, &json);
-  if (Write(path, IsChild(), json)) return;
+  AddJson(all, true, command, &json);
+  if (WriteWhole(path, IsChild(), "tmp", json)) return;
   summary.Add("spillway: the report could not be written to %s: %s\n", path, strerrordesc_np(errno));
 }
 
@@ -264,7 +215,7 @@ void RememberPeak(const Figures& all) {
   const char* const path = ProcessConfig().peak_path.c_str();
   if (!*path || IsChild()) return;
   peak.Add("%zu\n", all.wanted_peak_bytes);
-  Write(path, false, peak);
+  WriteWhole(path, false, "tmp", peak);
 }
 
 void AddSummary(const Figures& all) {
@@ -275,13 +226,30 @@ void AddSummary(const Figures& all) {
               Readable(all.wanted_peak_bytes).text, Readable(all.budget_bytes).text,
               Readable(all.held_peak_bytes).text, Readable(c.offloaded_bytes).text,
               Readable(c.restored_bytes).text, c.evictions, static_cast<double>(c.stall_ns) * 1e-9);
+  if (all.standing == Standing::kStays) {
+    summary.Add("spillway: nothing was evicted (%s, and host memory cannot be mapped for the device)\n",
+                all.opacity == Opacity::kNone ? "--park=host" : NameOf(all.opacity));
+  } else if (all.opacity != Opacity::kNone) {
+    summary.Add("spillway: this job's memory was parked while it was away: %s\n", NameOf(all.opacity));
+  }
+}
+
+// Another thread may be writing the report as it is up to now: it ends before, or its thread never goes on.
+void EndKeeping() {
+  constexpr int kPatience = 100;
+  for (int i = 0; keeping && i < kPatience; ++i) {
+    const timespec pause{0, 1'000'000};
+    nanosleep(&pause, nullptr);
+  }
 }
 
 void Report() {
+  exiting = true;
   const Config& config = ProcessConfig();
   const bool asked = config.shows_summary || !config.report_path.empty();
   if (reporting_pid != getpid() || (!asked && config.peak_path.empty() && !progress_shown)) return;
   if (progress_shown) summary.Add("\r\033[K");
+  EndKeeping();
   Figures all;
   if (ReadAll(&all)) {
     WriteReport(all);
@@ -293,10 +261,47 @@ void Report() {
   Say(summary);
 }
 
+uint64_t NowNs(clockid_t clock) {
+  timespec now;
+  clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// The first at once, then whenever a tenth of the process' life has gone by: what a killed process leaves is that old.
+bool IsTimeToKeep() {
+  constexpr uint64_t kLeastNs = 10'000'000, kMostNs = 1'000'000'000;
+  static constinit std::atomic<uint64_t> next_ns{0};
+  const uint64_t now_ns = NowNs(CLOCK_MONOTONIC_COARSE);
+  uint64_t due_ns = next_ns.load(std::memory_order_relaxed);
+  const uint64_t pause_ns = std::clamp((now_ns - began_ns) / 10, kLeastNs, kMostNs);
+  return now_ns >= due_ns && next_ns.compare_exchange_strong(due_ns, now_ns + pause_ns);
+}
+
+// Note [What a killed process leaves]
+// A process that a signal ends, or that leaves by _exit, runs no exit handler, and a handler of ours for its signals is
+// out of the question. So the report is written while the process runs, too, whole each time, and says that it has not
+// ended.
+void KeepReport() {
+  const char* const path = ProcessConfig().report_path.c_str();
+  if (!*path || reporting_pid != getpid() || !IsTimeToKeep() || StaysInPlace(path)) return;
+  if (keeping.exchange(true)) return;
+  Figures all;
+  if (!exiting && ReadAll(&all)) {
+    json_up_to_now.Clear();
+    AddJson(all, false, command_up_to_now, &json_up_to_now);
+    WriteWhole(path, IsChild(), "now", json_up_to_now);
+  }
+  keeping = false;
+}
+
 }  // namespace
+
+bool ExitBegan() { return exiting.load(std::memory_order_relaxed); }
 
 void ReportAtExit(JobMemory* job) {
   reporting_pid = getpid();
+  uint64_t not_begun = 0;
+  began_ns.compare_exchange_strong(not_begun, NowNs(CLOCK_MONOTONIC_COARSE));
   auto* const added = new Reported{job, reported.load()};
   while (!reported.compare_exchange_weak(added->next, added)) {
   }
@@ -305,7 +310,9 @@ void ReportAtExit(JobMemory* job) {
 
 void ShowProgress() {
   const Reported* const newest = reported.load();
-  if (!ProcessConfig().shows_progress || !newest) return;
+  if (!newest) return;
+  KeepReport();
+  if (!ProcessConfig().shows_progress) return;
   static std::atomic<time_t> last{0};
   timespec now;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

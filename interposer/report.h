@@ -1,6 +1,6 @@
 // Tells what Spillway did: the JSON report, the remembered peak, the summary line and the progress line.
 //
-// Called by runtime when a job's memory is made, and by synchronising hooks now and then (progress). Writes at exit
+// Called by runtime when a job's memory is made, and by synchronising hooks (progress). Writes now and then, and at exit,
 // from counters alone: of all jobs of the process, one after the other (after a device reset there is a new one), with
 // counters summed and peaks the highest.
 //
@@ -11,7 +11,8 @@
 //  2. Files appear whole or not at all: written beside and renamed. What is no regular file (a pipe, a device), or is
 //     this process' own output, stays what it is: the text is written to it.
 //  3. Makes no CUDA call.
-//  4. At exit it allocates nothing and waits for no lock or reader for long: exit() may be called in a signal handler,
+//  4. The report of a process that is killed, or leaves by _exit, is the one last kept: Note [What a killed process leaves].
+//  5. At exit it allocates nothing and waits for no lock or reader for long: exit() may be called in a signal handler,
 //     whose thread holds what it held. Figures that cannot be read are said to be missing.
 // The report's fields are stated in docs/architecture.md.
 #pragma once
@@ -23,7 +24,11 @@ namespace spillway::interposer {
 // From now on the process reports this job's memory, too, when it exits.
 void ReportAtExit(JobMemory* job);
 
-// At most once a second, and only when asked for: one line on the terminal, rewritten in place.
+// The process has come to exit(); the driver may shut down at any moment.
+bool ExitBegan();
+
+// Called when the program has waited for the device. Now and then, and only when asked for: the report as it is up to
+// now, and one line on the terminal, rewritten in place.
 void ShowProgress();
 
 }  // namespace spillway::interposer

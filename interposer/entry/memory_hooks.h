@@ -7,6 +7,7 @@
 #include "interposer/entry/around.h"
 #include "interposer/entry/pass_through.h"
 #include "interposer/ledger/pools.h"
+#include "interposer/report.h"
 
 namespace spillway::entry {
 
@@ -20,6 +21,8 @@ template <class Release, class Call>
 CUresult Free(CUdeviceptr address, Release release, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost() || !address) return call();
+  // A driver that has shut down says so, whosever memory it was.
+  if (interposer::ExitBegan() && !HasContext()) return call();
   // Before the address can serve anybody else.
   interposer::Pools::Instance().Freed(address);
   if (interposer::AnyJob(release)) return CUDA_SUCCESS;

@@ -21,7 +21,7 @@ std::string Quoted(const std::string& text) {
   return quoted + '"';
 }
 
-// Runs after the program's own atexit handlers; calls into the driver that come even later still work.
+// Runs after the program's own exit handlers and destructors.
 __attribute__((destructor)) void WriteBooksAtExit() {
   const char* path = std::getenv(environment::kSimStats);
   if (path != nullptr && *path != '\0' && WasInitialised() && !IsForkedChild()) TheBooks().WriteFile(path);

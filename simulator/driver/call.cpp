@@ -3,22 +3,11 @@
 #include "simulator/driver/capture.h"
 
 namespace spillway::simulator {
-namespace {
-
-Stream& OwnStream(Call& call) {
-  StreamRef& stream = call.context->per_thread[ThreadNumber()];
-  if (stream == nullptr) {
-    stream = std::make_shared<Stream>(Stream{call.sim.next_id++, call.context, false, true, 0, 0, nullptr});
-  }
-  return *stream;
-}
-
-}  // namespace
-
 Stream& Call::StreamOf(CUstream handle) {
-  if (handle == nullptr) return PerThreadDefault::active() ? OwnStream(*this) : *context->legacy;
+  if (handle == nullptr)
+    return PerThreadDefault::active() ? context->OwnStream(sim.next_id) : *context->legacy;
   if (handle == CU_STREAM_LEGACY) return *context->legacy;
-  if (handle == CU_STREAM_PER_THREAD) return OwnStream(*this);
+  if (handle == CU_STREAM_PER_THREAD) return context->OwnStream(sim.next_id);
   const auto found = sim.streams.find(reinterpret_cast<Stream*>(handle));
   Require(found != sim.streams.end(), CUDA_ERROR_INVALID_HANDLE);
   return *found->second;

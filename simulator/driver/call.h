@@ -42,6 +42,7 @@ template <class Body>
 CUresult Guarded(bool needs_context, Body body) noexcept {
   Simulator* const sim = TheSimulator();
   if (sim == nullptr || IsForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (HasShutDown()) return CUDA_ERROR_DEINITIALIZED;
   try {
     Engine::Lock lock = sim->engine.Acquire();
     sim->engine.ChargeApiCall(lock);

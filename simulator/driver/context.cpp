@@ -3,11 +3,13 @@
 #include <atomic>
 
 #include "simulator/driver/device.h"
+#include "simulator/driver/failure.h"
 
 namespace spillway::simulator {
 namespace {
 
 thread_local bool per_thread_default = false;
+thread_local bool is_gone = false;  // the thread runs its last destructors
 
 }  // namespace
 
@@ -21,7 +23,7 @@ unsigned Context::PeerDevices() const {
 
 std::vector<OperationRef> Context::BlockingTails() const {
   std::vector<OperationRef> tails;
-  for (const auto& [thread, stream] : per_thread) tails.push_back(stream->tail);
+  for (const auto& [thread, own] : per_thread) tails.push_back(own.stream->tail);
   for (const auto& [id, stream] : streams) {
     if (stream->blocking) tails.push_back(stream->tail);
   }
@@ -66,9 +68,37 @@ std::vector<OperationRef> EndOf(const Stream& stream) {
   return end;
 }
 
-std::vector<Context*>& CurrentContexts() {
-  static thread_local std::vector<Context*> stack;
+Stream& Context::OwnStream(std::uint64_t& next_stream_id) {
+  const auto found = per_thread.find(ThreadNumber());
+  if (found != per_thread.end()) return *found->second.stream;
+  std::erase_if(per_thread, [](const auto& entry) {
+    return *entry.second.thread_ended && IsDone(entry.second.stream->tail);
+  });
+  const auto stream = std::make_shared<Stream>(Stream{next_stream_id++, this, false, true, 0, 0, nullptr});
+  return *per_thread.emplace(ThreadNumber(), ThreadsStream{stream, ThisThreadsEnd()}).first->second.stream;
+}
+
+void ContextStack::push_back(Context* context) {
+  if (size_ == kMost) throw Failure{CUDA_ERROR_OUT_OF_MEMORY};
+  contexts_[size_++] = context;
+}
+
+ContextStack& CurrentContexts() {
+  static thread_local ContextStack stack;
   return stack;
+}
+
+std::shared_ptr<const std::atomic<bool>> ThisThreadsEnd() {
+  struct Mark {
+    std::shared_ptr<std::atomic<bool>> ended = std::make_shared<std::atomic<bool>>(false);
+    ~Mark() {
+      *ended = true;
+      is_gone = true;
+    }
+  };
+  if (is_gone) return std::make_shared<std::atomic<bool>>(true);
+  static thread_local Mark mark;
+  return mark.ended;
 }
 
 std::uint64_t ThreadNumber() {

@@ -9,6 +9,7 @@
 //     take no part. Per-thread default streams are blocking streams.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <set>
@@ -38,6 +39,12 @@ struct Stream {
 };
 using StreamRef = std::shared_ptr<Stream>;
 
+// The default stream of one thread; when that has ended, and the stream's work too, it goes.
+struct ThreadsStream {
+  StreamRef stream;
+  std::shared_ptr<const std::atomic<bool>> thread_ended;
+};
+
 struct Event {
   unsigned flags;
   Context* context;
@@ -61,15 +68,18 @@ struct Context {
   std::set<const Context*> peers = {};  // those whose ordinary allocations work here may use
   std::shared_ptr<ErrorState> errors = std::make_shared<ErrorState>();
   StreamRef legacy;
-  std::map<std::uint64_t, StreamRef> per_thread;  // by thread number
-  std::map<std::uint64_t, StreamRef> streams;     // created ones, by id
-  std::vector<OperationRef> orphans;              // tails of destroyed streams
+  std::map<std::uint64_t, ThreadsStream> per_thread;  // by thread number
+  std::map<std::uint64_t, StreamRef> streams;         // created ones, by id
+  std::vector<OperationRef> orphans;                  // tails of destroyed streams
   std::map<int, std::size_t> limits;
   unsigned long long cache_config = 0;
 
   int ordinal() const;
   // Bit n: some context of device n is a peer.
   unsigned PeerDevices() const;
+  // The calling thread's own default stream.
+  Stream& OwnStream(std::uint64_t& next_stream_id);
+
   // The newest operation of every stream, unfinished or not.
   std::vector<OperationRef> Tails() const;
   // The same for those that order themselves with the legacy stream.
@@ -86,9 +96,24 @@ void SubmitTo(Engine& engine, Engine::Lock& lock, Stream& stream, const Operatio
 // The operations whose end means that all work in `stream` so far is done.
 std::vector<OperationRef> EndOf(const Stream& stream);
 
-// The calling thread's stack of contexts; the last one is current.
-std::vector<Context*>& CurrentContexts();
+// The calling thread's stack of contexts; the last one is current. It needs no destructor: a thread that has ended may
+// still call, from destructors of its own and, on the main thread, from exit handlers.
+class ContextStack {
+ public:
+  bool empty() const { return size_ == 0; }
+  Context*& back() { return contexts_[size_ - 1]; }
+  void push_back(Context* context);
+  void pop_back() { --size_; }
+
+ private:
+  static constexpr int kMost = 100;
+  Context* contexts_[kMost];
+  int size_ = 0;
+};
+ContextStack& CurrentContexts();
 std::uint64_t ThreadNumber();
+// Becomes true when the calling thread has ended.
+std::shared_ptr<const std::atomic<bool>> ThisThreadsEnd();
 
 // While one lives, stream handle 0 means the calling thread's own default stream (the _ptds and _ptsz functions).
 class PerThreadDefault {

@@ -1,0 +1,41 @@
+// Text that is put together without the heap and without a lock, and written to a file: the report is made at exit.
+//
+// Used by report and report_file; a Text belongs to one thread at a time.
+#pragma once
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace spillway::interposer {
+
+// Text in a place of its own; what does not fit is left out.
+class Text {
+ public:
+  __attribute__((format(printf, 2, 3))) void Add(const char* format, ...) {
+    va_list rest;
+    va_start(rest, format);
+    const int added = vsnprintf(bytes_ + size_, sizeof bytes_ - size_, format, rest);
+    va_end(rest);
+    if (added > 0) size_ = std::min(sizeof bytes_ - 1, size_ + static_cast<size_t>(added));
+  }
+  void Clear() { size_ = 0; }
+  bool WriteTo(int file) const {
+    for (size_t done = 0; done < size_;) {
+      const ssize_t written = write(file, bytes_ + done, size_ - done);
+      if (written < 0 && errno != EINTR) return false;
+      if (written > 0) done += static_cast<size_t>(written);
+    }
+    return true;
+  }
+
+ private:
+  char bytes_[65536] = {};  // a command of 4096 bytes, each escaped, names and the figures
+  size_t size_ = 0;
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,196 @@
+// Every life of a process (cases_*.cpp) is the same with and without Spillway; and what each leaves behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <regex>
+
+#include "tests/integration/process.h"
+
+namespace spillway::test {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+constexpr char kBudget[] = "67108864";  // 64 MiB
+
+class ProcessTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = ::testing::TempDir() + "processes-" + std::to_string(getpid());
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  Environment Bare() const {
+    return {{"LD_LIBRARY_PATH", PROCESSES_SIMULATOR},
+            {"SPILLWAY_SIM_PROFILE", "h200"},
+            {"SPILLWAY_SIM_STATS", folder_ + "/books.json"}};
+  }
+  Environment Preloaded() const {
+    Environment environment = Bare();
+    environment["LD_PRELOAD"] = PROCESSES_PRELOAD;
+    environment["SPILLWAY_DRIVER"] = std::string(PROCESSES_SIMULATOR) + "/libcuda.so.1";
+    environment["SPILLWAY_BUDGET"] = kBudget;
+    environment["SPILLWAY_REPORT"] = folder_ + "/report.json";
+    return environment;
+  }
+  static Ended Live(const std::string& name, const Environment& environment) {
+    return RunProgram({PROCESSES_CASES, name}, environment);
+  }
+  // As users start it: `spillway run` with a report and the rest as given.
+  Ended Launch(const std::vector<std::string>& command) const {
+    std::vector<std::string> words = {PROCESSES_SPILLWAY,
+                                      "run",
+                                      "--quiet",
+                                      "--simulate=h200",
+                                      "--budget=64MiB",
+                                      "--report=" + folder_ + "/report.json",
+                                      "--"};
+    words.insert(words.end(), command.begin(), command.end());
+    return RunProgram(words, {{"HOME", folder_}, {"SPILLWAY_SIM_STATS", folder_ + "/books.json"}});
+  }
+  std::string File(const std::string& name) const { return FileText(folder_ + "/" + name); }
+  static unsigned long long Number(const std::string& text, const std::string& field) {
+    std::smatch match;
+    return std::regex_search(text, match, std::regex("\"?" + field + "\"?:? ?(\\d+)")) ? std::stoull(match[1])
+                                                                                       : ~0ull;
+  }
+
+  std::string folder_;
+};
+
+class ProcessLifeTest : public ProcessTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(ProcessLifeTest, IsAsWithoutSpillway) {
+  const Ended bare = Live(GetParam(), Bare());
+  fs::remove(folder_ + "/books.json");
+
+  const Ended preloaded = Live(GetParam(), Preloaded());
+
+  EXPECT_EQ(preloaded.exit_code, bare.exit_code);
+  EXPECT_EQ(preloaded.standard_output, bare.standard_output);
+  EXPECT_EQ(preloaded.standard_error, bare.standard_error);
+  const std::string books = File("books.json");
+  if (books.empty()) return;  // it left without the exit at which the simulator writes them
+  EXPECT_LE(Number(books, "device_bytes_peak"), std::stoull(kBudget));
+  EXPECT_EQ(Number(books, "unmapped_while_in_use"), 0u);
+  EXPECT_EQ(Number(books, "illegal_accesses"), 0u);
+}
+
+// T14 (fork storms, locks held, a child's child), T16 (calls at exit, _exit, detached threads), and their neighbours.
+INSTANTIATE_TEST_SUITE_P(T14_T16, ProcessLifeTest,
+                         ::testing::Values("fork_before", "fork_after", "fork_in_child", "fork_chain",
+                                           "fork_exec", "vfork_exec", "posix_spawn", "pre_fork", "fork_storm",
+                                           "exit_during_work", "return_during_work", "underscore_exit",
+                                           "quick_exit", "abort", "terminated", "exit_from_thread",
+                                           "static_destructor", "handler_before_first_call",
+                                           "handler_after_first_call", "first_call_at_exit",
+                                           "thread_local_destructor", "signal_storm", "interrupted_calls",
+                                           "signals_stay", "dlclose", "many_threads", "primary_context_anew",
+                                           "contexts_come_and_go"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_F(ProcessTest, AForkedChildIsRefusedByTheDriverAndItsParentGoesOn) {
+  const Ended ended = Live("fork_after", Preloaded());
+
+  EXPECT_THAT(ended.standard_output, HasSubstr("init 3"));
+  EXPECT_THAT(ended.standard_output, HasSubstr("child 0"));
+  EXPECT_THAT(File("report.json"), HasSubstr("\"ended\": true"));
+}
+
+TEST_F(ProcessTest, AllChildrenOfAForkStormAreRefused) {
+  EXPECT_EQ(Live("fork_storm", Preloaded()).standard_output, "300 of 300 children were refused\n");
+}
+
+TEST_F(ProcessTest, WorkersForkedBeforeCudaHaveABudgetEach) {
+  EXPECT_EQ(Live("pre_fork", Preloaded()).standard_output, "4 workers\n");
+}
+
+// An exit at any moment: with threads in every hook there is.
+TEST_F(ProcessTest, ExitsAmongWorkingThreadsEndWell) {
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(Live("exit_during_work", Preloaded()).exit_code, 7);
+}
+
+TEST_F(ProcessTest, ACaughtExceptionLeavesNothingBehindAndCostsWhatItDid) {
+  const Ended bare = Live("exceptions", Bare());
+  const Ended preloaded = Live("exceptions", Preloaded());
+
+  EXPECT_EQ(preloaded.standard_output, bare.standard_output);
+  EXPECT_LT(Number(preloaded.standard_error, "throw_ns"), 3 * Number(bare.standard_error, "throw_ns"));
+}
+
+// What a signal or _exit leaves: the report as of the last wait for the device.
+TEST_F(ProcessTest, ATerminatedProcessLeavesAReport) {
+  const Ended ended = Launch({PROCESSES_CASES, "terminated"});
+
+  EXPECT_EQ(ended.exit_code, 128 + SIGTERM);
+  const std::string report = File("report.json");
+  EXPECT_THAT(report, HasSubstr("\"ended\": false"));
+  EXPECT_EQ(Number(report, "budget_bytes"), std::stoull(kBudget));
+  EXPECT_GT(Number(report, "launches"), 0u);
+  EXPECT_NE(Number(report, "launches"), ~0ull);
+}
+
+TEST_F(ProcessTest, AProcessThatLeavesByUnderscoreExitLeavesAReport) {
+  EXPECT_EQ(Launch({PROCESSES_CASES, "underscore_exit"}).exit_code, 9);
+  EXPECT_THAT(File("report.json"), HasSubstr("\"ended\": false"));
+}
+
+TEST_F(ProcessTest, NothingButTheReportIsLeft) {
+  Live("terminated", Preloaded());
+  Live("compute", Preloaded());
+
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder_)) names.push_back(entry.path().filename());
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("report.json", "books.json"));
+  EXPECT_THAT(File("report.json"), HasSubstr("\"ended\": true"));
+}
+
+// T17: settings are those that the launcher made, whatever the process or its parent does to the environment since.
+TEST_F(ProcessTest, T17_AnEditedEnvironmentLeavesTheBudgetAsItWas) {
+  const Ended ended = Launch({PROCESSES_CASES, "edited_environment"});
+
+  EXPECT_EQ(Number(ended.standard_error, "total_bytes"), std::stoull(kBudget));
+  EXPECT_LE(Number(File("books.json"), "device_bytes_peak"), std::stoull(kBudget));
+  EXPECT_THAT(File("report.json"), HasSubstr("\"ended\": true"));
+}
+
+TEST_F(ProcessTest, T17_AnEnvironmentEditedForAChildLeavesTheBudgetAsItWas) {
+  const Ended ended =
+      Launch({"/bin/bash", "-c",
+              "unset SPILLWAY_BUDGET; SPILLWAY_HOST_LIMIT=1 " PROCESSES_CASES " edited_for_child; exit $?"});
+
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_EQ(Number(ended.standard_error, "total_bytes"), std::stoull(kBudget));
+}
+
+// T4: programs that never call CUDA do not notice; more of them in preload_silence.
+TEST_F(ProcessTest, T4_ProgramsWithoutCudaAreUntouched) {
+  for (const std::string command : {"true", "git --version", "curl --version", "perl -e 'print 5'"}) {
+    const std::string name = command.substr(0, command.find(' '));
+    const std::string if_present = "command -v " + name + " > /dev/null || exit 0; " + command;
+    EXPECT_EQ(RunProgram({"bash", "-c", if_present}, Preloaded()),
+              RunProgram({"bash", "-c", if_present}, Bare()))
+        << command;
+  }
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+TEST_F(ProcessTest, PythonsWaysToStartWorkersWork) {
+  for (const char* way : {"spawn", "forkserver", "fork", "fork_after"}) {
+    const Ended bare = RunProgram({"python3", PROCESSES_PYTHON, way}, Bare());
+    const Ended preloaded = RunProgram({"python3", PROCESSES_PYTHON, way}, Preloaded());
+
+    EXPECT_EQ(bare.exit_code, 0) << way << bare.standard_error;
+    EXPECT_EQ(preloaded.exit_code, 0) << way << preloaded.standard_error;
+    EXPECT_EQ(preloaded.standard_output, bare.standard_output) << way;
+  }
+}
+
+}  // namespace
+}  // namespace spillway::test

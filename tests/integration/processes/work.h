@@ -1,0 +1,67 @@
+// The CUDA work of the processes under test: more memory than the budget, every byte of it known.
+//
+// Used by process_cases on any thread. Every failure ends the process with a line that says what failed, but for the
+// driver's shutting down: threads that go on while the process exits end there.
+#pragma once
+
+#include <cuda.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "simulator/kernels/image.h"
+
+namespace spillway::processes {
+
+inline constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+inline void Must(CUresult result, const char* call) {
+  if (result == CUDA_SUCCESS) return;
+  while (result == CUDA_ERROR_DEINITIALIZED) pause();
+  std::printf("%s: %d\n", call, static_cast<int>(result));
+  std::fflush(stdout);
+  std::_Exit(90);
+}
+#define MUST(call) ::spillway::processes::Must(call, #call)
+
+// One kernel: adds a number to every word of a buffer.
+const simulator::Image& AddImage();
+inline constexpr char kAddKernel[] = "add";
+
+// cuInit, and the primary context current on this thread.
+inline CUcontext Begin() {
+  CUcontext context = nullptr;
+  MUST(cuInit(0));
+  MUST(cuDevicePrimaryCtxRetain(&context, 0));
+  MUST(cuCtxSetCurrent(context));
+  return context;
+}
+
+// Buffers of 8 MiB each, all words the same in one buffer; eleven are more than a budget of 64 MiB.
+class Work {
+ public:
+  static constexpr std::size_t kBytes = 8 * kMiB;
+  explicit Work(int count = 11, CUstream stream = nullptr);
+  ~Work();
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+
+  // Adds 1 to every word, `rounds` times, without waiting for the device.
+  void Enqueue(int rounds);
+  // Ends the process when a word is not what it must be.
+  void Check() const;
+  const std::vector<CUdeviceptr>& buffers() const { return buffers_; }
+
+ private:
+  const CUstream stream_;
+  CUmodule module_ = nullptr;
+  CUfunction add_ = nullptr;
+  std::vector<CUdeviceptr> buffers_;
+  std::uint32_t rounds_ = 0;
+};
+
+}  // namespace spillway::processes
