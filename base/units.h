@@ -32,10 +32,12 @@ constexpr int64_t transfer_ns(int64_t size_bytes, int64_t bytes_per_second) {
   return nanos > most ? most : static_cast<int64_t>(nanos);
 }
 
-// Bytes that a link moves in a time, rounded down.
+// Bytes that a link moves in a time, rounded down; at most the largest value.
 constexpr int64_t transferred_bytes(int64_t duration_ns, int64_t bytes_per_second) {
   if (duration_ns <= 0 || bytes_per_second <= 0) return 0;
-  return static_cast<int64_t>(Wide{duration_ns} * bytes_per_second / kNanosPerSecond);
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  const Wide bytes = Wide{duration_ns} * bytes_per_second / kNanosPerSecond;
+  return bytes > most ? most : static_cast<int64_t>(bytes);
 }
 
 // value * numerator / denominator without overflow in between, rounded down; the denominator is positive.

@@ -1,0 +1,285 @@
+#include "scheduler/plan/lower_bound.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "base/units.h"
+#include "scheduler/plan/cost_model.h"
+#include "scheduler/plan/recompute_chain.h"
+
+namespace spillway::scheduler {
+namespace {
+
+constexpr size_t kOperationsTried = 48;
+constexpr int64_t kImpossibleNs = std::numeric_limits<int64_t>::max() / 4;
+
+size_t at(OperationId id) { return static_cast<size_t>(id.index); }
+
+int64_t fastest_ns(const Problem& problem, const Operation& operation) {
+  int64_t result_ns = operation.duration_ns;
+  for (const WorkspaceChoice& choice : operation.workspaces) {
+    if (choice.size_bytes <= problem.budget_bytes) result_ns = std::min(result_ns, choice.duration_ns);
+  }
+  return result_ns;
+}
+
+int64_t smallest_workspace_bytes(const Problem& problem, const Operation& operation) {
+  if (operation.workspaces.empty()) return 0;
+  int64_t result_bytes = std::numeric_limits<int64_t>::max();
+  for (const WorkspaceChoice& choice : operation.workspaces)
+    result_bytes = std::min(result_bytes, choice.size_bytes);
+  return footprint_of(problem, result_bytes);
+}
+
+// Bytes that an idle interval can free, when, and what running its writer again costs.
+struct Relief {
+  int64_t size_bytes;
+  int64_t
+      leaves_ns;  // how long before the operation in question the content was written: since then it can be copied out
+  int64_t returns_ns;    // how long after its start the buffer is needed
+  int64_t recompute_ns;  // of the whole buffer; kImpossibleNs: cannot
+  bool crosses;          // one of the two reaches into another iteration
+};
+
+class Bound {
+ public:
+  explicit Bound(const Problem& problem)
+      : problem_(problem),
+        profile_(problem.iteration()),
+        chains_(profile_),
+        intervals_(idle_intervals(profile_, std::max<int64_t>(1, problem.min_movable_bytes))) {
+    starts_ns_.push_back(0);
+    for (const Operation& operation : profile_.operations)
+      starts_ns_.push_back(starts_ns_.back() + fastest_ns(problem, operation));
+    const DeviceModel& device = problem.device;
+    to_host_rate_ = base::scale(device.to_host_bytes_per_second, device.link_share_permille, 1000);
+    to_device_rate_ = base::scale(device.to_device_bytes_per_second, device.link_share_permille, 1000);
+    measure_memory();
+  }
+
+  LowerBound find() {
+    LowerBound bound;
+    for (size_t i = 0; i < floor_bytes_.size(); ++i) {
+      if (floor_bytes_[i] <= bound.memory_bytes) continue;
+      bound.memory_bytes = floor_bytes_[i];
+      bound.memory_at = {static_cast<int32_t>(i)};
+    }
+    bound.possible = bound.memory_bytes <= problem_.budget_bytes;
+    bound.iteration_ns = starts_ns_.back();
+    for (OperationId id : worst_operations()) {
+      const int64_t time_ns = starts_ns_.back() + extra_ns(id, live_bytes_[at(id)] - problem_.budget_bytes);
+      if (time_ns <= bound.iteration_ns) continue;
+      bound.iteration_ns = time_ns;
+      bound.time_at = id;
+    }
+    return bound;
+  }
+
+ private:
+  // Live and immovable footprints by operation. Smaller buffers than may move are immovable.
+  void measure_memory() {
+    const size_t count = profile_.operations.size();
+    std::vector<int64_t> live_change(count + 1, 0), fixed_change(count + 1, 0);
+    for (const Buffer& buffer : profile_.buffers) {
+      const int64_t size_bytes = footprint_of(problem_, buffer.size_bytes);
+      const size_t from = buffer.persistent ? 0 : at(buffer.born);
+      const size_t until = buffer.persistent ? count : at(buffer.dies) + 1;
+      live_change[from] += size_bytes;
+      live_change[until] -= size_bytes;
+      if (is_movable(buffer)) continue;
+      fixed_change[from] += size_bytes;
+      fixed_change[until] -= size_bytes;
+    }
+    int64_t live_bytes = 0, fixed_bytes = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t workspace_bytes = smallest_workspace_bytes(problem_, profile_.operations[i]);
+      live_bytes += live_change[i];
+      fixed_bytes += fixed_change[i];
+      live_bytes_.push_back(live_bytes + workspace_bytes);
+      floor_bytes_.push_back(fixed_bytes + workspace_bytes + touched_movable_bytes(profile_.operations[i]));
+    }
+  }
+
+  bool is_movable(const Buffer& buffer) const {
+    return buffer.movable && buffer.size_bytes >= problem_.min_movable_bytes;
+  }
+
+  int64_t touched_movable_bytes(const Operation& operation) const {
+    std::vector<BufferId> touched = operation.reads;
+    touched.insert(touched.end(), operation.writes.begin(), operation.writes.end());
+    std::sort(touched.begin(), touched.end());
+    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+    int64_t sum_bytes = 0;
+    for (BufferId id : touched) {
+      if (is_movable(profile_.at(id))) sum_bytes += footprint_of(problem_, profile_.at(id).size_bytes);
+    }
+    return sum_bytes;
+  }
+
+  // The worst of all, and the worst of each stretch of the iteration: the bound is as good at any.
+  std::vector<OperationId> worst_operations() const {
+    std::vector<OperationId> result;
+    const size_t count = live_bytes_.size();
+    const size_t stretch = std::max<size_t>(1, (count + kOperationsTried - 1) / kOperationsTried);
+    for (size_t begin = 0; begin < count; begin += stretch) {
+      const auto first = live_bytes_.begin() + static_cast<ptrdiff_t>(begin);
+      const auto last = live_bytes_.begin() + static_cast<ptrdiff_t>(std::min(count, begin + stretch));
+      const auto worst = std::max_element(first, last);
+      if (*worst > problem_.budget_bytes)
+        result.push_back({static_cast<int32_t>(worst - live_bytes_.begin())});
+    }
+    return result;
+  }
+
+  int64_t recompute_ns(const IdleInterval& interval) const {
+    const OperationId writer = chains_.writer_before(interval.buffer, interval.to);
+    if (interval.wraps || writer.index < 0 || !profile_.at(writer).replayable) return kImpossibleNs;
+    // The writer's other outputs come back with it: its time is shared by size.
+    int64_t written_bytes = 0;
+    for (BufferId id : profile_.at(writer).writes) written_bytes += profile_.at(id).size_bytes;
+    return base::scale(fastest_ns(problem_, profile_.at(writer)), profile_.at(interval.buffer).size_bytes,
+                       written_bytes);
+  }
+
+  // A host copy is good from the write on, also when the buffer came back in between. Never written: made long ago.
+  int64_t time_since_written(const IdleInterval& interval, OperationId id) const {
+    const int64_t iteration_ns = starts_ns_.back(), now_ns = starts_ns_[at(id)];
+    const OperationId before = chains_.writer_before(interval.buffer, id);
+    if (before.index >= 0) return now_ns - starts_ns_[at(before) + 1];
+    const OperationId last =
+        chains_.writer_before(interval.buffer, {static_cast<int32_t>(profile_.operations.size())});
+    if (last.index >= 0) return now_ns + iteration_ns - starts_ns_[at(last) + 1];
+    return profile_.at(interval.buffer).kind == BufferKind::kInput ? now_ns : kImpossibleNs;
+  }
+
+  // Intervals over operation `id`; `free_bytes` is what leaves and need not come back.
+  std::vector<Relief> reliefs_over(OperationId id, int64_t& free_bytes) const {
+    std::vector<Relief> result;
+    const int64_t iteration_ns = starts_ns_.back(), now_ns = starts_ns_[at(id)];
+    for (const IdleInterval& interval : intervals_) {
+      const bool covers =
+          interval.wraps ? interval.from < id || id < interval.to : interval.from < id && id < interval.to;
+      if (!covers) continue;
+      const int64_t size_bytes = footprint_of(problem_, profile_.at(interval.buffer).size_bytes);
+      if (interval.content_dead) {
+        free_bytes += size_bytes;
+        continue;
+      }
+      int64_t returns_ns = starts_ns_[at(interval.to)] - now_ns;
+      const bool returns_later = interval.to < id;
+      if (returns_later) returns_ns += iteration_ns;
+      const int64_t written_ns = time_since_written(interval, id);
+      result.push_back(
+          {size_bytes, written_ns, returns_ns, recompute_ns(interval), returns_later || written_ns > now_ns});
+    }
+    return result;
+  }
+
+  // The most bytes that a link moves of buffers that are available for `window_ns(relief)` before a common end.
+  template <class Window>
+  static int64_t movable_bytes(std::vector<Relief> reliefs, int64_t rate, Window window_ns) {
+    std::sort(reliefs.begin(), reliefs.end(),
+              [&](const Relief& a, const Relief& b) { return window_ns(a) > window_ns(b); });
+    int64_t moved_bytes = 0, waiting_bytes = 0;
+    for (size_t i = 0; i < reliefs.size(); ++i) {
+      waiting_bytes += reliefs[i].size_bytes;
+      const int64_t next_ns = i + 1 < reliefs.size() ? window_ns(reliefs[i + 1]) : 0;
+      const int64_t now_bytes =
+          std::min(waiting_bytes, base::transferred_bytes(window_ns(reliefs[i]) - next_ns + 1, rate));
+      moved_bytes += now_bytes;
+      waiting_bytes -= now_bytes;
+    }
+    return moved_bytes;
+  }
+
+  // The cheapest way to recompute so many bytes, buffers split at will.
+  static int64_t cheapest_recompute_ns(const std::vector<Relief>& by_cost, int64_t bytes) {
+    int64_t sum_ns = 0;
+    for (const Relief& relief : by_cost) {
+      if (bytes <= 0) break;
+      if (relief.recompute_ns >= kImpossibleNs) return kImpossibleNs;
+      const int64_t part_bytes = std::min(bytes, relief.size_bytes);
+      sum_ns += base::scale(relief.recompute_ns, part_bytes, relief.size_bytes);
+      bytes -= part_bytes;
+    }
+    return bytes > 0 ? kImpossibleNs : sum_ns;
+  }
+
+  int64_t extra_ns(OperationId id, int64_t excess_bytes) const {
+    int64_t free_bytes = 0;
+    const std::vector<Relief> all = reliefs_over(id, free_bytes);
+    excess_bytes -= free_bytes;
+    // Waiting before and waiting after add up, but for buffers that are away over the iteration's end: for those one wait can
+    // serve both. So either they count as free, or only the longer wait counts; both are bounds.
+    std::vector<Relief> inside;
+    int64_t crossing_bytes = 0;
+    for (const Relief& relief : all) {
+      if (relief.crosses)
+        crossing_bytes += relief.size_bytes;
+      else
+        inside.push_back(relief);
+    }
+    return std::max(least_extra_ns(inside, excess_bytes - crossing_bytes, true),
+                    least_extra_ns(all, excess_bytes, false));
+  }
+
+  int64_t least_extra_ns(std::vector<Relief> reliefs, int64_t excess_bytes, bool waits_add_up) const {
+    if (excess_bytes <= 0) return 0;
+    const int64_t out_bytes =
+        movable_bytes(reliefs, to_host_rate_, [](const Relief& r) { return r.leaves_ns; });
+    const int64_t in_bytes =
+        movable_bytes(reliefs, to_device_rate_, [](const Relief& r) { return r.returns_ns; });
+    std::sort(reliefs.begin(), reliefs.end(), [](const Relief& a, const Relief& b) {
+      return base::Wide{a.recompute_ns} * b.size_bytes < base::Wide{b.recompute_ns} * a.size_bytes;
+    });
+    const auto cost_ns = [&](int64_t swapped_bytes) {
+      const int64_t before_ns =
+          base::transfer_ns(std::max<int64_t>(0, swapped_bytes - out_bytes), to_host_rate_);
+      const int64_t in_ns =
+          base::transfer_ns(std::max<int64_t>(0, swapped_bytes - in_bytes), to_device_rate_);
+      const int64_t again_ns = cheapest_recompute_ns(reliefs, excess_bytes - swapped_bytes);
+      if (again_ns >= kImpossibleNs)
+        return kImpossibleNs;  // a plateau, towards whose right end least() moves
+      const int64_t after_ns = std::max(in_ns, again_ns);
+      return waits_add_up ? before_ns + after_ns : std::max(before_ns, after_ns);
+    };
+    return least(cost_ns, excess_bytes);
+  }
+
+  // A convex function's minimum over [0, end]: all three parts are convex, sums and maxima of such too.
+  template <class Cost>
+  static int64_t least(Cost cost_ns, int64_t end) {
+    int64_t low = 0, high = end;
+    while (high - low > 2) {
+      const int64_t third = (high - low) / 3;
+      if (cost_ns(low + third) >= cost_ns(high - third)) {
+        low += third;
+      } else {
+        high -= third;
+      }
+    }
+    const int64_t result_ns = std::min({cost_ns(low), cost_ns(low + (high - low) / 2), cost_ns(high)});
+    // Roundings of the parts.
+    return std::max<int64_t>(0, result_ns - 4);
+  }
+
+  const Problem& problem_;
+  const IterationProfile& profile_;
+  RecomputeChains chains_;
+  std::vector<IdleInterval> intervals_;
+  std::vector<int64_t> starts_ns_;
+  std::vector<int64_t> live_bytes_, floor_bytes_;  // by operation
+  int64_t to_host_rate_ = 0, to_device_rate_ = 0;
+};
+
+}  // namespace
+
+LowerBound lower_bound(const Problem& problem) { return Bound(problem).find(); }
+
+int64_t distance_permyriad(int64_t iteration_ns, const LowerBound& bound) {
+  if (bound.iteration_ns <= 0) return 0;
+  return base::scale(iteration_ns - bound.iteration_ns, 10'000, bound.iteration_ns);
+}
+
+}  // namespace spillway::scheduler

@@ -1,0 +1,33 @@
+// What any plan must cost: the least memory at all, and the least time at a budget.
+//
+// Called by strategies (to know when to stop), the command line and the bench, on any thread. Pure; O(intervals) for each of a
+// few dozen operations.
+//
+// Memory: while an operation runs, what it touches, what may not move and its smallest workspace are on the device.
+//
+// Time: at an operation where more lives than fits, the excess has left before and comes back after, by the link or by running
+// its writer again. What the link moves by then without waiting is bounded by when buffers become idle and are needed again; the
+// rest stretches the iteration. The bound is the best trade between waiting and recomputing, buffers split at will, at the worst
+// operation. Rates are those of one direction alone, durations those of the fastest workspaces: both only make it lower.
+#pragma once
+
+#include <cstdint>
+
+#include "scheduler/plan/problem.h"
+
+namespace spillway::scheduler {
+
+struct LowerBound {
+  int64_t memory_bytes = 0;  // no budget below this can hold the iteration
+  OperationId memory_at;
+  bool possible = true;      // the budget is not below memory_bytes
+  int64_t iteration_ns = 0;  // meaningless where not possible
+  OperationId time_at;       // the operation whose excess decides; index -1: everything fits
+};
+
+LowerBound lower_bound(const Problem& problem);
+
+// How far a time lies above the bound, in 1/100 of a per cent.
+int64_t distance_permyriad(int64_t iteration_ns, const LowerBound& bound);
+
+}  // namespace spillway::scheduler
