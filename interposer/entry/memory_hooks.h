@@ -6,6 +6,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/pass_through.h"
+#include "interposer/ledger/app_memory.h"
 #include "interposer/ledger/pools.h"
 #include "interposer/report.h"
 
@@ -27,7 +28,10 @@ CUresult Free(CUdeviceptr address, Release release, Call call) {
   interposer::Pools::Instance().Freed(address);
   if (interposer::AnyJob(release)) return CUDA_SUCCESS;
   const CUresult result = call();
-  if (result == CUDA_SUCCESS) ForgetPassedThrough(address);
+  if (result == CUDA_SUCCESS) {
+    ForgetPassedThrough(address);
+    interposer::AppMemory::Managed().Remove(address);
+  }
   return result;
 }
 
