@@ -26,6 +26,9 @@ budget is kept in host memory while it is idle, and is back when a kernel needs 
 Options
   -b, --budget SIZE        device memory the job may hold (default: all of the device)
       --host SIZE          host memory that evicted data may take (default: 80 % of what is free)
+      --park WHEN          memory that is away stays mapped, on the host, so that kernels may reach it by pointers
+                           in memory: host: always; off: never, the job is vouched for; auto (default): until it
+                           is known that its kernels build no structures of pointers
       --simulate[=PROFILE] run on the simulated GPU (k40c, m40, 1080ti, a100, h200; default h200)
   -r, --report FILE        write what happened as JSON when the job ends
       --off                run the command without Spillway, for comparison

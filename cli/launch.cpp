@@ -115,8 +115,8 @@ std::string DescribeStart(const RunOptions& options, const Machine& machine, con
 // Variables that are ours to set: what a caller left in them must not reach the job.
 void ForgetOldSettings(EnvironmentChanges& environment) {
   for (const char* name :
-       {environment::kBudget, environment::kHostLimit, environment::kReport, environment::kPeakFile,
-        environment::kProgress, environment::kSummary, environment::kJobPid}) {
+       {environment::kBudget, environment::kHostLimit, environment::kPark, environment::kReport,
+        environment::kPeakFile, environment::kProgress, environment::kSummary, environment::kJobPid}) {
     environment.Unset(name);
   }
 }
@@ -153,6 +153,7 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   const std::uint64_t budget_bytes = DecideBudget(options, machine, peak_file, launch);
   if (options.budget) environment.Set(environment::kBudget, std::to_string(budget_bytes));
   if (options.host) environment.Set(environment::kHostLimit, std::to_string(options.host->bytes));
+  if (!options.park.empty()) environment.Set(environment::kPark, options.park);
   if (!options.report.empty()) environment.Set(environment::kReport, ClearReport(options.report));
   if (!peak_file.empty()) environment.Set(environment::kPeakFile, peak_file);
   environment.Set(environment::kDriver, machine.accelerator.driver_path);

@@ -7,15 +7,11 @@ namespace spillway::cli {
 namespace {
 
 constexpr option kOptions[] = {
-    {"budget", required_argument, nullptr, 'b'},
-    {"host", required_argument, nullptr, 'H'},
-    {"simulate", optional_argument, nullptr, 's'},
-    {"report", required_argument, nullptr, 'r'},
-    {"off", no_argument, nullptr, 'o'},
-    {"quiet", no_argument, nullptr, 'q'},
-    {"no-framework-switches", no_argument, nullptr, 'n'},
-    {"help", no_argument, nullptr, 'h'},
-    {},
+    {"budget", required_argument, nullptr, 'b'},   {"host", required_argument, nullptr, 'H'},
+    {"simulate", optional_argument, nullptr, 's'}, {"report", required_argument, nullptr, 'r'},
+    {"park", required_argument, nullptr, 'p'},     {"off", no_argument, nullptr, 'o'},
+    {"quiet", no_argument, nullptr, 'q'},          {"no-framework-switches", no_argument, nullptr, 'n'},
+    {"help", no_argument, nullptr, 'h'},           {},
 };
 
 Size ParseSizeOption(const std::string& option_name, const std::string& value) {
@@ -49,6 +45,12 @@ std::string ParseReportOption(const std::string& value) {
                 "name a file, for example --report report.json");
 }
 
+std::string ParseParkOption(const std::string& value) {
+  if (value == "auto" || value == "host" || value == "off") return value;
+  throw Failure(kExitUsage, "--park cannot be '" + value + "'", "it says when evicted memory stays mapped",
+                "write --park auto, --park host or --park off");
+}
+
 void TakeOption(RunOptions& options, int letter, const std::string& value) {
   switch (letter) {
     case 'b':
@@ -62,6 +64,9 @@ void TakeOption(RunOptions& options, int letter, const std::string& value) {
       break;
     case 'r':
       options.report = ParseReportOption(value);
+      break;
+    case 'p':
+      options.park = ParseParkOption(value);
       break;
     case 'o':
       options.off = true;
@@ -82,8 +87,8 @@ void CheckTogether(const RunOptions& options) {
     throw Failure(kExitUsage, "no command to run", "nothing follows the options",
                   "put it after --, for example: spillway run --budget 25% -- ./train --epochs 10");
   }
-  if (options.off && (options.budget || options.host || !options.report.empty())) {
-    throw Failure(kExitUsage, "--off cannot be combined with --budget, --host or --report",
+  if (options.off && (options.budget || options.host || !options.report.empty() || !options.park.empty())) {
+    throw Failure(kExitUsage, "--off cannot be combined with --budget, --host, --park or --report",
                   "--off runs the command without Spillway, so nobody would keep or report them",
                   "leave out --off, or leave out the others");
   }

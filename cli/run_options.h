@@ -14,6 +14,7 @@ struct RunOptions {
   std::optional<Size> host;             // always SizeKind::kBytes; none: the library's default
   std::optional<std::string> simulate;  // profile name or path; none: a real device
   std::string report;                   // empty: no report
+  std::string park;                     // auto, host or off; empty: the library's default
   bool off = false;
   bool quiet = false;
   bool framework_switches = true;

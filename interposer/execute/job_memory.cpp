@@ -270,8 +270,7 @@ JobMemory::Snapshot JobMemory::ReadLocked() {
           .pinned_peak_bytes = residency_.host().pinned_peak_bytes(),
           .held_addresses = contents_.size() + outside_.size(),
           .opacity = trust_.opacity(),
-          .parks = trust_.MustPark(),
-          .evicts = !trust_.MustStay()};
+          .standing = trust_.standing()};
 }
 
 void JobMemory::ReleaseAll() {

@@ -59,6 +59,7 @@ struct TouchSet {
   bool at_once = false;           // begun without the lock
   bool capturing = false;
   bool names_freed = false;  // an address of ours at which nothing is allocated any more
+  bool must_park = false;    // it may reach more than may be on the device
 };
 
 class JobMemory {
@@ -133,7 +134,7 @@ class JobMemory {
     size_t held_bytes, held_peak_bytes, pinned_peak_bytes;
     size_t held_addresses;
     Opacity opacity;
-    bool parks, evicts;
+    Standing standing;
   };
   Snapshot Read();
   // For code that may run in a signal handler: false when the lock is not to be had soon.
@@ -167,7 +168,8 @@ class JobMemory {
   void PutAll(CUdeviceptr to, size_t bytes, const std::vector<HeldWord>& found) SPILLWAY_REQUIRES(state_);
   Contents& ContentsAt(CUdeviceptr address) SPILLWAY_REQUIRES(state_);
   WordBounds Bounds() const { return {ledger_.lowest(), ledger_.highest()}; }
-  bool WantsToFollow(const TouchSet& set) const SPILLWAY_REQUIRES(state_);
+  bool ReachesTooMuch(const TouchSet& set) const SPILLWAY_REQUIRES(state_);
+  void BeginParking() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   void Follow(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(state_);
   void Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* holders) SPILLWAY_REQUIRES(state_);
 

@@ -78,7 +78,7 @@ CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, E
     set->stream = timeline_.Of(stream);
     Find(addresses, effect, set);
     if (set->names_freed && effect != Effect::kLaunches) return CUDA_ERROR_INVALID_VALUE;
-    if (!device_is_idle_ && AllOnDevice(*set)) {
+    if (!device_is_idle_ && !set->must_park && AllOnDevice(*set)) {
       Enter(set);
       return CUDA_SUCCESS;
     }
@@ -89,6 +89,7 @@ CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, E
 CUresult JobMemory::BeginSlowly(const Addresses& addresses, Effect effect, TouchSet* set) {
   const CurrentContext current(context_);
   const MutexLock making(making_);
+  if (set->must_park) BeginParking();
   {
     const MutexLock lock(state_);
     Find(addresses, effect, set);
@@ -135,7 +136,12 @@ void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {
   }
   set->named = set->ranges.size();
   Follow(addresses, effect, set);
-  if (!WantsToFollow(*set)) set->ranges.Truncate(set->named);
+  set->must_park = false;
+  if (!ReachesTooMuch(*set)) return;
+  if (!residency_.parking()) trust_.Opaque(Opacity::kReachesTooMuch);
+  if (!trust_.MustPark()) return;
+  set->must_park = !residency_.parking();
+  set->ranges.Truncate(set->named);
 }
 
 // The stream is ordered behind all that the block's users must wait for.

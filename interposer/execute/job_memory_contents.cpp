@@ -21,6 +21,7 @@ bool IsBlock(const Allocation* allocation) { return allocation->kind == Allocati
 }  // namespace
 
 void JobMemory::Wrote(const Transfers& transfers, const TouchSet& set) {
+  if (set.recorded) return;
   const Overwrite by{set.use.stream, set.use.sequence};
   for (const Transfer& transfer : transfers) {
     for (size_t row = 0; row < transfer.rows; ++row) {
@@ -109,13 +110,11 @@ void JobMemory::Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* ho
   if (leads_on) holders->push_back(found);
 }
 
-// What a call may reach besides what it names must be on the device, or mapped onto its host copy: while parking is on,
-// it is brought as long as that leaves room for others.
-bool JobMemory::WantsToFollow(const TouchSet& set) const {
-  if (!residency_.parking()) return true;
+// What a call may reach besides what it names is brought as long as that leaves room for others.
+bool JobMemory::ReachesTooMuch(const TouchSet& set) const {
   size_t bytes = 0;
   for (const Range* range : set.ranges) bytes += range->size_bytes;
-  return bytes <= budget_bytes_ / 2;
+  return set.ranges.size() > set.named && bytes > budget_bytes_ / 2;
 }
 
 }  // namespace spillway::interposer

@@ -122,6 +122,11 @@ void JobMemory::SomethingNew() {
   const driver::RelaxedCapture relaxed(CapturesGoOn());
   const driver::CurrentContext current(context_);
   const MutexLock making(making_);
+  BeginParking();
+}
+
+// A job that was taken for harmless is not: what is away gets its mapping, what is on its way back arrives.
+void JobMemory::BeginParking() {
   {
     const MutexLock lock(state_);
     UpdateParking();

@@ -2,6 +2,45 @@
 
 namespace spillway::interposer {
 
+const char* NameOf(Standing standing) {
+  switch (standing) {
+    case Standing::kVouched:
+      return "vouched";
+    case Standing::kProven:
+      return "proven";
+    case Standing::kUnproven:
+      return "unproven";
+    case Standing::kOpaque:
+      return "opaque";
+    case Standing::kStays:
+      break;
+  }
+  return "not evicted";
+}
+
+const char* NameOf(Opacity opacity) {
+  switch (opacity) {
+    case Opacity::kNone:
+      return "";
+    case Opacity::kUnexplainedAddress:
+      return "memory holds addresses that no copy put there";
+    case Opacity::kTooManyAddresses:
+      return "copies put more addresses into memory than are kept";
+    case Opacity::kDeviceHeap:
+      return "kernels allocate memory of their own";
+    case Opacity::kReachesTooMuch:
+      break;
+  }
+  return "a launch can reach more than half of the budget through pointers in memory";
+}
+
+Standing Trust::standing() const {
+  if (MustStay()) return Standing::kStays;
+  if (choice_ == ParkChoice::kOff) return Standing::kVouched;
+  if (choice_ == ParkChoice::kHost || opacity_ != Opacity::kNone) return Standing::kOpaque;
+  return proven_ ? Standing::kProven : Standing::kUnproven;
+}
+
 bool Trust::WantsCensus(std::uint64_t launches) {
   if (choice_ != ParkChoice::kAuto || opacity_ != Opacity::kNone) return false;
   if (proven_) return launches >= census_at_launch_;

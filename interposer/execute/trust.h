@@ -32,7 +32,20 @@ enum class Opacity : std::uint8_t {
   kUnexplainedAddress,  // memory holds an address that no copy put there
   kTooManyAddresses,    // copies put more addresses into memory than are kept
   kDeviceHeap,          // kernels allocate memory of their own
+  kReachesTooMuch,      // a launch can reach more than half of the budget through pointers in memory
 };
+
+// What follows from all that, for the report; the worse the later.
+enum class Standing : std::uint8_t {
+  kVouched,   // the user has turned parking off
+  kProven,    // evicted memory has no mapping
+  kUnproven,  // nothing was evicted yet, or evicted memory is parked until a census
+  kOpaque,    // evicted memory is parked for good: there is evidence, or the user chose that
+  kStays,     // nothing is evicted
+};
+
+const char* NameOf(Standing standing);
+const char* NameOf(Opacity opacity);  // a sentence's end; empty for none
 
 class Trust {
  public:
@@ -50,6 +63,7 @@ class Trust {
   // The driver has refused memory that can be mapped.
   void CannotPark() { can_park_ = false; }
   bool IsProven() const { return proven_; }
+  Standing standing() const;
   Opacity opacity() const { return opacity_; }
 
   // Something was enqueued of which it is not known what addresses it reads or writes. True when the job was proven

@@ -115,9 +115,10 @@ class JobTest(CommandTest):
 
 class EnvironmentTest(CommandTest):
     def test_budget_and_paths_reach_the_library(self):
-        seen = self.variables("--budget", "1.5GiB", "--host", "64GB", "--report", "report.json")
+        seen = self.variables("--budget", "1.5GiB", "--host", "64GB", "--park", "off", "--report", "report.json")
         self.assertEqual(seen["SPILLWAY_BUDGET"], "1610612736")
         self.assertEqual(seen["SPILLWAY_HOST_LIMIT"], "64000000000")
+        self.assertEqual(seen["SPILLWAY_PARK"], "off")
         self.assertEqual(seen["SPILLWAY_REPORT"], str(self.root / "work/report.json"))
         self.assertEqual(seen["SPILLWAY_DRIVER"], str(self.driver))
         self.assertEqual(seen["LD_PRELOAD"], str(self.preload))
@@ -128,7 +129,8 @@ class EnvironmentTest(CommandTest):
         self.assertEqual(self.variables("--budget", "25%")["SPILLWAY_BUDGET"], str(2 << 30))
 
     def test_without_options_nothing_old_remains(self):
-        old = {name: "old" for name in ("SPILLWAY_BUDGET", "SPILLWAY_HOST_LIMIT", "SPILLWAY_REPORT", "SPILLWAY_PROGRESS")}
+        old = {name: "old" for name in ("SPILLWAY_BUDGET", "SPILLWAY_HOST_LIMIT", "SPILLWAY_PARK", "SPILLWAY_REPORT",
+                                        "SPILLWAY_PROGRESS")}
         seen = self.variables("--quiet", **old)
         for name in [*old, "SPILLWAY_SUMMARY"]:
             self.assertNotIn(name, seen)

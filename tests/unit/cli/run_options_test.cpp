@@ -24,11 +24,12 @@ std::string RefusalOf(const std::vector<std::string>& arguments) {
 TEST(RunOptionsTest, TakesEveryOption) {
   const RunOptions options =
       ParseRunOptions({"run", "--budget", "8GiB", "--host=64GiB", "--simulate=a100", "--report", "r.json",
-                       "--quiet", "--no-framework-switches", "--", "train", "--budget", "x"});
+                       "--park=host", "--quiet", "--no-framework-switches", "--", "train", "--budget", "x"});
   EXPECT_EQ(options.budget->bytes, 8589934592U);
   EXPECT_EQ(options.host->bytes, 68719476736U);
   EXPECT_EQ(options.simulate, "a100");
   EXPECT_EQ(options.report, "r.json");
+  EXPECT_EQ(options.park, "host");
   EXPECT_TRUE(options.quiet);
   EXPECT_FALSE(options.framework_switches);
   EXPECT_FALSE(options.off);
@@ -60,6 +61,12 @@ TEST(RunOptionsTest, BadSizesSayHowSizesAreWritten) {
   EXPECT_THAT(RefusalOf({"run", "--budget", "0", "x"}), HasSubstr("cannot be zero"));
   EXPECT_THAT(RefusalOf({"run", "--budget", "0%peak", "x"}), HasSubstr("cannot be zero"));
   EXPECT_THAT(RefusalOf({"run", "--host", "25%", "x"}), HasSubstr("in bytes"));
+}
+
+TEST(RunOptionsTest, ParkingIsAutoHostOrOff) {
+  EXPECT_EQ(ParseRunOptions({"run", "x"}).park, "");
+  EXPECT_EQ(ParseRunOptions({"run", "--park", "off", "x"}).park, "off");
+  EXPECT_THAT(RefusalOf({"run", "--park", "yes", "x"}), HasSubstr("--park auto"));
 }
 
 TEST(RunOptionsTest, ForgottenCommandIsNamed) {

@@ -85,6 +85,19 @@ TEST(TrustTest, WithParkingOffTheUserVouches) {
   EXPECT_FALSE(trust.MustStay());
   EXPECT_FALSE(trust.WantsCensus(1000));
   EXPECT_EQ(trust.opacity(), Opacity::kTooManyAddresses);
+  EXPECT_EQ(trust.standing(), Standing::kVouched);
+}
+
+TEST(TrustTest, StandingSaysWhatFollows) {
+  Trust trust(ParkChoice::kAuto, true);
+  EXPECT_EQ(trust.standing(), Standing::kUnproven);
+  trust.CensusMade(64, false);
+  EXPECT_EQ(trust.standing(), Standing::kProven);
+  trust.Opaque(Opacity::kDeviceHeap);
+  EXPECT_EQ(trust.standing(), Standing::kOpaque);
+  trust.CannotPark();
+  EXPECT_EQ(trust.standing(), Standing::kStays);
+  EXPECT_EQ(Trust(ParkChoice::kHost, true).standing(), Standing::kOpaque);
 }
 
 }  // namespace
