@@ -1,0 +1,49 @@
+// Looks through a launch's parameters for what may be device addresses. An integer taken for an address only enlarges
+// the resident set.
+//
+// Called by the launch hooks while they collect addresses, and when graphs are read, on the caller's thread. `add(word)`
+// is called for each word.
+#pragma once
+
+#include <cstring>
+
+#include "interposer/entry/kernel_parameters.h"
+#include "interposer/ledger/tensor_maps.h"
+
+namespace spillway::entry {
+
+// Aligned, an address lies at a multiple of eight bytes; in a packed struct, behind a 32-bit member, between two. Closer
+// packing, which a device could read only byte by byte, is not looked for. A parameter of one word costs one look.
+inline constexpr size_t kStepBytes = 4;
+
+template <class Add>
+void ScanWords(const void* data, size_t size_bytes, Add& add) {
+  const char* bytes = static_cast<const char*>(data);
+  for (size_t offset = 0; offset + sizeof(CUdeviceptr) <= size_bytes; offset += kStepBytes) {
+    CUdeviceptr word;
+    std::memcpy(&word, bytes + offset, sizeof word);
+    add(word);
+  }
+  // A map's alignment makes its place in a struct, and in a packed buffer, a multiple of 64.
+  interposer::ForEachTensorMap(data, size_bytes, 0, [&](size_t, CUdeviceptr address) { add(address); });
+}
+
+template <class Add>
+void ScanParameters(const KernelParameters& layout, void** parameters, Add& add) {
+  const auto& sizes = layout.size_bytes;
+  for (size_t i = 0; i < sizes.size(); ++i) ScanWords(parameters[i], sizes[i], add);
+}
+
+// The `extra` form: one packed buffer (cuda.h, CU_LAUNCH_PARAM_*).
+template <class Add>
+void ScanExtra(void** extra, Add& add) {
+  const void* buffer = nullptr;
+  size_t size_bytes = 0;
+  for (size_t i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[i + 1];
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE) size_bytes = *static_cast<const size_t*>(extra[i + 1]);
+  }
+  if (buffer) ScanWords(buffer, size_bytes, add);
+}
+
+}  // namespace spillway::entry
