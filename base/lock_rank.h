@@ -8,10 +8,11 @@
 // | kStream    | one stream's events (timeline.h)           | waiting for the device, application calls     |
 // | kPools     | what memory pools show (ledger/pools.h)    | anything                                      |
 // | kOwnMappings | the program's own VMM (own_mappings.h)   | waiting for the device                        |
+// | kGraphs    | what instantiated graphs name (graphs.h)   | anything                                      |
 #pragma once
 
 namespace spillway::base {
 
-enum class LockRank { kMaking = 1, kState = 2, kStream = 3, kPools = 4, kOwnMappings = 5 };
+enum class LockRank { kMaking = 1, kState = 2, kStream = 3, kPools = 4, kOwnMappings = 5, kGraphs = 6 };
 
 }  // namespace spillway::base

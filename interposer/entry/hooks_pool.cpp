@@ -94,33 +94,41 @@ bool LetsOthersIn(CUmemoryPool pool, const CUmemAccessDesc* accesses, size_t cou
   return false;
 }
 
+// What a capturing stream allocates and frees becomes nodes of its graph, whose memory is the driver's. (hooks_graph.cpp)
+bool BelongsToGraph(StreamName stream) { return JobMemory::CapturesGoOn() && JobMemory::Captures(stream); }
+
 }  // namespace
 }  // namespace spillway::entry
 
 using spillway::driver::Driver;
 using spillway::entry::After;
 using spillway::entry::AllocateFrom;
+using spillway::entry::BelongsToGraph;
 using spillway::entry::Free;
 using spillway::entry::JobMemory;
 using spillway::interposer::Pools;
 
 #define SPILLWAY_STREAM_ORDERED(suffix, per_thread)                                                       \
   SPILLWAY_EXPORT CUresult cuMemAllocAsync##suffix(CUdeviceptr* out, size_t bytes, CUstream stream) {     \
-    return AllocateFrom(nullptr, out, bytes,                                                              \
-                        [&] { return Driver().cuMemAllocAsync##suffix(out, bytes, stream); });            \
+    const auto call = [&] { return Driver().cuMemAllocAsync##suffix(out, bytes, stream); };               \
+    if (BelongsToGraph({stream, per_thread})) return call();                                              \
+    return AllocateFrom(nullptr, out, bytes, call);                                                       \
   }                                                                                                       \
   SPILLWAY_EXPORT CUresult cuMemAllocFromPoolAsync##suffix(CUdeviceptr* out, size_t bytes,                \
                                                            CUmemoryPool pool, CUstream stream) {          \
     const auto call = [&] { return Driver().cuMemAllocFromPoolAsync##suffix(out, bytes, pool, stream); }; \
-    return pool ? AllocateFrom(pool, out, bytes, call) : call();                                          \
+    const bool is_ours = pool && !BelongsToGraph({stream, per_thread});                                   \
+    return is_ours ? AllocateFrom(pool, out, bytes, call) : call();                                       \
   }                                                                                                       \
   SPILLWAY_EXPORT CUresult cuMemFreeAsync##suffix(CUdeviceptr address, CUstream stream) {                 \
+    const auto call = [&] { return Driver().cuMemFreeAsync##suffix(address, stream); };                   \
+    if (BelongsToGraph({stream, per_thread})) return call();                                              \
     return Free(                                                                                          \
         address,                                                                                          \
         [&](JobMemory* job) {                                                                             \
           return job->FreeAsync(address, {stream, per_thread});                                           \
         },                                                                                                \
-        [&] { return Driver().cuMemFreeAsync##suffix(address, stream); });                                \
+        call);                                                                                            \
   }
 SPILLWAY_STREAM_ORDERED(, false)
 SPILLWAY_STREAM_ORDERED(_ptsz, true)

@@ -1,4 +1,4 @@
-// Waits, captures, and the ends of streams, contexts and modules.
+// Waits, and the ends of streams, contexts and modules.
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
@@ -52,38 +52,6 @@ CUcontext CurrentContext() {
   return context;
 }
 
-// Counted before the driver's call, so that nothing of ours gets into the capture.
-template <class Call>
-CUresult BeginCapture(StreamName stream, Call call) {
-  const ReentryGuard guard;
-  if (!guard.IsOutermost()) return call();
-  ForEachJob([stream](JobMemory* job) { job->TakeCheckpoint(stream); });
-  JobMemory::CaptureBegan();
-  const CUresult result = call();
-  if (result != CUDA_SUCCESS) JobMemory::CaptureEnded();
-  return result;
-}
-
-template <class Call>
-CUresult EndCapture(StreamName stream, Call call) {
-  const ReentryGuard guard;
-  if (!guard.IsOutermost()) return call();
-  const bool captured = JobMemory::Captures(stream);
-  const CUresult result = call();
-  if (captured && !JobMemory::Captures(stream)) JobMemory::CaptureEnded();
-  return result;
-}
-
-// What a graph touches stays resident since its capture; only its place in the stream is new.
-template <class Call>
-CUresult LaunchGraph(StreamName stream, Call call) {
-  const ReentryGuard guard;
-  const CUresult result = call();
-  if (!guard.IsOutermost() || result != CUDA_SUCCESS) return result;
-  ForEachJob([stream](JobMemory* job) { job->Enqueued(stream); });
-  return result;
-}
-
 }  // namespace
 }  // namespace spillway::entry
 
@@ -120,29 +88,6 @@ SPILLWAY_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
     spillway::entry::ForEachJob([stream](JobMemory* job) { job->StreamDestroyed(stream); });
   return Driver().cuStreamDestroy_v2(stream);
 }
-
-#define SPILLWAY_CAPTURE(suffix, per_thread)                                                                \
-  SPILLWAY_EXPORT CUresult cuStreamBeginCapture_v2##suffix(CUstream stream, CUstreamCaptureMode mode) {     \
-    return spillway::entry::BeginCapture(                                                                   \
-        {stream, per_thread}, [&] { return Driver().cuStreamBeginCapture_v2##suffix(stream, mode); });      \
-  }                                                                                                         \
-  SPILLWAY_EXPORT CUresult cuStreamBeginCaptureToGraph##suffix(                                             \
-      CUstream stream, CUgraph graph, const CUgraphNode* nodes, const CUgraphEdgeData* edges, size_t count, \
-      CUstreamCaptureMode mode) {                                                                           \
-    return spillway::entry::BeginCapture({stream, per_thread}, [&] {                                        \
-      return Driver().cuStreamBeginCaptureToGraph##suffix(stream, graph, nodes, edges, count, mode);        \
-    });                                                                                                     \
-  }                                                                                                         \
-  SPILLWAY_EXPORT CUresult cuStreamEndCapture##suffix(CUstream stream, CUgraph* graph) {                    \
-    return spillway::entry::EndCapture({stream, per_thread},                                                \
-                                       [&] { return Driver().cuStreamEndCapture##suffix(stream, graph); }); \
-  }                                                                                                         \
-  SPILLWAY_EXPORT CUresult cuGraphLaunch##suffix(CUgraphExec graph, CUstream stream) {                      \
-    return spillway::entry::LaunchGraph({stream, per_thread},                                               \
-                                        [&] { return Driver().cuGraphLaunch##suffix(graph, stream); });     \
-  }
-SPILLWAY_CAPTURE(, false)
-SPILLWAY_CAPTURE(_ptsz, true)
 
 // Contexts that begin are counted: while there is one, default streams need no owner (timeline.h).
 #define SPILLWAY_CREATE_CONTEXT(name, parameters, arguments)                     \

@@ -150,16 +150,13 @@ bool JobMemory::FreeAsync(CUdeviceptr base, StreamName stream) {
 
 void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
   ++counters_.frees;
-  // A graph under capture may hold the address, and launches later: such memory serves nobody else.
-  if (CapturesGoOn() || found->unmovable == Unmovable::kCaptured) return;
   contents_.Freed(found->base, found->size_bytes);
   if (found->kind == AllocationKind::kSlabBlock) {
     slabs_.Give(static_cast<SlabBlock*>(found), busy);
     return;
   }
   ledger_.RemoveRange(found);
-  if (found->unmovable != Unmovable::kNo)
-    counters_.UnmovableFor(found->unmovable).bytes -= found->size_bytes;
+  if (found->unmovable != Unmovable::kNo) counters_.UnmovableFor(found->unmovable).bytes -= found->size_bytes;
   counters_.wanted_bytes -= found->size_bytes;
   residency_.Free(AsRange(found), busy);
 }

@@ -43,11 +43,9 @@ namespace spillway::interposer {
 // Device addresses, or words that may be such, found in a call's arguments.
 using Addresses = base::InlineVector<CUdeviceptr, 64>;
 
-enum class Effect {
-  kReads,
-  kMayWrite,
-  kLaunches
-};  // what a call does to the memory it names; a launch may write
+// What a call does to the memory it names; a launch may write. A call that names writes addresses down in a graph and
+// enqueues nothing.
+enum class Effect { kReads, kMayWrite, kLaunches, kNames };
 
 // The managed ranges that one call names, and those that it may reach through what they hold; lives on the caller's
 // stack from Begin to End.
@@ -57,9 +55,9 @@ struct TouchSet {
   StreamState* stream = nullptr;  // null: the call is none of this job's
   Use use;                        // from End on: the call's place in its stream
   bool at_once = false;           // begun without the lock
-  bool capturing = false;
-  bool names_freed = false;  // an address of ours at which nothing is allocated any more
-  bool must_park = false;    // it may reach more than may be on the device
+  bool recorded = false;          // the call is written down in a graph; nothing runs
+  bool names_freed = false;       // an address of ours at which nothing is allocated any more
+  bool must_park = false;         // it may reach more than may be on the device
 };
 
 class JobMemory {
@@ -108,15 +106,15 @@ class JobMemory {
   std::vector<Use> IssuedIn(CUcontext context) SPILLWAY_EXCLUDES(state_);
   static void Completed(const std::vector<Use>& uses);
   void StreamDestroyed(CUstream stream);
-  // The stream is about to capture, or to wait for something that the program does later.
+  // The stream is about to wait for something that the program does later, or to join a capture.
   void TakeCheckpoint(StreamName stream);
-  // Captures in the process; they may begin before there is a job. While one goes on nothing is evicted, and what is
-  // freed serves nobody else: a graph may hold its address.
+  // A stream is about to capture: all streams' work so far is marked.
+  void TakeCheckpoints() SPILLWAY_EXCLUDES(state_);
+  // Captures in the process; they may begin before there is a job.
   static bool Captures(StreamName stream);
   static void CaptureBegan() { captures.fetch_add(1, std::memory_order_relaxed); }
   static void CaptureEnded() { captures.fetch_sub(1, std::memory_order_relaxed); }
-  // Work of which no addresses are known (a graph launch) was enqueued.
-  void Enqueued(StreamName stream);
+  static bool CapturesGoOn() { return captures.load(std::memory_order_relaxed) > 0; }
 
   // An address of ours, whether something lives there or not.
   bool Owns(CUdeviceptr address) SPILLWAY_EXCLUDES(state_);
@@ -144,7 +142,6 @@ class JobMemory {
   void ReleaseAll();
 
  private:
-  static bool CapturesGoOn() { return captures.load(std::memory_order_relaxed) > 0; }
   bool Admits(size_t size_bytes) SPILLWAY_REQUIRES(state_);
   Snapshot ReadLocked() SPILLWAY_REQUIRES(state_);
   CUresult AllocateSmall(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
@@ -176,7 +173,7 @@ class JobMemory {
   // Parking.
   std::uint64_t Launches() const SPILLWAY_REQUIRES(state_) { return timeline_.Sum().launches; }
   bool MayMoveNow() const SPILLWAY_REQUIRES(state_) { return !waits_in_vain_ && !trust_.MustStay(); }
-  bool MustPrepare() const SPILLWAY_REQUIRES(state_) { return !prepared_ && !CapturesGoOn(); }
+  bool MustPrepare() const SPILLWAY_REQUIRES(state_) { return !prepared_; }
   bool PrepareToMove() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   void EndMoving() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   bool AwaitIdle(std::uint64_t patience_ns) SPILLWAY_EXCLUDES(state_);

@@ -50,7 +50,7 @@ bool JobMemory::IsForeign(StreamName stream) {
 
 // Without a lock: when nothing is to be done for any of the memory. (Note [Gates])
 bool JobMemory::BeginAtOnce(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
-  if (CapturesGoOn()) return false;
+  if (effect == Effect::kNames || CapturesGoOn()) return false;
   set->stream = timeline_.Known(stream);
   if (!set->stream) return false;
   const std::uint64_t serial = Timeline::SerialOf(set->stream);
@@ -70,14 +70,14 @@ bool JobMemory::BeginAtOnce(const Addresses& addresses, StreamName stream, Effec
 }
 
 CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
-  const bool capture_somewhere = CapturesGoOn();
-  const RelaxedCapture relaxed(capture_somewhere);
-  set->capturing = capture_somewhere && IsCapturing(stream);
+  const RelaxedCapture relaxed(true);  // a capture may begin on another thread at any moment
+  set->recorded = effect == Effect::kNames || (CapturesGoOn() && IsCapturing(stream));
   {
     const MutexLock lock(state_);
     set->stream = timeline_.Of(stream);
     Find(addresses, effect, set);
-    if (set->names_freed && effect != Effect::kLaunches) return CUDA_ERROR_INVALID_VALUE;
+    if (set->names_freed && effect != Effect::kLaunches && effect != Effect::kNames)
+      return CUDA_ERROR_INVALID_VALUE;
     if (!device_is_idle_ && !set->must_park && AllOnDevice(*set)) {
       Enter(set);
       return CUDA_SUCCESS;
@@ -129,7 +129,7 @@ void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {
       set->names_freed = set->names_freed || residency_.OwnsAddress(address);
     } else if (IsBlock(found)) {
       OrderBehind(AsBlock(found), *set);
-      OpenGate(AsBlock(found), set->stream);
+      if (!set->recorded) OpenGate(AsBlock(found), set->stream);
     } else if (std::find(set->ranges.begin(), set->ranges.end(), found) == set->ranges.end()) {
       set->ranges.push_back(AsRange(found));
     }
@@ -162,16 +162,12 @@ void JobMemory::Enter(TouchSet* set) {
   for (Range* range : set->ranges) {
     residency_.Pin(range);
     OrderBehind(range, *set);
-    if (set->capturing && range->unmovable == Unmovable::kNo) {
-      range->unmovable = Unmovable::kCaptured;
-      counters_.UnmovableFor(Unmovable::kCaptured).Add(range->size_bytes);
-    }
   }
   ++locked_calls_;
 }
 
-// Waits of a capturing stream would become part of its graph, so there the host waits instead.
 void JobMemory::OrderBehind(Tracked* memory, const TouchSet& set) {
+  if (set.recorded) return;
   if (memory->ready_after.empty() || timeline_.AllDone(&memory->ready_after)) {
     memory->ordered.clear();
     return;
@@ -180,11 +176,7 @@ void JobMemory::OrderBehind(Tracked* memory, const TouchSet& set) {
   const std::uint64_t stream = Timeline::SerialOf(set.stream);
   if (std::find(ordered.begin(), ordered.end(), stream) != ordered.end()) return;
   for (Use use : memory->ready_after.items()) {
-    if (set.capturing) {
-      if (use.stream == set.stream) continue;
-      const CUevent event = timeline_.EventFor(use);
-      event ? Driver().cuEventSynchronize(event) : Driver().cuCtxSynchronize();
-    } else if (ordering_rules::kUseFollowsRestore || !residency_.IsRestore(use)) {
+    if (ordering_rules::kUseFollowsRestore || !residency_.IsRestore(use)) {
       timeline_.OrderAfter(set.stream, use);
     }
   }
@@ -193,6 +185,8 @@ void JobMemory::OrderBehind(Tracked* memory, const TouchSet& set) {
 
 void JobMemory::End(TouchSet* set, Effect effect) {
   if (!set->stream) return;
+  const RelaxedCapture relaxed(!set->at_once);
+  if (set->recorded) return EndLocked(set, {}, effect);
   auto& count = effect == Effect::kLaunches ? set->stream->launches : set->stream->copies;
   count.fetch_add(1, std::memory_order_relaxed);
   if (set->at_once) {
@@ -200,8 +194,7 @@ void JobMemory::End(TouchSet* set, Effect effect) {
     EndAtOnce(set, set->use);
     return;
   }
-  const RelaxedCapture relaxed(CapturesGoOn());
-  if (!set->capturing) set->use = timeline_.Issue(set->stream);
+  set->use = timeline_.Issue(set->stream);
   EndLocked(set, set->use, effect);
 }
 
@@ -220,7 +213,7 @@ void JobMemory::EndLocked(TouchSet* set, Use use, Effect effect) {
   --locked_calls_;
   for (Range* range : set->ranges) {
     residency_.Unpin(range);
-    if (set->capturing) continue;
+    if (set->recorded) continue;
     residency_.Used(range, use, effect != Effect::kReads);
     residency_.OpenGate(range, Timeline::SerialOf(set->stream));
   }
@@ -273,14 +266,17 @@ void JobMemory::StreamDestroyed(CUstream stream) {
 }
 
 void JobMemory::TakeCheckpoint(StreamName stream) {
+  const RelaxedCapture relaxed(true);
   const CurrentContext current(context_);
   const MutexLock lock(state_);
   timeline_.TakeCheckpoint(timeline_.Of(stream));
 }
 
-void JobMemory::Enqueued(StreamName stream) {
+void JobMemory::TakeCheckpoints() {
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(context_);
   const MutexLock lock(state_);
-  timeline_.Issue(timeline_.Of(stream));
+  timeline_.TakeCheckpoints();
 }
 
 }  // namespace spillway::interposer

@@ -47,7 +47,7 @@ bool JobMemory::MakeRoom(size_t bytes, base::FunctionRef<bool()> take_now) {
       timeline_.CheckpointEveryOperation();
       GiveBackEmptySlabs();
       if (take_now()) return true;
-      const bool may_move = !CapturesGoOn() && MayMoveNow();
+      const bool may_move = MayMoveNow();
       const bool enough = may_move && residency_.StartMakingRoom(bytes);
       next = residency_.NextToAwait();
       if (!next.stream) next = slabs_.NextToAwait();

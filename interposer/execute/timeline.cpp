@@ -189,7 +189,10 @@ bool Timeline::AllDone(UseList* uses) {
   return uses->empty();
 }
 
+// Relaxed: a global capture on any thread forbids such questions.
 void Timeline::Poll(StreamState* stream) {
+  if (stream->checkpoints.empty()) return;
+  const driver::RelaxedCapture relaxed(true);
   while (!stream->checkpoints.empty()) {
     const Checkpoint front = stream->checkpoints.front();
     const CUresult result = Driver().cuEventQuery(front.event);
@@ -279,6 +282,10 @@ Timeline::Totals Timeline::Sum() const {
 void Timeline::TakeCheckpoint(StreamState* stream) {
   const Use last{stream, stream->issued.load()};
   if (!Done(last)) EventFor(last);
+}
+
+void Timeline::TakeCheckpoints() {
+  for (const auto& state : states_) TakeCheckpoint(state.get());
 }
 
 // The stream's work goes on after cuStreamDestroy: a last checkpoint, recorded before, tells when it is complete.

@@ -126,6 +126,8 @@ class Timeline {
   // Before a stream captures (nothing can be recorded then) or waits for the program (nothing recorded behind the wait
   // may be awaited): its work so far gets an event of its own.
   void TakeCheckpoint(StreamState* stream);
+  // The same for all streams: while one captures, others may become such that nothing can be recorded on them.
+  void TakeCheckpoints();
   // Record a checkpoint with every operation, so that what leaves waits for its own uses and not for what was enqueued
   // behind them; without it events are recorded only for what must be awaited.
   void CheckpointEveryOperation() { checkpoints_all_.store(true, std::memory_order_relaxed); }

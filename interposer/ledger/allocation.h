@@ -18,7 +18,6 @@ enum class AllocationKind : std::uint8_t {
 enum class Unmovable : std::uint8_t {
   kNo,
   kSmall,         // shares a slab with others
-  kCaptured,      // seen while a stream captured: a graph may hold its address
   kTexture,       // a texture reads it, by a handle that may be anywhere
   kShared,        // other processes may have it open
   kPeers,         // another device may access it without our knowing
@@ -26,8 +25,8 @@ enum class Unmovable : std::uint8_t {
   kDriverServed,  // the driver's allocation: of another context, or what is no plain memory
 };
 // For the report, in that order.
-inline constexpr const char* kUnmovableNames[] = {"none",   "small", "captured",    "texture",
-                                                  "shared", "peers", "own_mapping", "driver_served"};
+inline constexpr const char* kUnmovableNames[] = {"none",  "small",       "texture",      "shared",
+                                                  "peers", "own_mapping", "driver_served"};
 
 struct Allocation {
   CUdeviceptr base = 0;

@@ -1,0 +1,190 @@
+#include "interposer/entry/graph_reader.h"
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/entry/parameter_scan.h"
+#include "interposer/runtime.h"
+
+namespace spillway::entry {
+namespace {
+
+using driver::Driver;
+using interposer::JobMemory;
+
+bool MightBeManaged(CUdeviceptr word) {
+  return interposer::AnyJob([word](const JobMemory* job) { return job->MightBeManaged(word); });
+}
+
+NodeFacts Unread() {
+  NodeFacts facts;
+  facts.complete = false;
+  return facts;
+}
+
+NodeFacts ReadKernel(CUfunction function, void** parameters, void** extra) {
+  NodeFacts facts;
+  auto add = [&](CUdeviceptr word) {
+    if (MightBeManaged(word)) facts.words.push_back(word);
+  };
+  KernelParameters scratch;
+  if (parameters) {
+    ScanParameters(ParametersOf(function, &scratch, [] {}), parameters, add);
+  } else if (extra) {
+    ScanExtra(extra, add);
+  }
+  return facts;
+}
+
+NodeFacts AskKernelNode(CUgraphNode node) {
+  CUDA_KERNEL_NODE_PARAMS_v2 params = {};
+  if (Driver().cuGraphKernelNodeGetParams_v2) {
+    return Driver().cuGraphKernelNodeGetParams_v2(node, &params) == CUDA_SUCCESS ? ReadKernelNode(params)
+                                                                                 : Unread();
+  }
+  CUDA_KERNEL_NODE_PARAMS_v1 older = {};
+  if (Driver().cuGraphKernelNodeGetParams(node, &older) != CUDA_SUCCESS) return Unread();
+  return ReadKernel(older.func, older.kernelParams, older.extra);
+}
+
+NodeFacts AskCopyNode(CUgraphNode node) {
+  CUDA_MEMCPY3D copy = {};
+  return Driver().cuGraphMemcpyNodeGetParams(node, &copy) == CUDA_SUCCESS ? ReadCopyNode(copy) : Unread();
+}
+
+NodeFacts AskSetNode(CUgraphNode node) {
+  CUDA_MEMSET_NODE_PARAMS set = {};
+  return Driver().cuGraphMemsetNodeGetParams(node, &set) == CUDA_SUCCESS ? ReadSetNode(set) : Unread();
+}
+
+NodeFacts AskBatchNode(CUgraphNode node) {
+  CUDA_BATCH_MEM_OP_NODE_PARAMS batch = {};
+  const bool told = Driver().cuGraphBatchMemOpNodeGetParams &&
+                    Driver().cuGraphBatchMemOpNodeGetParams(node, &batch) == CUDA_SUCCESS;
+  return told ? ReadBatchNode(batch.paramArray, batch.count) : Unread();
+}
+
+NodeFacts AskAllocNode(CUgraphNode node) {
+  CUDA_MEM_ALLOC_NODE_PARAMS alloc = {};
+  NodeFacts facts;
+  if (Driver().cuGraphMemAllocNodeGetParams &&
+      Driver().cuGraphMemAllocNodeGetParams(node, &alloc) == CUDA_SUCCESS) {
+    facts.allocated_bytes = interposer::RoundUp(alloc.bytesize, interposer::kGranuleBytes);
+  }
+  return facts;
+}
+
+NodeFacts AskNode(CUgraphNode node) {
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  if (Driver().cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) return Unread();
+  switch (type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+      return AskKernelNode(node);
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      return AskCopyNode(node);
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+      return AskSetNode(node);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+      return AskBatchNode(node);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+      return AskAllocNode(node);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      return Unread();  // its bodies are not told
+    default:
+      return {};
+  }
+}
+
+std::vector<CUgraphNode> NodesOf(CUgraph graph) {
+  size_t count = 0;
+  if (Driver().cuGraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) return {};
+  std::vector<CUgraphNode> nodes(count);
+  if (Driver().cuGraphGetNodes(graph, nodes.data(), &count) != CUDA_SUCCESS) return {};
+  nodes.resize(count);
+  return nodes;
+}
+
+// A child's nodes have handles of their own, under which a program may change them.
+void ReadInto(CUgraph graph, GraphFacts* facts) {
+  for (CUgraphNode node : NodesOf(graph)) {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    CUgraph child = nullptr;
+    Driver().cuGraphNodeGetType(node, &type);
+    const bool nests = type == CU_GRAPH_NODE_TYPE_GRAPH &&
+                       Driver().cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS;
+    nests ? ReadInto(child, facts) : static_cast<void>((*facts)[node] = AskNode(node));
+  }
+}
+
+}  // namespace
+
+GraphFacts ReadGraph(CUgraph graph) {
+  GraphFacts facts;
+  ReadInto(graph, &facts);
+  return facts;
+}
+
+NodeFacts ReadWhole(CUgraph graph) {
+  NodeFacts all;
+  for (auto& [node, facts] : ReadGraph(graph)) all.Add(std::move(facts));
+  return all;
+}
+
+template <class KernelNodeParams>
+NodeFacts ReadKernelNode(const KernelNodeParams& params) {
+  const CUfunction function = params.func ? params.func : reinterpret_cast<CUfunction>(params.kern);
+  return ReadKernel(function, params.kernelParams, params.extra);
+}
+template NodeFacts ReadKernelNode(const CUDA_KERNEL_NODE_PARAMS_v2& params);
+template NodeFacts ReadKernelNode(const CUDA_KERNEL_NODE_PARAMS_v3& params);
+template <>
+NodeFacts ReadKernelNode(const CUDA_KERNEL_NODE_PARAMS_v1& params) {
+  return ReadKernel(params.func, params.kernelParams, params.extra);
+}
+
+NodeFacts ReadCopyNode(const CUDA_MEMCPY3D& copy) {
+  NodeFacts facts;
+  facts.copies.push_back(copy);
+  return facts;
+}
+
+template <class SetNodeParams>
+NodeFacts ReadSetNode(const SetNodeParams& set) {
+  NodeFacts facts;
+  facts.sets.push_back({set.dst, set.width * set.elementSize, set.height, set.pitch});
+  return facts;
+}
+template NodeFacts ReadSetNode(const CUDA_MEMSET_NODE_PARAMS_v1& set);
+template NodeFacts ReadSetNode(const CUDA_MEMSET_NODE_PARAMS_v2& set);
+
+// Barriers and flushes name no address.
+NodeFacts ReadBatchNode(const CUstreamBatchMemOpParams* operations, unsigned int count) {
+  NodeFacts facts;
+  for (unsigned int i = 0; operations && i < count; ++i) {
+    const CUstreamBatchMemOpType type = operations[i].operation;
+    if (type == CU_STREAM_MEM_OP_WAIT_VALUE_32 || type == CU_STREAM_MEM_OP_WAIT_VALUE_64)
+      facts.words.push_back(operations[i].waitValue.address);
+    if (type == CU_STREAM_MEM_OP_WRITE_VALUE_32 || type == CU_STREAM_MEM_OP_WRITE_VALUE_64)
+      facts.words.push_back(operations[i].writeValue.address);
+  }
+  return facts;
+}
+
+NodeFacts ReadNode(const CUgraphNodeParams& params) {
+  switch (params.type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+      return ReadKernelNode(params.kernel);
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      return ReadCopyNode(params.memcpy.copyParams);
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+      return ReadSetNode(params.memset);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+      return ReadBatchNode(params.memOp.paramArray, params.memOp.count);
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      return ReadWhole(params.graph.graph);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      return Unread();
+    default:
+      return {};
+  }
+}
+
+}  // namespace spillway::entry

@@ -1,0 +1,79 @@
+// Captures: how many go on, and what must be done before a stream enters one.
+//
+// What a capturing stream is given is written down in a graph and runs later: such calls make their memory resident, since
+// the driver looks at what copies name, and end without having used it. Our own calls go on meanwhile, on streams that no
+// capture knows, and relaxed. Only one thing cannot be done any more: to mark on a capturing stream, or on the legacy
+// stream beside a blocking one that captures, how far its earlier work has come. So all streams' work is marked before.
+#include "interposer/driver/driver_api.h"
+#include "interposer/entry/around.h"
+#include "interposer/entry/export.h"
+
+namespace spillway::entry {
+namespace {
+
+using driver::Driver;
+
+// Counted before the streams are marked: what is enqueued from then on takes the lock.
+template <class Call>
+CUresult BeginCapture(Call call) {
+  const ReentryGuard guard;
+  if (!guard.IsOutermost()) return call();
+  JobMemory::CaptureBegan();
+  ForEachJob([](JobMemory* job) { job->TakeCheckpoints(); });
+  const CUresult result = call();
+  if (result != CUDA_SUCCESS) JobMemory::CaptureEnded();
+  return result;
+}
+
+template <class Call>
+CUresult EndCapture(StreamName stream, Call call) {
+  const ReentryGuard guard;
+  if (!guard.IsOutermost()) return call();
+  const bool captured = JobMemory::Captures(stream);
+  const CUresult result = call();
+  if (captured && !JobMemory::Captures(stream)) JobMemory::CaptureEnded();
+  return result;
+}
+
+// A stream joins a capture by waiting for an event of it.
+template <class Call>
+CUresult WaitForEvent(StreamName stream, Call call) {
+  const ReentryGuard guard;
+  if (guard.IsOutermost() && JobMemory::CapturesGoOn() && !JobMemory::Captures(stream)) {
+    ForEachJob([stream](JobMemory* job) { job->TakeCheckpoint(stream); });
+  }
+  return call();
+}
+
+}  // namespace
+}  // namespace spillway::entry
+
+using spillway::driver::Driver;
+using spillway::entry::BeginCapture;
+using spillway::entry::EndCapture;
+using spillway::entry::WaitForEvent;
+
+#define SPILLWAY_CAPTURE(suffix, per_thread)                                                                \
+  SPILLWAY_EXPORT CUresult cuStreamBeginCapture##suffix(CUstream stream) {                                  \
+    return BeginCapture([&] { return Driver().cuStreamBeginCapture##suffix(stream); });                     \
+  }                                                                                                         \
+  SPILLWAY_EXPORT CUresult cuStreamBeginCapture_v2##suffix(CUstream stream, CUstreamCaptureMode mode) {     \
+    return BeginCapture([&] { return Driver().cuStreamBeginCapture_v2##suffix(stream, mode); });            \
+  }                                                                                                         \
+  SPILLWAY_EXPORT CUresult cuStreamBeginCaptureToGraph##suffix(                                             \
+      CUstream stream, CUgraph graph, const CUgraphNode* nodes, const CUgraphEdgeData* edges, size_t count, \
+      CUstreamCaptureMode mode) {                                                                           \
+    return BeginCapture([&] {                                                                               \
+      return Driver().cuStreamBeginCaptureToGraph##suffix(stream, graph, nodes, edges, count, mode);        \
+    });                                                                                                     \
+  }                                                                                                         \
+  SPILLWAY_EXPORT CUresult cuStreamEndCapture##suffix(CUstream stream, CUgraph* graph) {                    \
+    return EndCapture({stream, per_thread},                                                                 \
+                      [&] { return Driver().cuStreamEndCapture##suffix(stream, graph); });                  \
+  }                                                                                                         \
+  SPILLWAY_EXPORT CUresult cuStreamWaitEvent##suffix(CUstream stream, CUevent event, unsigned int flags) {  \
+    return WaitForEvent({stream, per_thread},                                                               \
+                        [&] { return Driver().cuStreamWaitEvent##suffix(stream, event, flags); });          \
+  }
+SPILLWAY_CAPTURE(, false)
+SPILLWAY_CAPTURE(_ptsz, true)

@@ -1,0 +1,253 @@
+// Graphs: what an instantiated graph names is resident when it is launched, and in use until the launch is complete.
+// Between launches it is memory like any other. (ledger/graphs.h)
+//
+// Nodes that copy and set are checked by the driver when they are made, so what they name is resident then, too.
+#include "interposer/driver/calling_context.h"
+#include "interposer/driver/driver_api.h"
+#include "interposer/entry/around.h"
+#include "interposer/entry/export.h"
+#include "interposer/entry/graph_reader.h"
+#include "interposer/entry/pass_through.h"
+#include "interposer/entry/transfers.h"
+
+namespace spillway::entry {
+namespace {
+
+using driver::Driver;
+using driver::RelaxedCapture;
+using interposer::GraphLedger;
+using interposer::SetFacts;
+
+// Never destroyed: launches may come while the process exits.
+GraphLedger& Ledger() {
+  static GraphLedger* const ledger = new GraphLedger;
+  return *ledger;
+}
+
+void AddFacts(const NodeFacts& facts, Collector& add) {
+  for (CUdeviceptr word : facts.words) add(word);
+  for (const CUDA_MEMCPY3D& copy : facts.copies) AddShape(add, &copy);
+  for (const SetFacts& set : facts.sets) AddSet(add, set.base, set.width_bytes, set.rows, set.pitch_bytes);
+}
+
+// The call writes down in a graph what `facts` says.
+template <class Call>
+CUresult AroundNaming(const NodeFacts& facts, Call call) {
+  return Around(
+      {}, Effect::kNames, [&](Collector& add) { AddFacts(facts, add); }, call);
+}
+
+// What the nodes of a graph copy and set, for the driver to look at; what kernels are given it does not look at.
+NodeFacts LookedAt(const GraphFacts& facts) {
+  NodeFacts all;
+  for (const auto& [node, one] : facts) {
+    all.copies.insert(all.copies.end(), one.copies.begin(), one.copies.end());
+    all.sets.insert(all.sets.end(), one.sets.begin(), one.sets.end());
+    all.allocated_bytes += one.allocated_bytes;
+  }
+  return all;
+}
+
+// False inside another hook.
+bool Read(CUgraph graph, GraphFacts* facts) {
+  const ReentryGuard guard;
+  if (guard.IsOutermost()) *facts = ReadGraph(graph);
+  return guard.IsOutermost();
+}
+
+std::uint64_t KeyOf(CUgraphExec executable) { return reinterpret_cast<std::uint64_t>(executable); }
+
+// What the graph's memory nodes allocate is charged as long as the executable lives.
+template <class Call>
+CUresult Charged(size_t bytes, const CUgraphExec* out, Call call) {
+  if (!bytes) return call();
+  return PassThrough(
+      interposer::JobHere(), bytes, [out] { return KeyOf(*out); }, call);
+}
+
+template <class Call>
+CUresult Instantiate(CUgraphExec* out, CUgraph graph, Call call) {
+  GraphFacts facts;
+  if (!Read(graph, &facts) || !out) return call();
+  const NodeFacts looked_at = LookedAt(facts);
+  const CUresult result =
+      AroundNaming(looked_at, [&] { return Charged(looked_at.allocated_bytes, out, call); });
+  if (result == CUDA_SUCCESS) Ledger().Instantiated(*out, std::move(facts));
+  return result;
+}
+
+template <class Call>
+CUresult Update(CUgraphExec executable, CUgraph graph, Call call) {
+  GraphFacts facts;
+  if (!Read(graph, &facts)) return call();
+  const CUresult result = AroundNaming(LookedAt(facts), call);
+  if (result == CUDA_SUCCESS) Ledger().Updated(executable, std::move(facts));
+  return result;
+}
+
+// A node in what was instantiated has other parameters after the call.
+template <class Call>
+CUresult ChangeNode(CUgraphExec executable, CUgraphNode node, NodeFacts facts, Call call) {
+  const CUresult result = AroundNaming(facts, call);
+  if (result == CUDA_SUCCESS) Ledger().NodeChanged(executable, node, std::move(facts));
+  return result;
+}
+
+// A capturing stream writes the launch down as a child graph, which is read with its parent.
+template <class Call>
+CUresult Launch(CUgraphExec executable, StreamName stream, Call call) {
+  if (ReentryGuard guard; !guard.IsOutermost() || JobMemory::Captures(stream)) return call();
+  const GraphLedger::Launch launch = Ledger().AboutToLaunch(executable);
+  const auto collect = [&](Collector& add) {
+    if (launch.facts) AddFacts(*launch.facts, add);
+    if (!launch.facts || !launch.facts->complete || launch.first) add.IsUnsure();
+  };
+  return Around(stream, Effect::kLaunches, collect, call);
+}
+
+// What the executable allocated and freed is given back now, and not only when the program trims.
+template <class Call>
+CUresult Destroy(CUgraphExec executable, Call call) {
+  const CUresult result = call();
+  const ReentryGuard guard;
+  if (result != CUDA_SUCCESS || !guard.IsOutermost()) return result;
+  Ledger().Destroyed(executable);
+  const RelaxedCapture relaxed(true);
+  ForEachJob([&](JobMemory* job) {
+    if (Driver().cuDeviceGraphMemTrim) Driver().cuDeviceGraphMemTrim(job->device());
+    job->ForgetPassedThrough(KeyOf(executable));
+  });
+  return result;
+}
+
+template <class Params, class Read, class Call>
+CUresult AroundParams(const Params* params, Read read, Call call) {
+  return params ? AroundNaming(read(*params), call) : call();
+}
+
+template <class Params, class Read, class Call>
+CUresult ChangeParams(CUgraphExec executable, CUgraphNode node, const Params* params, Read read, Call call) {
+  return params ? ChangeNode(executable, node, read(*params), call) : call();
+}
+
+NodeFacts ReadBatch(const CUDA_BATCH_MEM_OP_NODE_PARAMS& params) {
+  return ReadBatchNode(params.paramArray, params.count);
+}
+// Of nodes that are only made, kernels' parameters need not be read.
+NodeFacts ReadForMaking(const CUgraphNodeParams& params) {
+  return params.type == CU_GRAPH_NODE_TYPE_KERNEL || params.type == CU_GRAPH_NODE_TYPE_GRAPH
+             ? NodeFacts()
+             : ReadNode(params);
+}
+constexpr auto kReadCopy = [](const CUDA_MEMCPY3D& copy) { return ReadCopyNode(copy); };
+constexpr auto kReadSet = [](const CUDA_MEMSET_NODE_PARAMS& set) { return ReadSetNode(set); };
+constexpr auto kReadKernel = [](const auto& kernel) { return ReadKernelNode(kernel); };
+
+}  // namespace
+}  // namespace spillway::entry
+
+using spillway::driver::Driver;
+using namespace spillway::entry;
+
+// Making and changing nodes.
+#define SPILLWAY_NODE(name, params, read, parameters, arguments)                \
+  SPILLWAY_EXPORT CUresult name parameters {                                    \
+    return AroundParams(params, read, [&] { return Driver().name arguments; }); \
+  }
+SPILLWAY_NODE(cuGraphAddMemcpyNode, copy, kReadCopy,
+              (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, size_t count,
+               const CUDA_MEMCPY3D* copy, CUcontext context),
+              (node, graph, after, count, copy, context))
+SPILLWAY_NODE(cuGraphMemcpyNodeSetParams, copy, kReadCopy, (CUgraphNode node, const CUDA_MEMCPY3D* copy),
+              (node, copy))
+SPILLWAY_NODE(cuGraphAddMemsetNode, set, kReadSet,
+              (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, size_t count,
+               const CUDA_MEMSET_NODE_PARAMS* set, CUcontext context),
+              (node, graph, after, count, set, context))
+SPILLWAY_NODE(cuGraphMemsetNodeSetParams, set, kReadSet,
+              (CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* set), (node, set))
+SPILLWAY_NODE(cuGraphAddBatchMemOpNode, batch, ReadBatch,
+              (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, size_t count,
+               const CUDA_BATCH_MEM_OP_NODE_PARAMS* batch),
+              (node, graph, after, count, batch))
+SPILLWAY_NODE(cuGraphBatchMemOpNodeSetParams, batch, ReadBatch,
+              (CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* batch), (node, batch))
+SPILLWAY_NODE(cuGraphAddNode, params, ReadForMaking,
+              (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, size_t count,
+               CUgraphNodeParams* params),
+              (node, graph, after, count, params))
+SPILLWAY_NODE(cuGraphAddNode_v2, params, ReadForMaking,
+              (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, const CUgraphEdgeData* edges,
+               size_t count, CUgraphNodeParams* params),
+              (node, graph, after, edges, count, params))
+SPILLWAY_NODE(cuGraphNodeSetParams, params, ReadForMaking, (CUgraphNode node, CUgraphNodeParams* params),
+              (node, params))
+
+// Changing nodes of what was instantiated.
+#define SPILLWAY_EXEC_NODE(name, params, read, parameters, arguments)                             \
+  SPILLWAY_EXPORT CUresult name parameters {                                                      \
+    return ChangeParams(executable, node, params, read, [&] { return Driver().name arguments; }); \
+  }
+SPILLWAY_EXEC_NODE(cuGraphExecKernelNodeSetParams, kernel, kReadKernel,
+                   (CUgraphExec executable, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* kernel),
+                   (executable, node, kernel))
+SPILLWAY_EXEC_NODE(cuGraphExecKernelNodeSetParams_v2, kernel, kReadKernel,
+                   (CUgraphExec executable, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* kernel),
+                   (executable, node, kernel))
+SPILLWAY_EXEC_NODE(cuGraphExecMemcpyNodeSetParams, copy, kReadCopy,
+                   (CUgraphExec executable, CUgraphNode node, const CUDA_MEMCPY3D* copy, CUcontext context),
+                   (executable, node, copy, context))
+SPILLWAY_EXEC_NODE(cuGraphExecMemsetNodeSetParams, set, kReadSet,
+                   (CUgraphExec executable, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* set,
+                    CUcontext context),
+                   (executable, node, set, context))
+SPILLWAY_EXEC_NODE(cuGraphExecBatchMemOpNodeSetParams, batch, ReadBatch,
+                   (CUgraphExec executable, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* batch),
+                   (executable, node, batch))
+SPILLWAY_EXEC_NODE(cuGraphExecNodeSetParams, params, ReadNode,
+                   (CUgraphExec executable, CUgraphNode node, CUgraphNodeParams* params),
+                   (executable, node, params))
+SPILLWAY_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec executable, CUgraphNode node,
+                                                            CUgraph child) {
+  return ChangeNode(executable, node, ReadWhole(child),
+                    [&] { return Driver().cuGraphExecChildGraphNodeSetParams(executable, node, child); });
+}
+
+// Instantiating and updating.
+#define SPILLWAY_INSTANTIATE(name, parameters, arguments)                    \
+  SPILLWAY_EXPORT CUresult name parameters {                                 \
+    return Instantiate(out, graph, [&] { return Driver().name arguments; }); \
+  }
+SPILLWAY_INSTANTIATE(cuGraphInstantiate,
+                     (CUgraphExec * out, CUgraph graph, CUgraphNode* node, char* log, size_t bytes),
+                     (out, graph, node, log, bytes))
+SPILLWAY_INSTANTIATE(cuGraphInstantiate_v2,
+                     (CUgraphExec * out, CUgraph graph, CUgraphNode* node, char* log, size_t bytes),
+                     (out, graph, node, log, bytes))
+SPILLWAY_INSTANTIATE(cuGraphInstantiateWithFlags,
+                     (CUgraphExec * out, CUgraph graph, unsigned long long flags), (out, graph, flags))
+SPILLWAY_INSTANTIATE(cuGraphInstantiateWithParams,
+                     (CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params),
+                     (out, graph, params))
+SPILLWAY_INSTANTIATE(cuGraphInstantiateWithParams_ptsz,
+                     (CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params),
+                     (out, graph, params))
+SPILLWAY_EXPORT CUresult cuGraphExecUpdate(CUgraphExec executable, CUgraph graph, CUgraphNode* node,
+                                           CUgraphExecUpdateResult* result) {
+  return Update(executable, graph,
+                [&] { return Driver().cuGraphExecUpdate(executable, graph, node, result); });
+}
+SPILLWAY_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec executable, CUgraph graph,
+                                              CUgraphExecUpdateResultInfo* info) {
+  return Update(executable, graph, [&] { return Driver().cuGraphExecUpdate_v2(executable, graph, info); });
+}
+SPILLWAY_EXPORT CUresult cuGraphExecDestroy(CUgraphExec executable) {
+  return Destroy(executable, [&] { return Driver().cuGraphExecDestroy(executable); });
+}
+
+SPILLWAY_EXPORT CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
+  return Launch(executable, {stream, false}, [&] { return Driver().cuGraphLaunch(executable, stream); });
+}
+SPILLWAY_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec executable, CUstream stream) {
+  return Launch(executable, {stream, true}, [&] { return Driver().cuGraphLaunch_ptsz(executable, stream); });
+}

@@ -1,0 +1,87 @@
+// Which device memory each instantiated graph names: what its nodes were given, as facts.
+//
+// Called by the hooks of graphs (entry/hooks_graph.cpp) on any thread; synchronises itself. Owns the facts; what was
+// found for a launch stays valid while the caller holds it, whatever is changed meanwhile.
+//
+// A graph that is launched needs all that its nodes name, together, from the launch to its end; between launches it needs
+// nothing, and its memory moves as any other does. So an executable holds nothing: it is looked up at each launch.
+//
+// Note [What a graph names is asked of the driver]
+// Facts are not gathered while a program captures or adds nodes; they are read from the finished graph when it is
+// instantiated. So captured and added nodes, clones, children and changed parameters are all one case, and what a program
+// removes or never instantiates costs nothing.
+//
+// Note [Freed while a graph names it]
+// Memory that is freed while an executable names it is free: its addresses may serve another allocation. That is CUDA's
+// own rule: after cuMemFree the driver may give the addresses to the next cuMemAlloc, and a launch that still touches
+// them is the program's error. A launch that only carries them, as parameters that no kernel follows, is not: freed
+// addresses among those of a launch are passed over.
+//
+// Invariants
+//  1. An executable that is not known is one whose instantiation was not seen.
+//  2. Facts only grow between an instantiation and the next update of all nodes: a changed node's old facts go, a
+//     disabled node's stay.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.h"
+#include "interposer/driver/cuda_abi.h"
+
+namespace spillway::interposer {
+
+// What one node writes without reading anything.
+struct SetFacts {
+  CUdeviceptr base;
+  std::size_t width_bytes;
+  std::size_t rows;
+  std::size_t pitch_bytes;
+};
+
+struct NodeFacts {
+  std::vector<CUdeviceptr> words;  // of kernels and stream memory operations: may be addresses
+  std::vector<CUDA_MEMCPY3D> copies;
+  std::vector<SetFacts> sets;
+  std::size_t allocated_bytes = 0;  // by memory nodes
+  bool complete = true;             // false: it may name more than was found
+
+  void Add(NodeFacts&& other);
+};
+
+// By the handle of the node in the graph that was instantiated.
+using GraphFacts = std::map<CUgraphNode, NodeFacts>;
+
+class GraphLedger {
+ public:
+  void Instantiated(CUgraphExec executable, GraphFacts facts);
+  // All nodes have other parameters now. Nothing happens to executables that are not known.
+  void Updated(CUgraphExec executable, GraphFacts facts);
+  void NodeChanged(CUgraphExec executable, CUgraphNode node, NodeFacts facts);
+  void Destroyed(CUgraphExec executable);
+
+  struct Launch {
+    std::shared_ptr<const NodeFacts> facts;  // null: not known
+    bool first = false;                      // since it was instantiated or changed
+  };
+  Launch AboutToLaunch(CUgraphExec executable);
+
+  std::size_t size() const;
+
+ private:
+  struct Executable {
+    GraphFacts nodes;
+    std::shared_ptr<const NodeFacts> sum;  // null when a node has changed since it was made
+    bool launched = false;
+  };
+  static std::shared_ptr<const NodeFacts> SumOf(const GraphFacts& nodes);
+
+  mutable base::Mutex mutex_{base::LockRank::kGraphs};
+  std::unordered_map<CUgraphExec, Executable> executables_ SPILLWAY_GUARDED_BY(mutex_);
+};
+
+}  // namespace spillway::interposer
