@@ -24,6 +24,7 @@ inline constexpr char kSimProfile[] =
 inline constexpr char kSimCapacity[] = "SPILLWAY_SIM_CAPACITY";  // device bytes; default: the profile's
 inline constexpr char kSimDevices[] = "SPILLWAY_SIM_DEVICES";    // how many such devices; default 1
 inline constexpr char kSimClock[] = "SPILLWAY_SIM_CLOCK";        // "virtual" (default) or "real"
+inline constexpr char kSimHostNuma[] = "SPILLWAY_SIM_HOST_NUMA";  // "0": no host memory at device addresses
 inline constexpr char kSimKernels[] = "SPILLWAY_SIM_KERNELS";    // colon-separated kernel plug-ins
 inline constexpr char kSimStats[] =
     "SPILLWAY_SIM_STATS";  // file for the simulator's own books (JSON) at exit

@@ -177,7 +177,9 @@ void Engine::Wait(Lock& lock, const OperationRef& operation) {
 std::string Engine::DoomUsersOf(const Range& range) {
   std::string first;
   for (const auto& [sequence, operation] : pending_) {
-    if (operation->HasWordIn(range)) operation->AddSuspect(range);
+    // A kernel that runs may be anywhere: it may have found the address in memory.
+    const bool runs = operation->confined && computing_.contains(operation);
+    if (runs || operation->HasWordIn(range)) operation->AddSuspect(range);
     const std::uintptr_t used = operation->UsedAddressIn(range);
     if (used == 0) continue;
     operation->doomed_address = used;

@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <string>
 #include <vector>
 
+#include "base/environment.h"
 #include "simulator/driver/books.h"
 #include "simulator/driver/failure.h"
 #include "simulator/driver/shared_files.h"
@@ -23,6 +26,7 @@ Location CheckedLocation(const Devices& devices, const CUmemAllocationProp& prop
       devices.At(properties.location.id);
       return Location::kDevice;
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+      Require(HasHostNumaMemory(), CUDA_ERROR_NOT_SUPPORTED);
       Require(properties.location.id == 0, CUDA_ERROR_INVALID_DEVICE);
       return Location::kHost;
     case CU_MEM_LOCATION_TYPE_HOST:
@@ -51,6 +55,11 @@ bool IsHost(const CUmemLocation& location) {
 }
 
 }  // namespace
+
+bool HasHostNumaMemory() {
+  const char* const setting = std::getenv(environment::kSimHostNuma);
+  return setting == nullptr || std::strcmp(setting, "0") != 0;
+}
 
 CUdeviceptr Vmm::Reserve(std::size_t size_bytes, std::size_t alignment_bytes, CUdeviceptr hint) {
   Require(size_bytes != 0 && size_bytes % kPage == 0);

@@ -8,7 +8,8 @@
 //  2. A mapping lies inside one reservation, on addresses that nothing is mapped to. It has no access at first.
 //  3. Access is set, and mappings are removed, for whole mappings only; one call may take several adjacent ones.
 //  4. Unmapping waits for nothing. Unfinished copies and sets over the range are doomed (engine), counted and named in
-//     the books; so is a kernel that was given an address in it, once its body really touches the range.
+//     the books; so is a kernel that was given an address in it, or that runs right now, once its body really touches the
+//     range.
 //  5. A released handle's memory stays while it is mapped.
 #pragma once
 
@@ -21,6 +22,9 @@
 #include "simulator/driver/engine.h"
 
 namespace spillway::simulator {
+
+// Whether this driver maps host memory at device addresses, as those before CUDA 12.2 do not (SPILLWAY_SIM_HOST_NUMA).
+bool HasHostNumaMemory();
 
 class Vmm {
  public:
