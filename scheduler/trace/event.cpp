@@ -1,0 +1,191 @@
+#include "scheduler/trace/event.h"
+
+#include <algorithm>
+#include <map>
+
+namespace spillway::scheduler {
+namespace {
+
+using Complaint = std::optional<std::string>;
+
+struct Life {
+  int64_t size_bytes = 0;
+  bool freed = false;
+};
+
+class Checker {
+ public:
+  explicit Checker(const EventTrace& trace) : trace_(trace) {}
+
+  Complaint check() {
+    for (size_t i = 0; i < trace_.events.size(); ++i) {
+      const Event& event = trace_.events[i];
+      if (Complaint complaint = check_event(event)) return "event " + std::to_string(i) + ": " + *complaint;
+      last_start_ns_ = event.start_ns;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  Complaint check_event(const Event& event) {
+    if (event.start_ns < last_start_ns_ || event.start_ns > kMostNanos)
+      return "its time runs backwards or is too large";
+    if (event.duration_ns < 0 || event.duration_ns > kMostNanos)
+      return "its duration is negative or too large";
+    switch (event.kind) {
+      case EventKind::kAllocate:
+        return allocate(event);
+      case EventKind::kFree:
+        return free(event);
+      case EventKind::kOperation:
+        return operate(event);
+      case EventKind::kSynchronize:
+        return std::nullopt;
+    }
+    return "its kind is unknown";
+  }
+
+  Complaint allocate(const Event& event) {
+    if (event.allocation < 0) return "an allocation has a negative number";
+    if (event.size_bytes <= 0 || event.size_bytes > kMostBytes) return "an allocation has no possible size";
+    if (!lives_.emplace(event.allocation, Life{event.size_bytes}).second)
+      return "an allocation is made twice";
+    return std::nullopt;
+  }
+
+  Complaint free(const Event& event) {
+    const auto life = lives_.find(event.allocation);
+    if (life == lives_.end()) return "what was never allocated is freed";
+    if (life->second.freed) return "an allocation is freed twice";
+    life->second.freed = true;
+    return std::nullopt;
+  }
+
+  Complaint operate(const Event& event) const {
+    if (event.identity < 0 || static_cast<size_t>(event.identity) >= trace_.identities.size())
+      return "its identity is not in the list";
+    for (const TraceTouch& touch : event.touches) {
+      const auto life = lives_.find(touch.allocation);
+      if (life == lives_.end()) return "it touches what was never allocated";
+      if (life->second.freed) return "it touches what was freed";
+    }
+    return std::nullopt;
+  }
+
+  const EventTrace& trace_;
+  std::map<int32_t, Life> lives_;
+  int64_t last_start_ns_ = 0;
+};
+
+// Builds a profile from a checked trace. One use.
+class ProfileMaker {
+ public:
+  explicit ProfileMaker(const EventTrace& trace) : trace_(trace) { profile_.name = trace.name; }
+
+  IterationProfile make() {
+    for (const Event& event : trace_.events) {
+      if (event.kind == EventKind::kAllocate) allocate(event);
+      if (event.kind == EventKind::kFree) free(event);
+      if (event.kind == EventKind::kOperation) operate(event);
+    }
+    close();
+    return std::move(profile_);
+  }
+
+ private:
+  int32_t next_operation() const { return static_cast<int32_t>(profile_.operations.size()); }
+
+  void allocate(const Event& event) {
+    ids_[event.allocation] = {static_cast<int32_t>(profile_.buffers.size())};
+    Buffer buffer;
+    buffer.name = "a" + std::to_string(event.allocation);
+    buffer.size_bytes = event.size_bytes;
+    buffer.born = {next_operation()};
+    buffer.persistent = next_operation() == 0;  // alive when the cut begins; a free takes that back
+    profile_.buffers.push_back(std::move(buffer));
+    written_.push_back(false);
+  }
+
+  void free(const Event& event) {
+    Buffer& buffer = profile_.buffers[static_cast<size_t>(ids_[event.allocation].index)];
+    buffer.persistent = false;
+    buffer.dies = {std::max(buffer.born.index, next_operation() - 1)};
+  }
+
+  void operate(const Event& event) {
+    Operation operation;
+    operation.name = trace_.identities[static_cast<size_t>(event.identity)];
+    operation.duration_ns = event.duration_ns;
+    for (const TraceTouch& touch : event.touches) append_touch(operation, touch);
+    profile_.operations.push_back(std::move(operation));
+  }
+
+  void append_touch(Operation& operation, const TraceTouch& touch) {
+    const BufferId id = ids_[touch.allocation];
+    const auto at = static_cast<size_t>(id.index);
+    const auto add = [&](std::vector<BufferId>& list) {
+      if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
+    };
+    // The first touch of a new buffer can only make its content, whatever the recorder could tell.
+    const bool first = !written_[at] && !profile_.buffers[at].persistent;
+    if (touch.reads && !first) add(operation.reads);
+    if (touch.writes || first) add(operation.writes);
+    written_[at] = true;
+  }
+
+  // What was never freed lives to the end; what never lived during an operation is left as a buffer of one.
+  void close() {
+    const int32_t last = std::max(0, next_operation() - 1);
+    for (Buffer& buffer : profile_.buffers) {
+      buffer.born.index = std::min(buffer.born.index, last);
+      if (!buffer.persistent && buffer.dies.index < 0) buffer.dies = {last};
+      buffer.dies.index = std::min(buffer.dies.index, last);
+    }
+    repair_first_reads();
+  }
+
+  // A buffer that was alive at the begin and freed later was taken for persistent until then: its reads before the first
+  // write say that it carries content into the iteration, so it stays persistent.
+  void repair_first_reads() {
+    std::vector<bool> written(profile_.buffers.size(), false);
+    for (const Operation& operation : profile_.operations) {
+      for (BufferId id : operation.reads) {
+        Buffer& buffer = profile_.buffers[static_cast<size_t>(id.index)];
+        if (!buffer.persistent && !written[static_cast<size_t>(id.index)]) buffer.persistent = true;
+      }
+      for (BufferId id : operation.writes) written[static_cast<size_t>(id.index)] = true;
+    }
+  }
+
+  const EventTrace& trace_;
+  IterationProfile profile_;
+  std::map<int32_t, BufferId> ids_;
+  std::vector<bool> written_;  // by buffer
+};
+
+}  // namespace
+
+std::optional<std::string> check_trace(const EventTrace& trace) { return Checker(trace).check(); }
+
+EventTrace cut_trace(const EventTrace& trace, size_t from, size_t until) {
+  until = std::min(until, trace.events.size());
+  from = std::min(from, until);
+  std::map<int32_t, Event> alive;
+  for (size_t i = 0; i < from; ++i) {
+    const Event& event = trace.events[i];
+    if (event.kind == EventKind::kAllocate) alive[event.allocation] = event;
+    if (event.kind == EventKind::kFree) alive.erase(event.allocation);
+  }
+  EventTrace cut{trace.name, trace.identities, {}};
+  for (auto& [number, event] : alive) {
+    event.start_ns = from < trace.events.size() ? trace.events[from].start_ns : event.start_ns;
+    cut.events.push_back(event);
+  }
+  cut.events.insert(cut.events.end(), trace.events.begin() + static_cast<ptrdiff_t>(from),
+                    trace.events.begin() + static_cast<ptrdiff_t>(until));
+  return cut;
+}
+
+IterationProfile profile_from_trace(const EventTrace& trace) { return ProfileMaker(trace).make(); }
+
+}  // namespace spillway::scheduler

@@ -1,0 +1,39 @@
+// Profiles and traces as bytes: FlatBuffers, versioned, everything checked before use.
+//
+// Called by whoever keeps traces (agent, command line, tests), on any thread. Pure: bytes in, values out. Readers trust nothing:
+// a hostile file gives an error, never a crash, and never more memory than a small multiple of its own size.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "scheduler/trace/event.h"
+#include "scheduler/trace/profile.h"
+
+namespace spillway::scheduler {
+
+inline constexpr uint16_t kProfileVersion = 1;
+inline constexpr uint16_t kTraceVersion = 1;
+
+enum class TraceFileKind : uint8_t { kUnknown, kProfile, kTrace };
+
+// By the file's identifier only.
+TraceFileKind kind_of_file(std::span<const uint8_t> bytes);
+
+// What was read, or why not, as one sentence.
+template <class T>
+struct ReadResult {
+  std::optional<T> value;
+  std::string error;
+};
+
+std::vector<uint8_t> write_profile(const IterationProfile& profile);
+ReadResult<IterationProfile> read_profile(std::span<const uint8_t> bytes);  // passes check_profile()
+
+std::vector<uint8_t> write_trace(const EventTrace& trace);
+ReadResult<EventTrace> read_trace(std::span<const uint8_t> bytes);  // passes check_trace()
+
+}  // namespace spillway::scheduler
