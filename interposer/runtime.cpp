@@ -196,7 +196,7 @@ void ContextGoesAway(CUcontext context) {
 
 void ContextWentAway(CUcontext context) {
   AnyJob([context](JobMemory* job) {
-    job->ForgetPassedThroughIn(context);
+    job->ContextDestroyed(context);
     return false;
   });
 }

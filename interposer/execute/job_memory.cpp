@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
+#include "interposer/execute/ordering_rules.h"
 
 namespace spillway::interposer {
 
@@ -44,8 +45,9 @@ CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {
 }
 
 CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
-  const MutexLock lock(state_);
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
+  AskBeforeGranting(size_bytes);
+  const MutexLock lock(state_);
   Range* range = size_bytes >= bytes && Admits(size_bytes) ? residency_.NewRange(bytes) : nullptr;
   if (range && !IsParkedAnew(range)) {
     residency_.Free(range, {});
@@ -143,7 +145,8 @@ bool JobMemory::FreeAsync(CUdeviceptr base, StreamName stream) {
   if (!found) return false;
   // The free has its own place in the stream: behind waits for other streams' events, too, that are no work of ours.
   UseList busy;
-  busy.Add(timeline_.Issue(timeline_.Of(stream)));
+  const Use own_place = timeline_.Issue(timeline_.Of(stream));
+  if (ordering_rules::kStreamFreeFollowsItsStream) busy.Add(own_place);
   FreeFound(found, busy);
   return true;
 }
@@ -200,8 +203,9 @@ void JobMemory::ForgetPassedThrough(std::uint64_t key) {
   DischargeLocked(passed_through_.Remove(key));
 }
 
-void JobMemory::ForgetPassedThroughIn(CUcontext context) {
+void JobMemory::ContextDestroyed(CUcontext context) {
   const MutexLock lock(state_);
+  timeline_.ContextDestroyed(context);
   DischargeLocked(passed_through_.RemoveAllIn(context));
 }
 

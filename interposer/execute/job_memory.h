@@ -97,9 +97,10 @@ class JobMemory {
   bool Charge(size_t bytes, Unmovable reason = Unmovable::kDriverServed);
   void Discharge(size_t bytes, Unmovable reason = Unmovable::kDriverServed);
   void NotePassedThrough(std::uint64_t key, size_t bytes);  // key: its address or handle
-  // The driver has freed it, or destroyed its context.
+  // The driver has freed it.
   void ForgetPassedThrough(std::uint64_t key) SPILLWAY_EXCLUDES(state_);
-  void ForgetPassedThroughIn(CUcontext context) SPILLWAY_EXCLUDES(state_);
+  // Another context than the job's.
+  void ContextDestroyed(CUcontext context) SPILLWAY_EXCLUDES(state_);
 
   // A synchronising call: what it covers is noted before, and marked complete after it succeeded.
   std::vector<Use> IssuedOn(StreamName stream);
@@ -166,6 +167,7 @@ class JobMemory {
   Contents& ContentsAt(CUdeviceptr address) SPILLWAY_REQUIRES(state_);
   WordBounds Bounds() const { return {ledger_.lowest(), ledger_.highest()}; }
   bool ReachesTooMuch(const TouchSet& set) const SPILLWAY_REQUIRES(state_);
+  void AskBeforeGranting(size_t size_bytes) SPILLWAY_EXCLUDES(making_, state_);
   void BeginParking() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   void Follow(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(state_);
   void Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* holders) SPILLWAY_REQUIRES(state_);

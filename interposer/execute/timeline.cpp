@@ -24,6 +24,21 @@ std::uint64_t ThisThread() {
   return number;
 }
 
+// Becomes true when the calling thread ends. A thread's last destructors may come after that: their streams stay.
+std::shared_ptr<const std::atomic<bool>> ThisThreadsEnd() {
+  static constinit thread_local bool is_over = false;
+  struct Mark {
+    std::shared_ptr<std::atomic<bool>> ended = std::make_shared<std::atomic<bool>>(false);
+    ~Mark() {
+      *ended = true;
+      is_over = true;
+    }
+  };
+  if (is_over) return std::make_shared<std::atomic<bool>>(false);
+  static thread_local Mark mark;
+  return mark.ended;
+}
+
 bool IsPerThread(StreamName name) {
   return name.handle == CU_STREAM_PER_THREAD || (name.handle == nullptr && name.per_thread);
 }
@@ -129,6 +144,7 @@ StreamState* Timeline::Of(StreamName name) {
 }
 
 StreamState* Timeline::NewState(const Key& key) {
+  if (key.thread) CollectThoseOfEndedThreads();
   if (idle_states_.empty()) {
     states_.push_back(std::make_unique<StreamState>());
     idle_states_.push_back(states_.back().get());
@@ -137,6 +153,7 @@ StreamState* Timeline::NewState(const Key& key) {
   idle_states_.pop_back();
   state->serial = ++last_serial;
   state->per_thread = key.thread != 0;
+  state->thread_ended = state->per_thread ? ThisThreadsEnd() : nullptr;
   state->handle = key.handle;
   const CUcontext context = OwnerOf(key);
   if (state->context != context) {
@@ -303,6 +320,39 @@ void Timeline::Destroyed(CUstream handle) {
     return true;
   };
   dying_.erase(std::remove_if(dying_.begin(), dying_.end(), finished), dying_.end());
+}
+
+void Timeline::ContextDestroyed(CUcontext context) {
+  const auto erase_if = [this](auto is_gone) {
+    for (auto at = by_key_.begin(); at != by_key_.end();)
+      at = is_gone(at->second) ? by_key_.erase(at) : std::next(at);
+    dying_.erase(std::remove_if(dying_.begin(), dying_.end(), is_gone), dying_.end());
+  };
+  erase_if([&](StreamState* state) {
+    if (state->context != context) return false;
+    state->completed.store(state->issued.load());
+    Recycle(state);
+    return true;
+  });
+  ForgetRecent();
+  for (const auto& state : states_) {
+    if (state->context != context) continue;
+    const MutexLock lock(state->events);
+    state->checkpoints.clear();
+    state->spare_events.clear();
+    state->context = nullptr;
+  }
+}
+
+// Nobody else can name such a stream any more.
+void Timeline::CollectThoseOfEndedThreads() {
+  for (auto at = by_key_.begin(); at != by_key_.end();) {
+    StreamState* const state = at->second;
+    const bool is_over =
+        state && state->thread_ended && *state->thread_ended && Done({state, state->issued.load()});
+    if (is_over) Recycle(state);
+    at = is_over ? by_key_.erase(at) : std::next(at);
+  }
 }
 
 void Timeline::Recycle(StreamState* stream) {

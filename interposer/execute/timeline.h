@@ -11,7 +11,8 @@
 //  2. A stream's numbers only grow, also when its slot serves a new stream after the old one was destroyed: a Use is
 //     valid for ever.
 //  3. Work on a per-thread default stream is checkpointed at once: no other thread could record on it later.
-//  4. Streams' slots are never given back before the timeline: a hook may hold one without a lock.
+//  4. The default stream of a thread that has ended keeps its slot until its work is complete.
+//  5. Streams' slots are never given back before the timeline: a hook may hold one without a lock.
 // Never: waits for the device, but in WaitFor and for want of an event.
 #pragma once
 
@@ -46,7 +47,8 @@ struct alignas(64) StreamState {
   CUcontext context = nullptr;
   std::uint64_t serial = 0;  // another one for each stream that the slot serves; 0 and 1 are no stream's
   bool per_thread = false;
-  bool foreign = false;  // of another device than the timeline's
+  bool foreign = false;                                   // of another device than the timeline's
+  std::shared_ptr<const std::atomic<bool>> thread_ended;  // of a per-thread default stream
   // Synchronise themselves.
   std::atomic<std::uint64_t> issued{0};
   std::atomic<std::uint64_t> completed{0};
@@ -123,6 +125,8 @@ class Timeline {
   }
 
   void Destroyed(CUstream handle);
+  // The context is gone, and with it its streams and events.
+  void ContextDestroyed(CUcontext context);
   // Before a stream captures (nothing can be recorded then) or waits for the program (nothing recorded behind the wait
   // may be awaited): its work so far gets an event of its own.
   void TakeCheckpoint(StreamState* stream);
@@ -161,6 +165,7 @@ class Timeline {
   bool IsForeign(CUcontext context) const;
   void Remember(const Key& key, StreamState* state) const;
   void ForgetRecent();
+  void CollectThoseOfEndedThreads();
   StreamState* NewState(const Key& key);
   CUevent Record(StreamState* stream) SPILLWAY_REQUIRES(stream->events);
   CUevent TakeEvent(StreamState* stream) SPILLWAY_REQUIRES(stream->events);
