@@ -48,7 +48,32 @@ void LoadTree::AddIn(size_t node, int32_t first, int32_t last, int32_t begin, in
 }
 
 LoadTree::Highest LoadTree::Max(int32_t begin, int32_t end) const {
-  return count_ > 0 && begin < end ? MaxIn(1, 0, count_, begin, end) : Highest{};
+  if (count_ == 0 || begin >= end) return {};
+  if (begin >= count_) return Max(begin - count_, end - count_);
+  const Highest here = MaxIn(1, 0, count_, begin, std::min(end, count_));
+  if (end <= count_) return here;
+  const Highest next = MaxIn(1, 0, count_, 0, std::min(end - count_, count_));
+  return next.load_bytes > here.load_bytes ? next : here;
+}
+
+int32_t LoadTree::LastAbove(int32_t begin, int32_t end, int64_t limit_bytes) const {
+  if (begin >= end) return -1;
+  if (end > count_) {
+    const int32_t next = LastAboveIn(1, 0, count_, std::max(0, begin - count_), end - count_, limit_bytes);
+    if (next >= 0) return next + count_;
+  }
+  return begin < count_ ? LastAboveIn(1, 0, count_, begin, std::min(end, count_), limit_bytes) : -1;
+}
+
+int32_t LoadTree::LastAboveIn(size_t node, int32_t first, int32_t last, int32_t begin, int32_t end,
+                              int64_t limit_bytes) const {
+  const Node& here = nodes_[node];
+  if (here.highest <= limit_bytes || last <= begin || end <= first) return -1;
+  if (last - first == 1) return first;
+  const int32_t middle = first + (last - first) / 2;
+  const int64_t below = limit_bytes - here.added;
+  const int32_t right = LastAboveIn(2 * node + 1, middle, last, begin, end, below);
+  return right >= 0 ? right : LastAboveIn(2 * node, first, middle, begin, end, below);
 }
 
 LoadTree::Highest LoadTree::MaxIn(size_t node, int32_t first, int32_t last, int32_t begin,

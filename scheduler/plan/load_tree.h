@@ -20,9 +20,12 @@ class LoadTree {
     int32_t operation = 0;
     int64_t load_bytes = 0;
   };
-  // The first operation with the highest load of all, or of [begin, end) without wrapping.
+  // The first operation with the highest load of all, or of [begin, end).
   Highest Max() const { return Max(0, count_); }
   Highest Max(int32_t begin, int32_t end) const;
+
+  // The last of [begin, end) with a load above the limit, as it was counted; -1: none.
+  int32_t LastAbove(int32_t begin, int32_t end, int64_t limit_bytes) const;
 
  private:
   struct Node {
@@ -31,6 +34,8 @@ class LoadTree {
     int32_t at = 0;
   };
   void AddIn(size_t node, int32_t first, int32_t last, int32_t begin, int32_t end, int64_t bytes);
+  int32_t LastAboveIn(size_t node, int32_t first, int32_t last, int32_t begin, int32_t end,
+                      int64_t limit_bytes) const;
   Highest MaxIn(size_t node, int32_t first, int32_t last, int32_t begin, int32_t end) const;
   void Build(size_t node, int32_t first, int32_t last, const std::vector<int64_t>& loads_bytes);
   void Join(size_t node);

@@ -6,9 +6,11 @@
 
 namespace spillway::scheduler {
 
-SwapSchedule::SwapSchedule(const Timetable& timetable, const std::vector<IdleInterval>& intervals)
+SwapSchedule::SwapSchedule(const Timetable& timetable, const std::vector<IdleInterval>& intervals,
+                           Waits waits)
     : timetable_(timetable),
       intervals_(intervals),
+      waits_(waits),
       by_begin_(intervals.size()),
       offloaded_ns_(intervals.size(), 0),
       prefetch_ns_(intervals.size(), 0),
@@ -31,8 +33,8 @@ void SwapSchedule::Arrange(const std::vector<bool>& swapped) {
     if (!swapped[at]) continue;
     chosen_.push_back(i);
     const IdleInterval& interval = intervals_[at];
-    away_[at] = interval.content_dead ? Away{Timetable::BeginOf(interval), timetable_.EndOf(interval)}
-                                      : AwayBetween(offloaded_ns_[at], prefetch_ns_[at]);
+    away_[at] = IsAwayThroughout(interval) ? Away{Timetable::BeginOf(interval), timetable_.EndOf(interval)}
+                                           : AwayBetween(offloaded_ns_[at], prefetch_ns_[at]);
   }
 }
 
@@ -74,7 +76,7 @@ SwapSchedule::Away SwapSchedule::AwayBetween(int64_t offloaded_ns, int64_t prefe
 
 SwapSchedule::Away SwapSchedule::AloneAwayOf(int32_t interval_index) const {
   const IdleInterval& interval = intervals_[static_cast<size_t>(interval_index)];
-  if (interval.content_dead) return {Timetable::BeginOf(interval), timetable_.EndOf(interval)};
+  if (IsAwayThroughout(interval)) return {Timetable::BeginOf(interval), timetable_.EndOf(interval)};
   return AwayBetween(
       timetable_.end_ns(interval.from.index) + timetable_.to_host_ns(interval.buffer),
       timetable_.start_ns(timetable_.EndOf(interval)) - timetable_.to_device_ns(interval.buffer));

@@ -18,8 +18,13 @@ namespace spillway::scheduler {
 
 class SwapSchedule {
  public:
+  // kNever: nothing waits for a copy, so a buffer is away only while no copy of it runs. kAsNeeded: computation may wait, so a
+  // buffer can be away for the whole of its interval.
+  enum class Waits { kNever, kAsNeeded };
+
   // Both must outlive the schedule.
-  SwapSchedule(const Timetable& timetable, const std::vector<IdleInterval>& intervals);
+  SwapSchedule(const Timetable& timetable, const std::vector<IdleInterval>& intervals,
+               Waits waits = Waits::kNever);
 
   // Operations during which a swapped interval's buffer is away: [begin, end), counting on past the iteration's end.
   struct Away {
@@ -43,12 +48,16 @@ class SwapSchedule {
   Away AloneAwayOf(int32_t interval) const;
 
  private:
+  bool IsAwayThroughout(const IdleInterval& interval) const {
+    return interval.content_dead || waits_ == Waits::kAsNeeded;
+  }
   void ArrangeOffloads(const std::vector<bool>& swapped);
   void ArrangePrefetches(const std::vector<bool>& swapped);
   Away AwayBetween(int64_t offloaded_ns, int64_t prefetch_ns) const;
 
   const Timetable& timetable_;
   const std::vector<IdleInterval>& intervals_;
+  const Waits waits_;
   std::vector<int32_t> by_begin_, by_end_;  // intervals; the latter from the last to the first
   std::vector<int64_t> offloaded_ns_, prefetch_ns_;
   std::vector<Away> away_;

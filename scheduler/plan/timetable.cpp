@@ -32,6 +32,16 @@ Timetable::Timetable(const Problem& problem, const std::vector<int32_t>& workspa
   MeasureLoad(problem, workspaces);
 }
 
+Timetable Timetable::Stretched(const std::vector<int64_t>& extra_ns) const {
+  Timetable stretched = *this;
+  int64_t sum_ns = 0;
+  for (size_t i = 0; i < extra_ns.size(); ++i) {
+    sum_ns += extra_ns[i];
+    stretched.starts_ns_[i + 1] += sum_ns;
+  }
+  return stretched;
+}
+
 void Timetable::MeasureBuffers(const Problem& problem) {
   const DeviceModel& device = problem.device;
   for (const Buffer& buffer : problem.iteration().buffers) {

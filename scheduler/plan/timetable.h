@@ -16,6 +16,9 @@ class Timetable {
   // `workspaces` has one index per operation, or is empty for the smallest ones; it decides durations and loads.
   explicit Timetable(const Problem& problem, const std::vector<int32_t>& workspaces = {});
 
+  // The same loads and sizes, but each operation takes this much longer: what is recomputed just before it.
+  Timetable Stretched(const std::vector<int64_t>& extra_ns) const;
+
   int32_t operation_count() const { return static_cast<int32_t>(load_bytes_.size()); }
   int64_t iteration_ns() const { return starts_ns_.back(); }
 

@@ -108,23 +108,18 @@ class Pinning {
   int32_t turn_ = 0;              // the first operation after forward's last use
 };
 
-class AccUdnnStrategy : public Strategy {
+class AccUdnnStrategy : public ChoosingStrategy {
  public:
-  std::string_view name() const override { return "accudnn"; }
-  std::string_view summary() const override {
-    return "AccUDNN: everything swaps, then what would be late is pinned (ICCD 2019)";
-  }
+  using ChoosingStrategy::ChoosingStrategy;
 
-  StrategyOutcome plan(const Problem& problem) const override {
-    const Workbench bench(problem);
-    return bench.Finish(name(), Pinning(bench).Pin());
-  }
+  std::optional<Choices> Choose(Workbench& bench) const override { return Pinning(bench).Pin(); }
 };
 
 }  // namespace
 
-const Strategy& AccUdnn() {
-  static const AccUdnnStrategy strategy;
+const ChoosingStrategy& AccUdnn() {
+  static const AccUdnnStrategy strategy(
+      "accudnn", "AccUDNN: everything swaps, then what would be late is pinned (ICCD 2019)");
   return strategy;
 }
 

@@ -11,6 +11,6 @@
 
 namespace spillway::scheduler {
 
-const Strategy& AccUdnn();
+const ChoosingStrategy& AccUdnn();
 
 }  // namespace spillway::scheduler

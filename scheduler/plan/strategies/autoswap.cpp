@@ -13,7 +13,7 @@ namespace spillway::scheduler {
 namespace {
 
 constexpr int kTries = 24;              // of weights
-constexpr int64_t kMostWork = 1 << 27;  // candidates x choices x tries
+constexpr int64_t kMostWork = 1 << 25;  // candidates x choices x tries
 
 enum Score { kDoa, kAoa, kWdoa, kSwdoa };
 
@@ -163,44 +163,35 @@ class Selection {
   std::vector<Candidate> candidates_;
 };
 
-class ScoredSwaps : public Strategy {
+class ScoredSwaps : public ChoosingStrategy {
  public:
   ScoredSwaps(std::string_view name, std::string_view summary, Score score)
-      : name_(name), summary_(summary), score_(score) {}
+      : ChoosingStrategy(name, summary), score_(score) {}
 
-  std::string_view name() const override { return name_; }
-  std::string_view summary() const override { return summary_; }
-
-  StrategyOutcome plan(const Problem& problem) const override {
-    const Workbench bench(problem);
+  std::optional<Choices> Choose(Workbench& bench) const override {
     Weights weights{};
     weights[score_] = 1;
-    return bench.Finish(name_, Selection(bench).Choose(weights));
+    return Selection(bench).Choose(weights);
   }
 
  private:
-  const std::string_view name_, summary_;
   const Score score_;
 };
 
-class WeightedSwaps : public Strategy {
+class WeightedSwaps : public ChoosingStrategy {
  public:
-  std::string_view name() const override { return "autoswap"; }
-  std::string_view summary() const override {
-    return "AutoSwap: four scores, weighted by Bayesian optimisation (2019, 4.3)";
-  }
+  using ChoosingStrategy::ChoosingStrategy;
 
-  StrategyOutcome plan(const Problem& problem) const override {
-    Workbench bench(problem);
+  std::optional<Choices> Choose(Workbench& bench) const override {
     Selection selection(bench);
-    BayesianSearch search(problem.seed);
+    BayesianSearch search(bench.problem().seed);
     const auto count = static_cast<int64_t>(selection.size()) + 1;
     const int64_t tries = std::clamp<int64_t>(kMostWork / (count * count), 1, kTries);
     for (int64_t i = 0; i < tries; ++i) {
       const Weights weights = search.Next();
       search.Tell(weights, ValueOf(bench.Price(bench.Lower(selection.Choose(weights))), bench));
     }
-    return bench.Finish(name(), selection.Choose(search.best()));
+    return selection.Choose(search.best());
   }
 
  private:
@@ -214,29 +205,30 @@ class WeightedSwaps : public Strategy {
 
 }  // namespace
 
-const Strategy& AutoSwapDoa() {
+const ChoosingStrategy& AutoSwapDoa() {
   static const ScoredSwaps strategy("autoswap-doa", "AutoSwap by duration of absence", kDoa);
   return strategy;
 }
 
-const Strategy& AutoSwapAoa() {
+const ChoosingStrategy& AutoSwapAoa() {
   static const ScoredSwaps strategy("autoswap-aoa", "AutoSwap by area of absence", kAoa);
   return strategy;
 }
 
-const Strategy& AutoSwapWdoa() {
+const ChoosingStrategy& AutoSwapWdoa() {
   static const ScoredSwaps strategy("autoswap-wdoa", "AutoSwap by absence weighted with the load", kWdoa);
   return strategy;
 }
 
-const Strategy& AutoSwapSwdoa() {
+const ChoosingStrategy& AutoSwapSwdoa() {
   static const ScoredSwaps strategy("autoswap-swdoa", "AutoSwap by weighted absence, re-evaluated each time",
                                     kSwdoa);
   return strategy;
 }
 
-const Strategy& AutoSwap() {
-  static const WeightedSwaps strategy;
+const ChoosingStrategy& AutoSwap() {
+  static const WeightedSwaps strategy("autoswap",
+                                      "AutoSwap: four scores, weighted by Bayesian optimisation (2019, 4.3)");
   return strategy;
 }
 

@@ -9,10 +9,11 @@
 
 namespace spillway::scheduler {
 
-const Strategy& AutoSwapDoa();
-const Strategy& AutoSwapAoa();
-const Strategy& AutoSwapWdoa();
-const Strategy& AutoSwapSwdoa();
-const Strategy& AutoSwap();  // the four scores' weights by Bayesian optimisation, seeded by the problem
+const ChoosingStrategy& AutoSwapDoa();
+const ChoosingStrategy& AutoSwapAoa();
+const ChoosingStrategy& AutoSwapWdoa();
+const ChoosingStrategy& AutoSwapSwdoa();
+const ChoosingStrategy&
+AutoSwap();  // the four scores' weights by Bayesian optimisation, seeded by the problem
 
 }  // namespace spillway::scheduler

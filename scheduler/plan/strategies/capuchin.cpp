@@ -93,23 +93,18 @@ class Chooser {
   std::vector<Candidate> candidates_;  // the largest free time first
 };
 
-class CapuchinStrategy : public Strategy {
+class CapuchinStrategy : public ChoosingStrategy {
  public:
-  std::string_view name() const override { return "capuchin"; }
-  std::string_view summary() const override {
-    return "Capuchin: hidden swaps, then the most memory saved per second (ASPLOS 2020)";
-  }
+  using ChoosingStrategy::ChoosingStrategy;
 
-  StrategyOutcome plan(const Problem& problem) const override {
-    const Workbench bench(problem);
-    return bench.Finish(name(), Chooser(bench).Choose());
-  }
+  std::optional<Choices> Choose(Workbench& bench) const override { return Chooser(bench).Choose(); }
 };
 
 }  // namespace
 
-const Strategy& Capuchin() {
-  static const CapuchinStrategy strategy;
+const ChoosingStrategy& Capuchin() {
+  static const CapuchinStrategy strategy(
+      "capuchin", "Capuchin: hidden swaps, then the most memory saved per second (ASPLOS 2020)");
   return strategy;
 }
 

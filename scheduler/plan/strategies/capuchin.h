@@ -9,6 +9,6 @@
 
 namespace spillway::scheduler {
 
-const Strategy& Capuchin();
+const ChoosingStrategy& Capuchin();
 
 }  // namespace spillway::scheduler

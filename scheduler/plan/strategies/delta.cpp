@@ -98,25 +98,22 @@ class Runtime {
   int64_t away_bytes_ = 0;
 };
 
-class DeltaStrategy : public Strategy {
+class DeltaStrategy : public ChoosingStrategy {
  public:
-  std::string_view name() const override { return "delta"; }
-  std::string_view summary() const override {
-    return "DELTA: releases early, by swap or recomputation, whichever is cheaper (2022)";
-  }
+  using ChoosingStrategy::ChoosingStrategy;
 
-  StrategyOutcome plan(const Problem& problem) const override {
-    const Workbench bench(problem);
+  std::optional<Choices> Choose(Workbench& bench) const override {
     Choices choices = Runtime(bench).Run();
     choices.workspaces = WorkspacesThatFit(bench, choices);
-    return bench.Finish(name(), choices);
+    return choices;
   }
 };
 
 }  // namespace
 
-const Strategy& Delta() {
-  static const DeltaStrategy strategy;
+const ChoosingStrategy& Delta() {
+  static const DeltaStrategy strategy(
+      "delta", "DELTA: releases early, by swap or recomputation, whichever is cheaper (2022)");
   return strategy;
 }
 

@@ -10,6 +10,6 @@
 
 namespace spillway::scheduler {
 
-const Strategy& Delta();
+const ChoosingStrategy& Delta();
 
 }  // namespace spillway::scheduler

@@ -4,13 +4,14 @@
 #include "scheduler/plan/strategies/autoswap.h"
 #include "scheduler/plan/strategies/capuchin.h"
 #include "scheduler/plan/strategies/delta.h"
+#include "scheduler/plan/strategies/spillway.h"
 #include "scheduler/plan/strategies/superneurons.h"
 #include "scheduler/plan/strategies/vdnn.h"
 
 namespace spillway::scheduler {
 
-const std::vector<const Strategy*>& AllStrategies() {
-  static const std::vector<const Strategy*> strategies = {
+const std::vector<const ChoosingStrategy*>& PaperStrategies() {
+  static const std::vector<const ChoosingStrategy*> strategies = {
       &SuperNeuronsLiveness(),
       &VdnnAll(),
       &VdnnConv(),
@@ -30,6 +31,15 @@ const std::vector<const Strategy*>& AllStrategies() {
       &Delta(),
       &Capuchin(),
   };
+  return strategies;
+}
+
+const std::vector<const Strategy*>& AllStrategies() {
+  static const std::vector<const Strategy*> strategies = [] {
+    std::vector<const Strategy*> all(PaperStrategies().begin(), PaperStrategies().end());
+    all.push_back(&SpillwayStrategy());
+    return all;
+  }();
   return strategies;
 }
 

@@ -11,8 +11,13 @@
 
 namespace spillway::scheduler {
 
+class ChoosingStrategy;
+
 // In the order in which they are printed: the simplest first, Spillway's own last.
 const std::vector<const Strategy*>& AllStrategies();
+
+// All of them but Spillway's own.
+const std::vector<const ChoosingStrategy*>& PaperStrategies();
 
 // Null when there is no strategy of this name.
 const Strategy* FindStrategy(std::string_view name);

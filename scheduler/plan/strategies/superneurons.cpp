@@ -170,73 +170,68 @@ struct Parts {
   Recompute how = Recompute::kCostAware;
 };
 
-class SuperNeuronsStrategy : public Strategy {
+class SuperNeuronsStrategy : public ChoosingStrategy {
  public:
   SuperNeuronsStrategy(std::string_view name, std::string_view summary, Parts parts)
-      : name_(name), summary_(summary), parts_(parts) {}
+      : ChoosingStrategy(name, summary), parts_(parts) {}
 
-  std::string_view name() const override { return name_; }
-  std::string_view summary() const override { return summary_; }
-
-  StrategyOutcome plan(const Problem& problem) const override {
-    const Workbench bench(problem);
+  std::optional<Choices> Choose(Workbench& bench) const override {
     Choices choices = bench.NoChoices();
     if (parts_.recomputes) RecomputeCheapLayers(bench, parts_.how, choices);
     if (parts_.offloads) MoveConvolutionOutputs(bench, choices);
     if (parts_.caches) TensorCache(bench, choices).Fill();
     choices.workspaces = WorkspacesThatFit(bench, choices);
-    return bench.Finish(name_, choices);
+    return choices;
   }
 
  private:
-  const std::string_view name_, summary_;
   const Parts parts_;
 };
 
 }  // namespace
 
-const Strategy& SuperNeuronsLiveness() {
+const ChoosingStrategy& SuperNeuronsLiveness() {
   static const SuperNeuronsStrategy strategy("superneurons-liveness",
                                              "SuperNeurons: nothing moves (PPoPP 2018, 3.2)", {});
   return strategy;
 }
 
-const Strategy& SuperNeuronsOffload() {
+const ChoosingStrategy& SuperNeuronsOffload() {
   static const SuperNeuronsStrategy strategy("superneurons-offload",
                                              "SuperNeurons: convolutions' outputs move (PPoPP 2018, 3.3)",
                                              {.offloads = true});
   return strategy;
 }
 
-const Strategy& SuperNeuronsCache() {
+const ChoosingStrategy& SuperNeuronsCache() {
   static const SuperNeuronsStrategy strategy(
       "superneurons-cache", "SuperNeurons: what does not fit moves, least recently used first",
       {.caches = true});
   return strategy;
 }
 
-const Strategy& SuperNeuronsSpeed() {
+const ChoosingStrategy& SuperNeuronsSpeed() {
   static const SuperNeuronsStrategy strategy("superneurons-speed",
                                              "SuperNeurons: speed-centric recomputation",
                                              {.recomputes = true, .how = Recompute::kSpeed});
   return strategy;
 }
 
-const Strategy& SuperNeuronsMemory() {
+const ChoosingStrategy& SuperNeuronsMemory() {
   static const SuperNeuronsStrategy strategy("superneurons-memory",
                                              "SuperNeurons: memory-centric recomputation",
                                              {.recomputes = true, .how = Recompute::kMemory});
   return strategy;
 }
 
-const Strategy& SuperNeuronsCostAware() {
+const ChoosingStrategy& SuperNeuronsCostAware() {
   static const SuperNeuronsStrategy strategy("superneurons-cost-aware",
                                              "SuperNeurons: cost-aware recomputation (PPoPP 2018, 3.4)",
                                              {.recomputes = true});
   return strategy;
 }
 
-const Strategy& SuperNeurons() {
+const ChoosingStrategy& SuperNeurons() {
   static const SuperNeuronsStrategy strategy("superneurons",
                                              "SuperNeurons: cache and cost-aware recomputation",
                                              {.caches = true, .recomputes = true});

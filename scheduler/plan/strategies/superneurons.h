@@ -11,12 +11,12 @@
 
 namespace spillway::scheduler {
 
-const Strategy& SuperNeuronsLiveness();   // nothing moves; workspaces from what is left
-const Strategy& SuperNeuronsOffload();    // convolutions' outputs move
-const Strategy& SuperNeuronsCache();      // what does not fit moves, least recently used first
-const Strategy& SuperNeuronsSpeed();      // speed-centric recomputation, nothing moves
-const Strategy& SuperNeuronsMemory();     // memory-centric recomputation, nothing moves
-const Strategy& SuperNeuronsCostAware();  // the mixture of both, nothing moves
-const Strategy& SuperNeurons();           // all of it together
+const ChoosingStrategy& SuperNeuronsLiveness();   // nothing moves; workspaces from what is left
+const ChoosingStrategy& SuperNeuronsOffload();    // convolutions' outputs move
+const ChoosingStrategy& SuperNeuronsCache();      // what does not fit moves, least recently used first
+const ChoosingStrategy& SuperNeuronsSpeed();      // speed-centric recomputation, nothing moves
+const ChoosingStrategy& SuperNeuronsMemory();     // memory-centric recomputation, nothing moves
+const ChoosingStrategy& SuperNeuronsCostAware();  // the mixture of both, nothing moves
+const ChoosingStrategy& SuperNeurons();           // all of it together
 
 }  // namespace spillway::scheduler

@@ -70,33 +70,24 @@ Choices Arrange(const Workbench& bench, Moves moves, Algorithms algorithms) {
   return choices;
 }
 
-class StaticVdnn : public Strategy {
+class StaticVdnn : public ChoosingStrategy {
  public:
   StaticVdnn(std::string_view name, std::string_view summary, Moves moves)
-      : name_(name), summary_(summary), moves_(moves) {}
+      : ChoosingStrategy(name, summary), moves_(moves) {}
 
-  std::string_view name() const override { return name_; }
-  std::string_view summary() const override { return summary_; }
-
-  StrategyOutcome plan(const Problem& problem) const override {
-    Workbench bench(problem);
-    return bench.Finish(name_, Arrange(bench, moves_, Algorithms::kSmallest));
+  std::optional<Choices> Choose(Workbench& bench) const override {
+    return Arrange(bench, moves_, Algorithms::kSmallest);
   }
 
  private:
-  const std::string_view name_, summary_;
   const Moves moves_;
 };
 
-class DynamicVdnn : public Strategy {
+class DynamicVdnn : public ChoosingStrategy {
  public:
-  std::string_view name() const override { return "vdnn-dynamic"; }
-  std::string_view summary() const override {
-    return "vDNN, first arrangement that fits, from fastest to smallest (MICRO 2016)";
-  }
+  using ChoosingStrategy::ChoosingStrategy;
 
-  StrategyOutcome plan(const Problem& problem) const override {
-    Workbench bench(problem);
+  std::optional<Choices> Choose(Workbench& bench) const override {
     struct Trial {
       Moves moves;
       Algorithms algorithms;
@@ -107,29 +98,30 @@ class DynamicVdnn : public Strategy {
                                  {Moves::kConvolutionInputs, Algorithms::kFastestThatFits},
                                  {Moves::kAllInputs, Algorithms::kFastestThatFits}};
     for (const Trial& trial : kTrials) {
-      const Choices choices = Arrange(bench, trial.moves, trial.algorithms);
-      if (bench.Price(bench.Lower(choices)).runs()) return bench.Finish(name(), choices);
+      Choices choices = Arrange(bench, trial.moves, trial.algorithms);
+      if (bench.Price(bench.Lower(choices)).runs()) return choices;
     }
-    return bench.Finish(name(), Arrange(bench, Moves::kAllInputs, Algorithms::kSmallest));
+    return Arrange(bench, Moves::kAllInputs, Algorithms::kSmallest);
   }
 };
 
 }  // namespace
 
-const Strategy& VdnnAll() {
+const ChoosingStrategy& VdnnAll() {
   static const StaticVdnn strategy("vdnn-all", "vDNN, every layer's input moves (MICRO 2016)",
                                    Moves::kAllInputs);
   return strategy;
 }
 
-const Strategy& VdnnConv() {
+const ChoosingStrategy& VdnnConv() {
   static const StaticVdnn strategy("vdnn-conv", "vDNN, convolutions' inputs move (MICRO 2016)",
                                    Moves::kConvolutionInputs);
   return strategy;
 }
 
-const Strategy& VdnnDynamic() {
-  static const DynamicVdnn strategy;
+const ChoosingStrategy& VdnnDynamic() {
+  static const DynamicVdnn strategy(
+      "vdnn-dynamic", "vDNN, first arrangement that fits, from fastest to smallest (MICRO 2016)");
   return strategy;
 }
 

@@ -10,8 +10,8 @@
 
 namespace spillway::scheduler {
 
-const Strategy& VdnnAll();
-const Strategy& VdnnConv();
-const Strategy& VdnnDynamic();
+const ChoosingStrategy& VdnnAll();
+const ChoosingStrategy& VdnnConv();
+const ChoosingStrategy& VdnnDynamic();
 
 }  // namespace spillway::scheduler

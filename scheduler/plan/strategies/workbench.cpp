@@ -10,7 +10,14 @@ Workbench::Workbench(const Problem& problem)
       timetable_(problem),
       chains_(problem.iteration()),
       intervals_(idle_intervals(problem.iteration(), problem.min_movable_bytes)),
-      model_(problem) {}
+      first_of_(problem.iteration().buffers.size() + 1, 0),
+      model_(problem) {
+  for (const IdleInterval& it : intervals_) {
+    ++first_of_[static_cast<size_t>(it.buffer.index) + 1];
+    chains_ns_.push_back(MeasureChain(it));
+  }
+  for (size_t i = 1; i < first_of_.size(); ++i) first_of_[i] += first_of_[i - 1];
+}
 
 Choices Workbench::NoChoices() const {
   Choices choices;
@@ -33,28 +40,38 @@ Prediction Workbench::Price(const Plan& plan, Timeline* timeline) {
   return model_.predict(plan, timeline);
 }
 
-int64_t Workbench::ChainNs(int32_t interval_index) const {
-  const IdleInterval& it = interval(interval_index);
-  if (it.wraps) return -1;
-  const auto present = [&](BufferId id) { return id != it.buffer && chains_.lives_before(id, it.to); };
+int64_t Workbench::MeasureChain(const IdleInterval& interval) const {
+  if (interval.wraps || interval.content_dead) return -1;
+  const auto present = [&](BufferId id) {
+    return id != interval.buffer && chains_.lives_before(id, interval.to);
+  };
   int64_t sum_ns = -1;
-  for (const OperationId id : chains_.find({it.buffer}, it.to, present))
+  for (const OperationId id : chains_.find({interval.buffer}, interval.to, present))
     sum_ns = std::max<int64_t>(sum_ns, 0) + timetable_.duration_ns(id.index);
   return sum_ns;
 }
 
-bool Workbench::LinkCanHide(int32_t interval_index) const {
-  const IdleInterval& it = interval(interval_index);
-  if (it.content_dead) return true;
-  const int64_t idle_ns = timetable_.start_ns(timetable_.EndOf(it)) - timetable_.end_ns(it.from.index);
-  return idle_ns > timetable_.to_host_ns(it.buffer) + timetable_.to_device_ns(it.buffer);
+bool Workbench::IsTaken(const Choices& choices, BufferId buffer, OperationId before) const {
+  const int32_t end = first_of_[static_cast<size_t>(buffer.index) + 1];
+  for (int32_t i = first_of_[static_cast<size_t>(buffer.index)]; i < end; ++i) {
+    if (choices.decisions[static_cast<size_t>(i)].treatment == Treatment::kStay) continue;
+    const IdleInterval& it = interval(i);
+    const bool within = it.wraps ? before > it.from || before <= it.to : it.from < before && before <= it.to;
+    if (within) return true;
+  }
+  return false;
 }
 
-StrategyOutcome Workbench::Finish(std::string_view strategy, const Choices& choices) const {
+StrategyOutcome ChoosingStrategy::plan(const Problem& problem) const {
+  Workbench bench(problem);
   StrategyOutcome outcome;
-  outcome.plan = Lower(choices);
-  outcome.plan->strategy = strategy;
-  outcome.evaluations = evaluations_;
+  if (const std::optional<Choices> choices = Choose(bench)) {
+    outcome.plan = bench.Lower(*choices);
+    outcome.plan->strategy = name_;
+  } else {
+    outcome.why_not = "no choice of what moves and what is recomputed keeps within the budget";
+  }
+  outcome.evaluations = bench.evaluations();
   return outcome;
 }
 

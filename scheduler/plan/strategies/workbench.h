@@ -45,18 +45,37 @@ class Workbench {
   int64_t evaluations() const { return evaluations_; }
 
   // What it would cost to run the chain of one interval, all else being present; negative: it cannot be recomputed.
-  int64_t ChainNs(int32_t interval_index) const;
-  bool LinkCanHide(int32_t interval_index) const;
-
-  StrategyOutcome Finish(std::string_view strategy, const Choices& choices) const;
+  int64_t ChainNs(int32_t interval_index) const { return chains_ns_[static_cast<size_t>(interval_index)]; }
+  // Has a choice taken the buffer away (and not yet back) when the operation is about to run?
+  bool IsTaken(const Choices& choices, BufferId buffer, OperationId before) const;
 
  private:
+  int64_t MeasureChain(const IdleInterval& interval) const;
+
   const Problem& problem_;
   Timetable timetable_;
   RecomputeChains chains_;
   std::vector<IdleInterval> intervals_;
+  std::vector<int32_t> first_of_;  // by buffer: its first interval; one more at the end
+  std::vector<int64_t> chains_ns_;
   CostModel model_;
   int64_t evaluations_ = 0;
+};
+
+// A strategy that thinks in choices per idle interval, as all of them do.
+class ChoosingStrategy : public Strategy {
+ public:
+  ChoosingStrategy(std::string_view name, std::string_view summary) : name_(name), summary_(summary) {}
+
+  std::string_view name() const override { return name_; }
+  std::string_view summary() const override { return summary_; }
+  StrategyOutcome plan(const Problem& problem) const override;
+
+  // Nothing, when it finds none that could fit.
+  virtual std::optional<Choices> Choose(Workbench& bench) const = 0;
+
+ private:
+  const std::string_view name_, summary_;
 };
 
 // The index of the fastest workspace of an operation that needs at most `most_bytes`; of equals the smallest. The first one

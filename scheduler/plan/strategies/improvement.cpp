@@ -1,0 +1,147 @@
+#include "scheduler/plan/strategies/improvement.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/plan/strategies/relief.h"
+
+namespace spillway::scheduler {
+namespace {
+
+class Climb {
+ public:
+  Climb(Workbench& bench, Priced start, int64_t evaluations)
+      : bench_(bench), best_(std::move(start)), left_(evaluations) {}
+
+  Priced Run() {
+    bool better = true;
+    while (better && left_ > 0) {
+      better = ChangeSingles();
+      better = ExchangePairs() || better;
+    }
+    return std::move(best_);
+  }
+
+ private:
+  Treatment TreatmentOf(int32_t interval) const {
+    return best_.choices.decisions[static_cast<size_t>(interval)].treatment;
+  }
+
+  static void Set(Choices& choices, int32_t interval, Treatment treatment) {
+    Decision& decision = choices.decisions[static_cast<size_t>(interval)];
+    decision.treatment = treatment;
+    decision.keep_when_rebuilt = true;
+    decision.prefetch_at = {};
+    decision.reason = Reason::kImprovement;
+  }
+
+  bool Try(Choices choices) {
+    if (left_-- <= 0) return false;
+    SetTriggers(bench_, choices);
+    const Prediction prediction = bench_.Price(bench_.Lower(choices));
+    if (!RunsBetter(prediction, best_.prediction)) return false;
+    best_ = {std::move(choices), prediction};
+    return true;
+  }
+
+  // What the choice costs as it stands: the order in which alternatives are tried.
+  int64_t CostNs(int32_t interval) const {
+    if (TreatmentOf(interval) == Treatment::kRecompute) return bench_.ChainNs(interval);
+    return bench_.timetable().to_device_ns(bench_.interval(interval).buffer);
+  }
+
+  std::vector<int32_t> TakenByCost() const {
+    std::vector<int32_t> taken;
+    for (int32_t i = 0; i < bench_.interval_count(); ++i) {
+      if (TreatmentOf(i) != Treatment::kStay && !bench_.interval(i).content_dead) taken.push_back(i);
+    }
+    std::stable_sort(taken.begin(), taken.end(), [&](int32_t a, int32_t b) { return CostNs(a) > CostNs(b); });
+    return taken;
+  }
+
+  bool ChangeSingles() {
+    bool better = false;
+    for (const int32_t interval : TakenByCost()) {
+      if (left_ <= 0) break;
+      const Treatment now = TreatmentOf(interval);
+      Choices choices = best_.choices;
+      Set(choices, interval, Treatment::kStay);
+      if (Try(std::move(choices))) {
+        better = true;
+        continue;
+      }
+      if (now == Treatment::kSwap && bench_.ChainNs(interval) < 0) continue;
+      choices = best_.choices;
+      Set(choices, interval, now == Treatment::kSwap ? Treatment::kRecompute : Treatment::kSwap);
+      better = Try(std::move(choices)) || better;
+    }
+    return better;
+  }
+
+  // An expensive choice for a cheaper one at about the same time.
+  bool ExchangePairs() {
+    bool better = false;
+    for (const int32_t interval : TakenByCost()) {
+      for (const Decision& other : Substitutes(interval)) {
+        if (left_ <= 0) return better;
+        Choices choices = best_.choices;
+        Set(choices, interval, Treatment::kStay);
+        Set(choices, other.interval, other.treatment);
+        if (!Try(std::move(choices))) continue;
+        better = true;
+        break;
+      }
+    }
+    return better;
+  }
+
+  static constexpr size_t kSubstitutes = 4;
+
+  // Untaken intervals that cover most of this one and are not much smaller, the cheapest first.
+  std::vector<Decision> Substitutes(int32_t interval) const {
+    const IdleInterval& it = bench_.interval(interval);
+    const int32_t begin = Timetable::BeginOf(it), end = bench_.timetable().EndOf(it);
+    std::vector<std::pair<int64_t, Decision>> found;
+    for (int32_t i = 0; i < bench_.interval_count(); ++i) {
+      if (TreatmentOf(i) != Treatment::kStay ||
+          bench_.footprint_bytes(i) * 10 < bench_.footprint_bytes(interval) * 8)
+        continue;
+      const int32_t common = std::min(end, bench_.timetable().EndOf(bench_.interval(i))) -
+                             std::max(begin, Timetable::BeginOf(bench_.interval(i)));
+      if (common * 2 < end - begin) continue;
+      const int64_t copy_ns = bench_.timetable().to_device_ns(bench_.interval(i).buffer);
+      const int64_t chain_ns = bench_.ChainNs(i);
+      found.push_back({copy_ns, {.interval = i, .treatment = Treatment::kSwap, .prefetch_at = {}}});
+      if (chain_ns >= 0)
+        found.push_back({chain_ns, {.interval = i, .treatment = Treatment::kRecompute, .prefetch_at = {}}});
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<Decision> substitutes;
+    for (const auto& [cost, decision] : found) {
+      if (substitutes.size() == kSubstitutes || cost >= CostNs(interval)) break;
+      substitutes.push_back(decision);
+    }
+    return substitutes;
+  }
+
+  Workbench& bench_;
+  Priced best_;
+  int64_t left_;
+};
+
+}  // namespace
+
+bool RunsBetter(const Prediction& one, const Prediction& other) {
+  if (one.runs() != other.runs()) return one.runs();
+  if (!one.runs()) return false;
+  const int64_t moved = one.to_host_bytes + one.to_device_bytes;
+  const int64_t other_moved = other.to_host_bytes + other.to_device_bytes;
+  return std::pair(one.iteration_ns, moved) < std::pair(other.iteration_ns, other_moved);
+}
+
+Priced Improve(Workbench& bench, Priced start, int64_t evaluations) {
+  return Climb(bench, std::move(start), evaluations).Run();
+}
+
+}  // namespace spillway::scheduler

@@ -1,0 +1,379 @@
+#include "scheduler/plan/strategies/relief.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/plan/load_tree.h"
+
+namespace spillway::scheduler {
+namespace {
+
+constexpr size_t kTriedPerRound = 6;          // swaps and recomputations that are taken into account together
+constexpr int64_t kLargeProblem = 20'000;     // operations + intervals; beyond it estimates have to do
+constexpr int64_t kWorkForLooks = 1'000'000;  // exact looks in a round x (operations + intervals)
+constexpr int64_t kWorkForRounds = 4'000'000;  // rounds x (operations + intervals)
+constexpr int64_t kLeastRounds = 24, kMostRounds = 600, kRoundsOfLarge = 12;
+
+int64_t SizeOf(const Workbench& bench) {
+  return bench.timetable().operation_count() + bench.interval_count() + 1;
+}
+
+std::vector<bool> Swapped(const Choices& choices) {
+  std::vector<bool> swapped(choices.decisions.size());
+  for (size_t i = 0; i < swapped.size(); ++i) swapped[i] = choices.decisions[i].treatment == Treatment::kSwap;
+  return swapped;
+}
+
+// How much of the loads lies above the target, weighted with its duration.
+class Overload {
+ public:
+  Overload(const std::vector<int64_t>& load_bytes, const Timetable& timetable, int64_t target_bytes)
+      : count_(timetable.operation_count()), until_(2 * load_bytes.size() + 1, 0) {
+    for (int32_t k = 0; k < 2 * count_; ++k) {
+      const int64_t above = std::max<int64_t>(0, load_bytes[static_cast<size_t>(k % count_)] - target_bytes);
+      if (above > highest_bytes_) {
+        highest_bytes_ = above;
+        highest_at_ = k;
+      }
+      const auto weight = static_cast<double>(timetable.duration_ns(k % count_) + kLeastWeightNs);
+      until_[static_cast<size_t>(k) + 1] =
+          until_[static_cast<size_t>(k)] + static_cast<double>(above) * weight;
+    }
+  }
+
+  bool none() const { return highest_bytes_ == 0; }
+  double area() const { return until_[static_cast<size_t>(count_)]; }
+  int32_t highest_at() const { return highest_at_; }
+
+  // An upper estimate of what taking `size_bytes` away during [begin, end) relieves.
+  double Relief(int32_t begin, int32_t end, int64_t size_bytes) const {
+    if (begin >= end) return 0;
+    const double over = until_[static_cast<size_t>(end)] - until_[static_cast<size_t>(begin)];
+    return size_bytes >= highest_bytes_
+               ? over
+               : over * static_cast<double>(size_bytes) / static_cast<double>(highest_bytes_);
+  }
+
+ private:
+  static constexpr int64_t kLeastWeightNs = 100'000;  // short operations must fit too
+
+  int32_t count_;
+  int64_t highest_bytes_ = 0;
+  int32_t highest_at_ = 0;
+  std::vector<double> until_;  // over two iterations, for intervals that wrap
+};
+
+struct Option {
+  int32_t interval = -1;
+  Treatment treatment = Treatment::kStay;
+  bool keep = true;
+  double relief = 0;
+  double cost_ns = 1;
+  double value() const { return relief / cost_ns; }
+};
+
+// Options that did not help when they were looked at exactly; forgotten when nothing else is left.
+struct Useless {
+  explicit Useless(size_t intervals) : swap(intervals, false), recompute(intervals, false) {}
+
+  void Mark(const Option& option) {
+    (option.treatment == Treatment::kSwap ? swap : recompute)[static_cast<size_t>(option.interval)] = true;
+  }
+
+  std::vector<bool> swap, recompute;
+};
+
+bool BetterOption(const Option& a, const Option& b) {
+  if (a.value() != b.value()) return a.value() > b.value();
+  return std::pair(a.interval, a.treatment) < std::pair(b.interval, b.treatment);
+}
+
+// One round's view of everything.
+class Round {
+ public:
+  Round(const Workbench& bench, const ReliefOptions& options, Choices& choices, Useless& useless)
+      : bench_(bench),
+        options_(options),
+        choices_(choices),
+        useless_(useless),
+        sketch_(MakeSketch(bench, choices)),
+        schedule_(sketch_.timetable, bench.intervals(), options.waits),
+        swapped_(Swapped(choices)) {
+    DropLateSwaps();
+  }
+
+  // Loads with what is swapped taken into account.
+  std::vector<int64_t> Loads() { return LoadsWith(sketch_); }
+
+  const Timetable& timetable() const { return sketch_.timetable; }
+  const Sketch& sketch() const { return sketch_; }
+  SwapSchedule& schedule() { return schedule_; }
+
+  // Takes up to `most` of the best options; false when there is none.
+  bool Take(const Overload& overload, int64_t most) {
+    std::vector<Option> options = Useful(overload);
+    std::stable_sort(options.begin(), options.end(), BetterOption);
+    const double share = SizeOf(bench_) > kLargeProblem ? 0.9 : 0.5;  // of the overload, at once
+    double relieved = 0;
+    int64_t taken = 0;
+    for (const Option& option : options) {
+      if (taken == most) break;
+      if (taken > 0 && relieved + option.relief > overload.area() * share) break;
+      Decision& decision = choices_.decisions[static_cast<size_t>(option.interval)];
+      decision.treatment = option.treatment;
+      decision.keep_when_rebuilt = option.keep;
+      decision.reason = option.treatment == Treatment::kSwap ? Reason::kHidden : Reason::kCheapestRelief;
+      relieved += option.relief;
+      ++taken;
+    }
+    return taken > 0;
+  }
+
+ private:
+  // What the link cannot bring back in time stays from now on.
+  void DropLateSwaps() {
+    schedule_.Arrange(swapped_);
+    bool any = false;
+    for (size_t i = 0; i < swapped_.size(); ++i) {
+      if (!swapped_[i] || !schedule_.AwayOf(static_cast<int32_t>(i)).empty()) continue;
+      swapped_[i] = false;
+      useless_.Mark({static_cast<int32_t>(i), Treatment::kSwap});
+      choices_.decisions[i].treatment = Treatment::kStay;
+      any = true;
+    }
+    if (any) schedule_.Arrange(swapped_);
+  }
+
+  std::vector<int64_t> LoadsWith(const Sketch& sketch) {
+    std::vector<int64_t> loads = schedule_.LoadBytes();
+    const std::vector<int64_t>& without = sketch_.timetable.load_bytes();
+    for (size_t i = 0; i < loads.size(); ++i) loads[i] += sketch.load_bytes[i] - without[i];
+    return loads;
+  }
+
+  std::vector<Option> Promising(const Overload& overload) const {
+    std::vector<Option> options;
+    for (int32_t i = 0; i < bench_.interval_count(); ++i) {
+      const Decision& decision = choices_.decisions[static_cast<size_t>(i)];
+      if (decision.treatment == Treatment::kRecompute && decision.keep_when_rebuilt)
+        AddRelease(overload, i, options);
+      if (decision.treatment != Treatment::kStay) continue;
+      if (options_.swaps) AddSwap(overload, i, options);
+      if (options_.recomputes) AddRecompute(overload, i, options);
+    }
+    std::sort(options.begin(), options.end(), BetterOption);
+    return options;
+  }
+
+  // The first few of each kind that help when looked at exactly; all by their estimates where looking takes too long.
+  std::vector<Option> Useful(const Overload& overload) {
+    if (SizeOf(bench_) > kLargeProblem) return Promising(overload);
+    std::vector<Option> useful;
+    size_t swaps = 0, others = 0;
+    int64_t looks_left = kWorkForLooks / SizeOf(bench_) + 8;
+    for (Option option : Promising(overload)) {
+      size_t& kind = option.treatment == Treatment::kSwap ? swaps : others;
+      if (kind == kTriedPerRound || looks_left-- <= 0) continue;
+      Refine(overload, option);
+      if (option.relief <= overload.area() * 1e-9) {
+        useless_.Mark(option);
+        continue;
+      }
+      ++kind;
+      useful.push_back(option);
+    }
+    return useful;
+  }
+
+  // What a chain rebuilds on its way and keeps could be dropped again until its own time comes.
+  void AddRelease(const Overload& overload, int32_t i, std::vector<Option>& options) const {
+    const IdleInterval& interval = bench_.interval(i);
+    const int32_t highest = overload.highest_at();
+    if (useless_.recompute[static_cast<size_t>(i)]) return;
+    if (highest <= interval.from.index || highest > interval.to.index) return;
+    const double relief =
+        overload.Relief(interval.from.index + 1, interval.to.index, bench_.footprint_bytes(i));
+    if (relief <= 0) return;
+    options.push_back({i, Treatment::kRecompute, false, relief,
+                       static_cast<double>(std::max<int64_t>(1, 2 * bench_.ChainNs(i)))});
+  }
+
+  void AddSwap(const Overload& overload, int32_t i, std::vector<Option>& options) const {
+    if (useless_.swap[static_cast<size_t>(i)]) return;
+    const SwapSchedule::Away away = schedule_.AloneAwayOf(i);
+    const double relief = overload.Relief(away.begin, away.end, bench_.footprint_bytes(i));
+    if (relief <= 0) return;
+    const IdleInterval& interval = bench_.interval(i);
+    const int64_t copies_ns = interval.content_dead ? 1 : sketch_.timetable.to_host_ns(interval.buffer);
+    options.push_back({i, Treatment::kSwap, true, relief,
+                       static_cast<double>(std::max<int64_t>(1, copies_ns / options_.copy_discount))});
+  }
+
+  void AddRecompute(const Overload& overload, int32_t i, std::vector<Option>& options) const {
+    const int64_t chain_ns = bench_.ChainNs(i);
+    if (chain_ns < 0 || useless_.recompute[static_cast<size_t>(i)]) return;
+    const IdleInterval& interval = bench_.interval(i);
+    const int32_t rebuilt = RebuiltWithin(interval);
+    const double relief = overload.Relief(
+        Timetable::BeginOf(interval), rebuilt >= 0 ? rebuilt : interval.to.index, bench_.footprint_bytes(i));
+    if (relief <= 0) return;
+    const int64_t cost_ns = rebuilt >= 0 ? chain_ns / options_.copy_discount : chain_ns;
+    options.push_back(
+        {i, Treatment::kRecompute, true, relief, static_cast<double>(std::max<int64_t>(1, cost_ns))});
+  }
+
+  // The operation whose chain brings the interval's buffer back on its way to something else; -1: none does.
+  int32_t RebuiltWithin(const IdleInterval& interval) const {
+    const int32_t at = sketch_.rebuilt_at[static_cast<size_t>(interval.buffer.index)];
+    return at > interval.from.index && at <= interval.to.index ? at : -1;
+  }
+
+  // From the estimate to what the link, or the chain as things are now, really gives.
+  void Refine(const Overload& overload, Option& option) {
+    if (option.treatment == Treatment::kSwap) {
+      swapped_[static_cast<size_t>(option.interval)] = true;
+      schedule_.Arrange(swapped_);
+      const Overload then(Loads(), sketch_.timetable, options_.target_bytes);
+      option.relief = schedule_.AwayOf(option.interval).empty() ? 0 : overload.area() - then.area();
+      swapped_[static_cast<size_t>(option.interval)] = false;
+      schedule_.Arrange(swapped_);
+      return;
+    }
+    Choices with = choices_;
+    Decision& decision = with.decisions[static_cast<size_t>(option.interval)];
+    decision.treatment = Treatment::kRecompute;
+    decision.keep_when_rebuilt = option.keep;
+    const Sketch sketch = MakeSketch(bench_, with);
+    option.relief =
+        overload.area() - Overload(LoadsWith(sketch), sketch_.timetable, options_.target_bytes).area();
+    option.cost_ns = static_cast<double>(std::max<int64_t>(1, sketch.recompute_ns - sketch_.recompute_ns));
+  }
+
+  const Workbench& bench_;
+  const ReliefOptions& options_;
+  Choices& choices_;
+  Useless& useless_;
+  Sketch sketch_;
+  SwapSchedule schedule_;
+  std::vector<bool> swapped_;
+};
+
+bool Fits(const Workbench& bench, const ReliefOptions& options, Choices& choices) {
+  Useless useless(choices.decisions.size());
+  Choices same = choices;
+  Round round(bench, options, same, useless);
+  return same == choices && Overload(round.Loads(), round.timetable(), options.target_bytes).none();
+}
+
+// Gives up what is not needed any more, the most expensive first: recomputations by their chains, then swaps by their size.
+void Trim(const Workbench& bench, const ReliefOptions& options, Choices& choices, int64_t most_tries) {
+  std::vector<std::pair<int64_t, int32_t>> order;
+  for (const Decision& decision : choices.decisions) {
+    if (decision.treatment == Treatment::kRecompute)
+      order.emplace_back(-bench.ChainNs(decision.interval) - kMostNanos / 2, decision.interval);
+    if (decision.treatment == Treatment::kSwap && !bench.interval(decision.interval).content_dead)
+      order.emplace_back(-bench.footprint_bytes(decision.interval), decision.interval);
+  }
+  std::sort(order.begin(), order.end());
+  for (const auto& [key, interval] : order) {
+    if (most_tries-- <= 0) return;
+    Choices without = choices;
+    without.decisions[static_cast<size_t>(interval)].treatment = Treatment::kStay;
+    if (Fits(bench, options, without)) choices = std::move(without);
+  }
+}
+
+}  // namespace
+
+Sketch MakeSketch(const Workbench& bench, const Choices& choices) {
+  Plan plan = bench.Lower(choices);
+  std::erase_if(plan.actions, [&](const Action& action) { return action.kind != ActionKind::kDrop; });
+  const auto count = static_cast<size_t>(bench.timetable().operation_count());
+  Sketch sketch{bench.timetable(), std::vector<int64_t>(count, 0),
+                std::vector<int32_t>(bench.profile().buffers.size(), -1), 0};
+  const std::vector<int64_t> loads = InstantLoads(bench.problem(), bench.timetable(), plan);
+  std::vector<int64_t> extra_ns(count, 0);
+  std::vector<int32_t> operation_after(plan.steps.size(),
+                                       0);  // the original operation that a step precedes or is
+  int32_t original = static_cast<int32_t>(count) - 1;
+  for (size_t i = plan.steps.size(); i-- > 0;) {
+    const Step& step = plan.steps[i];
+    if (!step.recomputes) original = step.operation.index;
+    operation_after[i] = original;
+    int64_t& load_bytes = sketch.load_bytes[static_cast<size_t>(original)];
+    load_bytes = std::max(load_bytes, loads[i]);
+    if (step.recomputes)
+      extra_ns[static_cast<size_t>(original)] += bench.timetable().duration_ns(step.operation.index);
+  }
+  for (const int64_t extra : extra_ns) sketch.recompute_ns += extra;
+  for (const Action& action : plan.actions) {
+    if (action.reason != Reason::kChainTemporary) continue;
+    int32_t& at = sketch.rebuilt_at[static_cast<size_t>(action.buffer.index)];
+    if (at < 0) at = operation_after[static_cast<size_t>(action.step)];
+  }
+  sketch.timetable = bench.timetable().Stretched(extra_ns);
+  return sketch;
+}
+
+std::optional<Choices> Relieve(const Workbench& bench, ReliefOptions options, Choices choices) {
+  const int64_t rounds = SizeOf(bench) > kLargeProblem
+                             ? kRoundsOfLarge
+                             : std::clamp(kWorkForRounds / SizeOf(bench), kLeastRounds, kMostRounds);
+  const int64_t most_per_round = 1 + bench.interval_count() / rounds * 4;
+  Useless useless(choices.decisions.size());
+  bool stuck = false;  // nothing helped since what was useless has been forgotten
+  for (int64_t i = 0; i < rounds; ++i) {
+    Round round(bench, options, choices, useless);
+    const Overload overload(round.Loads(), round.timetable(), options.target_bytes);
+    if (overload.none()) {
+      if (SizeOf(bench) <= kLargeProblem) Trim(bench, options, choices, rounds / 8);
+      SetTriggers(bench, choices);
+      return choices;
+    }
+    if (round.Take(overload, most_per_round)) {
+      stuck = false;
+      continue;
+    }
+    if (stuck && options.waits == SwapSchedule::Waits::kAsNeeded) return std::nullopt;
+    if (stuck) {  // without waiting it does not go
+      options.waits = SwapSchedule::Waits::kAsNeeded;
+      options.copy_discount = 1;
+    }
+    useless = Useless(choices.decisions.size());
+    stuck = !stuck;
+  }
+  return std::nullopt;
+}
+
+void SetTriggers(const Workbench& bench, Choices& choices) {
+  const Sketch sketch = MakeSketch(bench, choices);
+  const Timetable& timetable = sketch.timetable;
+  SwapSchedule schedule(timetable, bench.intervals());
+  schedule.Arrange(Swapped(choices));
+  LoadTree load(sketch.load_bytes);
+  std::vector<int32_t> swaps;
+  for (const Decision& decision : choices.decisions) {
+    const IdleInterval& interval = bench.interval(decision.interval);
+    if (decision.treatment != Treatment::kSwap) continue;
+    load.Add(Timetable::BeginOf(interval), timetable.EndOf(interval),
+             -bench.footprint_bytes(decision.interval));
+    if (!interval.content_dead) swaps.push_back(decision.interval);
+  }
+  const auto end = [&](int32_t swap) { return timetable.EndOf(bench.interval(swap)); };
+  std::stable_sort(swaps.begin(), swaps.end(), [&](int32_t a, int32_t b) { return end(a) < end(b); });
+  int32_t earliest = 0;
+  for (const int32_t swap : swaps) {
+    const int64_t size_bytes = bench.footprint_bytes(swap);
+    const int64_t start_ns = std::max<int64_t>(0, schedule.PrefetchStartNs(swap));
+    int32_t trigger =
+        std::clamp(timetable.FirstEndingAfter(start_ns), Timetable::BeginOf(bench.interval(swap)), end(swap));
+    trigger = std::clamp(trigger, std::min(earliest, end(swap)), end(swap));
+    trigger =
+        std::max(trigger, load.LastAbove(trigger, end(swap), bench.problem().budget_bytes - size_bytes) + 1);
+    load.Add(trigger, end(swap), size_bytes);
+    choices.decisions[static_cast<size_t>(swap)].prefetch_at = {trigger % timetable.operation_count()};
+    earliest = trigger;
+  }
+}
+
+}  // namespace spillway::scheduler
