@@ -9,10 +9,21 @@
 // | kPools     | what memory pools show (ledger/pools.h)    | anything                                      |
 // | kOwnMappings | the program's own VMM (own_mappings.h)   | waiting for the device                        |
 // | kGraphs    | what instantiated graphs name (graphs.h)   | anything                                      |
+// | kExports   | memory with handles (export_service.h)     | waiting for the device                        |
+// | kImports   | opened memory (imports.h)                  | application calls                             |
 #pragma once
 
 namespace spillway::base {
 
-enum class LockRank { kMaking = 1, kState = 2, kStream = 3, kPools = 4, kOwnMappings = 5, kGraphs = 6 };
+enum class LockRank {
+  kMaking = 1,
+  kState = 2,
+  kStream = 3,
+  kPools = 4,
+  kOwnMappings = 5,
+  kGraphs = 6,
+  kExports = 7,
+  kImports = 8
+};
 
 }  // namespace spillway::base

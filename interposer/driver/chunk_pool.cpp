@@ -8,6 +8,14 @@ namespace spillway::interposer {
 
 using driver::Driver;
 
+bool PromisesShareableMemory(CUdevice device) {
+  int promised = 0;
+  return Driver().cuDeviceGetAttribute(&promised,
+                                       CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+                                       device) == CUDA_SUCCESS &&
+         promised != 0;
+}
+
 // Tenants come and go: after a while a device that was full is tried again.
 void ChunkPool::LookForMoreNowAndThen() {
   constexpr size_t kTakesBetween = 256;
@@ -51,12 +59,23 @@ bool ChunkPool::CreateFor(size_t bytes, Chunks* out) {
   return true;
 }
 
-bool ChunkPool::CreateOne(size_t bytes, Chunks* out) {
+CUresult ChunkPool::Create(size_t bytes, CUmemAllocationHandleType type,
+                           CUmemGenericAllocationHandle* out) const {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.requestedHandleTypes = type;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_};
+  return Driver().cuMemCreate(out, bytes, &properties, 0);
+}
+
+// Where descriptors are promised but not to be had (a container may forbid them), memory without them will do.
+bool ChunkPool::CreateOne(size_t bytes, Chunks* out) {
   CUmemGenericAllocationHandle handle;
-  if (Driver().cuMemCreate(&handle, bytes, &properties, 0) != CUDA_SUCCESS) {
+  CUresult result = shareable_ ? Create(bytes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, &handle)
+                               : CUDA_ERROR_NOT_SUPPORTED;
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY)
+    result = Create(bytes, CU_MEM_HANDLE_TYPE_NONE, &handle);
+  if (result != CUDA_SUCCESS) {
     ceiling_bytes_ = held_bytes();
     return false;
   }
@@ -83,6 +102,11 @@ void ChunkPool::ReleaseOne(size_t index) {
 
 void ChunkPool::Give(Chunks* chunks) {
   for (const Chunk& chunk : *chunks) {
+    if (chunk.shared) {
+      Driver().cuMemRelease(chunk.handle);
+      created_bytes_ -= chunk.bytes;
+      continue;
+    }
     const auto at = std::find(kClasses.begin(), kClasses.end(), chunk.bytes);
     free_[at - kClasses.begin()].push_back(chunk);
     free_bytes_ += chunk.bytes;

@@ -27,17 +27,23 @@ constexpr size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) 
 struct Chunk {
   CUmemGenericAllocationHandle handle;
   size_t bytes;
+  bool shared = false;  // other processes may have it: it serves no other allocation
 };
 using Chunks = std::vector<Chunk>;
 
+// The device promises that its memory can be exported by file descriptor.
+bool PromisesShareableMemory(CUdevice device);
+
 class ChunkPool {
  public:
-  ChunkPool(int device, size_t budget_bytes)
-      : device_(device), budget_bytes_(budget_bytes), ceiling_bytes_(budget_bytes) {}
+  // Chunks can be exported by file descriptor if `shareable`.
+  ChunkPool(int device, size_t budget_bytes, bool shareable = false)
+      : device_(device), budget_bytes_(budget_bytes), shareable_(shareable), ceiling_bytes_(budget_bytes) {}
 
   // Appends chunks of `bytes` in all (a multiple of the granule) to `out`; false when neither the pool nor the
   // budget nor the device has them.
   bool Take(size_t bytes, Chunks* out);
+  // What others may have is given back to the driver, which keeps it for them.
   void Give(Chunks* chunks);
   void ReleaseAll();
 
@@ -46,6 +52,7 @@ class ChunkPool {
   void Discharge(size_t bytes) { charged_bytes_ -= bytes; }
 
   size_t budget_bytes() const { return budget_bytes_; }
+  bool shareable() const { return shareable_; }
   size_t held_bytes() const { return created_bytes_ + charged_bytes_; }
   size_t held_peak_bytes() const { return held_peak_bytes_; }
   // Without waiting: free chunks, and new ones within the budget and what the device was last seen to have.
@@ -59,6 +66,7 @@ class ChunkPool {
   size_t TakeFree(size_t bytes, Chunks* out);
   bool CreateFor(size_t bytes, Chunks* out);
   bool CreateOne(size_t bytes, Chunks* out);
+  CUresult Create(size_t bytes, CUmemAllocationHandleType type, CUmemGenericAllocationHandle* out) const;
   void LookForMoreNowAndThen();
   bool ReleaseForRoom(size_t bytes);
   void ReleaseOne(size_t index);
@@ -66,6 +74,7 @@ class ChunkPool {
   // Constant after construction.
   const int device_;
   const size_t budget_bytes_;
+  const bool shareable_;
   // Guarded by the caller's state lock.
   std::array<Chunks, kClasses.size()> free_;
   size_t free_bytes_ = 0;

@@ -42,6 +42,11 @@ void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocatio
       std::memcpy(data, &pool, sizeof pool);
       break;
     }
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: {
+      const int capable = JobOwning(allocation.base)->IsShareable();
+      std::memcpy(data, &capable, sizeof capable);
+      break;
+    }
     default:
       break;
   }

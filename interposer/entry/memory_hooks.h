@@ -8,6 +8,7 @@
 #include "interposer/entry/pass_through.h"
 #include "interposer/ledger/app_memory.h"
 #include "interposer/ledger/pools.h"
+#include "interposer/share/export_service.h"
 #include "interposer/report.h"
 
 namespace spillway::entry {
@@ -26,6 +27,7 @@ CUresult Free(CUdeviceptr address, Release release, Call call) {
   if (interposer::ExitBegan() && !HasContext()) return call();
   // Before the address can serve anybody else.
   interposer::Pools::Instance().Freed(address);
+  interposer::share::ExportService::Freed(address);
   if (interposer::AnyJob(release)) return CUDA_SUCCESS;
   const CUresult result = call();
   if (result == CUDA_SUCCESS) {

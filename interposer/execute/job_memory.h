@@ -30,6 +30,7 @@
 #include "interposer/execute/counters.h"
 #include "interposer/execute/holds.h"
 #include "interposer/execute/residency.h"
+#include "interposer/execute/shared_memory.h"
 #include "interposer/execute/slabs.h"
 #include "interposer/execute/trust.h"
 #include "interposer/ledger/contents.h"
@@ -89,6 +90,10 @@ class JobMemory {
   void Hold(std::uint64_t owner, CUdeviceptr address, Unmovable why) SPILLWAY_EXCLUDES(state_);
   void EndHold(std::uint64_t owner) SPILLWAY_EXCLUDES(state_);
 
+  // Brings the allocation to the device, where it stays until EndHold(owner), and lets others have its memory.
+  CUresult Share(std::uint64_t owner, CUdeviceptr address, SharedMemory* out) SPILLWAY_EXCLUDES(making_, state_);
+  bool IsShareable() SPILLWAY_EXCLUDES(state_);
+
   bool IsAway(CUdeviceptr address);
   // Copies `bytes` from an allocation that is away out of its host copy; false when it is not away.
   bool ReadAway(CUdeviceptr source, void* destination, size_t bytes);
@@ -144,6 +149,7 @@ class JobMemory {
 
  private:
   bool Admits(size_t size_bytes) SPILLWAY_REQUIRES(state_);
+  CUresult ShareResident(CUdeviceptr address, SharedMemory* out) SPILLWAY_EXCLUDES(state_);
   Snapshot ReadLocked() SPILLWAY_REQUIRES(state_);
   CUresult AllocateSmall(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
   CUresult AllocateRange(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);

@@ -16,7 +16,7 @@ Residency::Residency(int device, size_t budget_bytes, size_t host_limit_bytes, b
     : device_(device),
       timeline_(timeline),
       counters_(counters),
-      chunks_(device, budget_bytes),
+      chunks_(device, budget_bytes, PromisesShareableMemory(device)),
       host_(device, host_limit_bytes, may_park && driver::PromisesMappableHostMemory(device), timeline) {
   for (CUstream& stream : streams_) Driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
   to_host_ = timeline_->Of({streams_[0], false});
@@ -45,7 +45,9 @@ Range* Residency::NewRange(size_t bytes) {
 // may still run; Free left it in ready_after.
 Range* Residency::ReuseFreed(size_t bytes) {
   // While parking is on, calls that do not name the range may use it: they could not be ordered behind its former work.
-  const auto may_serve = [this](Range* freed) {
+  const auto is_shared = [](const Chunk& chunk) { return chunk.shared; };
+  const auto may_serve = [&](Range* freed) {
+    if (std::any_of(freed->chunks.begin(), freed->chunks.end(), is_shared)) return false;
     const bool idle_only = parking_ || freed->place == Place::kParked;
     return CloseGate(freed) && (!idle_only || timeline_->AllDone(&freed->ready_after));
   };

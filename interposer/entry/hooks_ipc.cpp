@@ -1,0 +1,55 @@
+// Memory between processes by legacy handles (cuIpcGetMemHandle): memory that we manage is none for which the driver makes
+// such handles, so it has ours (share/export_service.h, decision 0006). All other memory is the driver's.
+#include "interposer/driver/driver_api.h"
+#include "interposer/entry/around.h"
+#include "interposer/entry/export.h"
+#include "interposer/share/export_service.h"
+#include "interposer/share/imports.h"
+
+namespace spillway::entry {
+namespace {
+
+using driver::Driver;
+using interposer::share::ExportService;
+using interposer::share::Imports;
+
+template <class Call>
+CUresult Open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned int flags, Call call) {
+  const ReentryGuard guard;
+  if (!guard.IsOutermost() || !Imports::Knows(handle)) return call();
+  if (!out || (flags & ~unsigned{CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS})) return CUDA_ERROR_INVALID_VALUE;
+  return Imports::Instance().Open(handle, out);
+}
+
+}  // namespace
+}  // namespace spillway::entry
+
+using spillway::driver::Driver;
+using spillway::entry::JobMemory;
+using spillway::entry::ReentryGuard;
+using spillway::interposer::Allocation;
+
+SPILLWAY_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
+  const ReentryGuard guard;
+  JobMemory* const job = guard.IsOutermost() && handle ? spillway::interposer::JobOwning(address) : nullptr;
+  Allocation allocation;
+  if (!job || !job->Describe(address, &allocation)) return Driver().cuIpcGetMemHandle(handle, address);
+  return spillway::entry::ExportService::Instance().HandleOf(job, allocation.base, handle);
+}
+
+SPILLWAY_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr* out, CUipcMemHandle handle, unsigned int flags) {
+  return spillway::entry::Open(out, handle, flags,
+                               [&] { return Driver().cuIpcOpenMemHandle(out, handle, flags); });
+}
+
+SPILLWAY_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle, unsigned int flags) {
+  return spillway::entry::Open(out, handle, flags,
+                               [&] { return Driver().cuIpcOpenMemHandle_v2(out, handle, flags); });
+}
+
+SPILLWAY_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
+  const ReentryGuard guard;
+  CUresult result = CUDA_SUCCESS;
+  const bool ours = guard.IsOutermost() && spillway::entry::Imports::Instance().Close(address, &result);
+  return ours ? result : Driver().cuIpcCloseMemHandle(address);
+}

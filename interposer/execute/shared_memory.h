@@ -1,0 +1,21 @@
+// The physical memory of one allocation as other processes can map it.
+//
+// Ownership: the descriptors are the holder's.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace spillway::interposer {
+
+struct SharedMemory {
+  struct Chunk {
+    int file;
+    std::size_t bytes;
+  };
+  std::vector<Chunk> chunks;
+  std::size_t offset_bytes = 0;  // of the allocation in its chunks
+  std::size_t size_bytes = 0;    // as the program asked for it
+};
+
+}  // namespace spillway::interposer

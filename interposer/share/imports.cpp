@@ -1,0 +1,170 @@
+#include "interposer/share/imports.h"
+
+#include <unistd.h>
+
+#include <iterator>
+#include <vector>
+
+#include "interposer/driver/driver_api.h"
+
+namespace spillway::interposer::share {
+
+using base::MutexLock;
+using driver::Driver;
+
+namespace {
+
+// How long an exporter may take; it may have to make room first.
+constexpr timeval kPatience{20, 0};
+
+Handle Unpack(const CUipcMemHandle& handle) {
+  Handle unpacked;
+  memcpy(&unpacked, &handle, sizeof unpacked);
+  return unpacked;
+}
+
+int Connect(const Handle& handle) {
+  const int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (connection < 0) return -1;
+  setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
+  sockaddr_un address;
+  const socklen_t length = AddressOf(handle.socket, &address);
+  const Request request{handle.token};
+  if (connect(connection, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+      send(connection, &request, sizeof request, MSG_NOSIGNAL) == sizeof request) {
+    return connection;
+  }
+  close(connection);
+  return -1;
+}
+
+// One chunk as it came: a descriptor of it.
+struct Received {
+  int file;
+  std::size_t bytes;
+};
+
+bool ReceivePart(int connection, std::vector<Received>* out) {
+  Part part{};
+  alignas(cmsghdr) char control[CMSG_SPACE(kChunksPerPart * sizeof(int))];
+  iovec content{&part, sizeof part};
+  msghdr header{};
+  header.msg_iov = &content;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  if (recvmsg(connection, &header, MSG_CMSG_CLOEXEC) != sizeof part) return false;
+  const cmsghdr* const files = CMSG_FIRSTHDR(&header);
+  if (!files || files->cmsg_type != SCM_RIGHTS || part.count > kChunksPerPart ||
+      files->cmsg_len != CMSG_LEN(part.count * sizeof(int))) {
+    return false;
+  }
+  for (std::size_t i = 0; i < part.count; ++i) {
+    int file;
+    memcpy(&file, CMSG_DATA(files) + i * sizeof(int), sizeof file);
+    out->push_back({file, part.bytes[i]});
+  }
+  return part.count != 0;
+}
+
+// Maps what was received, one after the other, and closes the descriptors.
+CUresult MapAll(CUdeviceptr base, const std::vector<Received>& chunks) {
+  CUresult result = CUDA_SUCCESS;
+  std::size_t done_bytes = 0;
+  for (const Received& chunk : chunks) {
+    CUmemGenericAllocationHandle handle = 0;
+    auto* const shareable = reinterpret_cast<void*>(static_cast<std::intptr_t>(chunk.file));
+    if (result == CUDA_SUCCESS) {
+      result = Driver().cuMemImportFromShareableHandle(&handle, shareable,
+                                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    }
+    close(chunk.file);
+    if (result != CUDA_SUCCESS) continue;
+    result = Driver().cuMemMap(base + done_bytes, chunk.bytes, 0, handle, 0);
+    Driver().cuMemRelease(handle);  // the mapping holds the memory
+    if (result == CUDA_SUCCESS) done_bytes += chunk.bytes;
+  }
+  CUmemAccessDesc access{};
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  if (result == CUDA_SUCCESS) result = Driver().cuCtxGetDevice(&access.location.id);
+  if (result == CUDA_SUCCESS) result = Driver().cuMemSetAccess(base, done_bytes, &access, 1);
+  if (result != CUDA_SUCCESS && done_bytes != 0) Driver().cuMemUnmap(base, done_bytes);
+  return result;
+}
+
+}  // namespace
+
+Imports& Imports::Instance() {
+  static Imports* const imports = new Imports;
+  return *imports;
+}
+
+bool Imports::Knows(const CUipcMemHandle& handle) { return Unpack(handle).magic == kMagic; }
+
+CUresult Imports::Open(const CUipcMemHandle& packed, CUdeviceptr* out) {
+  const Handle handle = Unpack(packed);
+  CUcontext context = nullptr;
+  if (Driver().cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context) return CUDA_ERROR_INVALID_CONTEXT;
+  if (handle.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;  // as the driver says of a process's own
+  const MutexLock lock(mutex_);
+  for (auto& [address, opening] : openings_) {
+    if (opening.token != handle.token || opening.context != context) continue;
+    ++opening.references;
+    *out = address;
+    return CUDA_SUCCESS;
+  }
+  const int connection = Connect(handle);
+  if (connection < 0) return CUDA_ERROR_MAP_FAILED;
+  Answer answer{};
+  CUresult result = CUDA_ERROR_MAP_FAILED;
+  if (recv(connection, &answer, sizeof answer, 0) == sizeof answer)
+    result = static_cast<CUresult>(answer.result);
+  std::vector<Received> chunks;
+  while (result == CUDA_SUCCESS && chunks.size() < answer.chunk_count) {
+    if (!ReceivePart(connection, &chunks)) result = CUDA_ERROR_MAP_FAILED;
+  }
+  CUdeviceptr mapped = 0;
+  if (result == CUDA_SUCCESS) result = Driver().cuMemAddressReserve(&mapped, answer.chunk_bytes, 0, 0, 0);
+  if (result != CUDA_SUCCESS) {
+    for (const Received& chunk : chunks) close(chunk.file);
+  } else {
+    result = MapAll(mapped, chunks);
+    if (result != CUDA_SUCCESS) Driver().cuMemAddressFree(mapped, answer.chunk_bytes);
+  }
+  if (result != CUDA_SUCCESS) {
+    close(connection);
+    return result;
+  }
+  *out = mapped + answer.offset_bytes;
+  openings_[*out] = {handle.token, context, mapped, answer.chunk_bytes, answer.size_bytes, connection, 1};
+  return CUDA_SUCCESS;
+}
+
+bool Imports::Close(CUdeviceptr address, CUresult* result) {
+  const MutexLock lock(mutex_);
+  const auto found = openings_.find(address);
+  if (found == openings_.end()) return false;
+  *result = CUDA_SUCCESS;
+  if (--found->second.references > 0) return true;
+  const Opening opening = found->second;
+  openings_.erase(found);
+  // cuMemUnmap does not wait, and work on the memory may be under way.
+  *result = Driver().cuCtxSynchronize();
+  Driver().cuMemUnmap(opening.mapped, opening.mapped_bytes);
+  Driver().cuMemAddressFree(opening.mapped, opening.mapped_bytes);
+  close(opening.connection);
+  return true;
+}
+
+bool Imports::Describe(CUdeviceptr address, CUdeviceptr* base, std::size_t* bytes) {
+  const MutexLock lock(mutex_);
+  const auto next = openings_.upper_bound(address);
+  if (next == openings_.begin()) return false;
+  const auto& [start, opening] = *std::prev(next);
+  *base = start;
+  *bytes = opening.size_bytes;
+  return address - start < opening.size_bytes;
+}
+
+}  // namespace spillway::interposer::share

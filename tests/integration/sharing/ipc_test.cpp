@@ -1,0 +1,180 @@
+// Memory that other processes open by legacy IPC handles: it stays while it is theirs too, and moves again afterwards.
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "tests/regressions/job.h"
+
+namespace spillway::regressions {
+namespace {
+
+constexpr size_t kBytes = 16 * kMiB;
+
+// Another process of the job, forked before either has called CUDA, at the other end of a socket.
+class OtherProcess {
+ public:
+  explicit OtherProcess(const std::function<bool(int)>& body) {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    process_ = fork();
+    if (process_ == 0) {
+      close(ends[0]);
+      _exit(body(ends[1]) ? 0 : 1);
+    }
+    close(ends[1]);
+    line_ = ends[0];
+  }
+  int line() const { return line_; }
+  bool Succeeded() {
+    close(line_);
+    int status = 1;
+    waitpid(process_, &status, 0);
+    return status == 0;
+  }
+
+ private:
+  pid_t process_ = 0;
+  int line_ = -1;
+};
+
+template <class T>
+void Send(int line, const T& value) {
+  EXPECT_EQ(write(line, &value, sizeof value), static_cast<ssize_t>(sizeof value));
+}
+template <class T>
+T Receive(int line) {
+  T value{};
+  EXPECT_EQ(recv(line, &value, sizeof value, MSG_WAITALL), static_cast<ssize_t>(sizeof value));
+  return value;
+}
+
+void UseDevice() {
+  CUcontext context = nullptr;
+  EXPECT_EQ(cuInit(0), CUDA_SUCCESS);
+  EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+}
+
+bool Reads(CUdeviceptr address, std::uint32_t expected) {
+  std::vector<std::uint32_t> words(kBytes / 4);
+  if (cuMemcpyDtoH(words.data(), address, kBytes) != CUDA_SUCCESS) return false;
+  return std::all_of(words.begin(), words.end(), [=](std::uint32_t word) { return word == expected; });
+}
+
+// Opens what it is sent, says so, and closes it when told to; then the same with the next handle, until the line ends.
+bool OpensAndCloses(int line, std::uint32_t expected) {
+  UseDevice();
+  bool right = true;
+  CUipcMemHandle handle;
+  while (recv(line, &handle, sizeof handle, MSG_WAITALL) == sizeof handle) {
+    CUdeviceptr address = 0;
+    right &= cuIpcOpenMemHandle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) == CUDA_SUCCESS;
+    right &= Reads(address, expected);
+    Send(line, 'o');
+    Receive<char>(line);
+    right &= Reads(address, expected);
+    right &= cuIpcCloseMemHandle(address) == CUDA_SUCCESS;
+    Send(line, 'c');
+  }
+  return right;
+}
+
+class IpcTest : public JobTest {
+ protected:
+  static CUipcMemHandle HandleOf(CUdeviceptr address) {
+    CUipcMemHandle handle{};
+    EXPECT_EQ(cuIpcGetMemHandle(&handle, address), CUDA_SUCCESS);
+    return handle;
+  }
+};
+
+TEST_F(IpcTest, OpenMemoryStaysWhileOthersLeave) {
+  OtherProcess other([](int line) { return OpensAndCloses(line, 7); });
+  Start();
+  const CUdeviceptr shared = Filled(kBytes, 7);
+  Send(other.line(), HandleOf(shared));
+  EXPECT_EQ(Receive<char>(other.line()), 'o');
+
+  // Twice the budget passes over the device while the other process has the memory open.
+  const auto buffers = FilledBuffers(8, kBytes);
+  for (unsigned int i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], kBytes, i)) << i;
+  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+
+  Send(other.line(), 'x');
+  EXPECT_EQ(Receive<char>(other.line()), 'c');
+  EXPECT_TRUE(other.Succeeded());
+}
+
+TEST_F(IpcTest, MemoryThatIsAwayComesBackForItsHandle) {
+  OtherProcess other([](int line) { return OpensAndCloses(line, 7); });
+  Start();
+  const CUdeviceptr shared = Filled(kBytes, 7);
+  FilledBuffers(4, kBytes);  // the oldest, `shared`, has left for these
+  Send(other.line(), HandleOf(shared));
+  EXPECT_EQ(Receive<char>(other.line()), 'o');
+  Send(other.line(), 'x');
+  EXPECT_EQ(Receive<char>(other.line()), 'c');
+  EXPECT_TRUE(other.Succeeded());
+}
+
+TEST_F(IpcTest, ClosedMemoryMovesAgain) {
+  OtherProcess other([](int line) { return OpensAndCloses(line, 7); });
+  Start();
+  const CUdeviceptr shared = Filled(kBytes, 7);
+  Send(other.line(), HandleOf(shared));
+  EXPECT_EQ(Receive<char>(other.line()), 'o');
+  const CUdeviceptr whole = Allocated(64 * kMiB);
+  EXPECT_EQ(cuMemsetD32(whole, 1, 16 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
+  Send(other.line(), 'x');
+  EXPECT_EQ(Receive<char>(other.line()), 'c');
+
+  // The exporter learns of it a moment after the opener's call has returned.
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  for (int i = 0; i < 1000 && result == CUDA_ERROR_OUT_OF_MEMORY; ++i) {
+    usleep(1000);
+    result = cuMemsetD32(whole, 1, 16 * kMiB);
+  }
+  EXPECT_EQ(result, CUDA_SUCCESS);
+
+  // The handle is as good as before: who opens it brings the memory back.
+  Send(other.line(), HandleOf(shared));
+  EXPECT_EQ(Receive<char>(other.line()), 'o');
+  Send(other.line(), 'x');
+  EXPECT_EQ(Receive<char>(other.line()), 'c');
+  EXPECT_TRUE(other.Succeeded());
+}
+
+TEST_F(IpcTest, FreedMemoryIsLeftToWhoHasItOpen) {
+  OtherProcess other([](int line) { return OpensAndCloses(line, 7); });
+  Start();
+  const CUdeviceptr shared = Filled(kBytes, 7);
+  const CUipcMemHandle handle = HandleOf(shared);
+  Send(other.line(), handle);
+  EXPECT_EQ(Receive<char>(other.line()), 'o');
+  ASSERT_EQ(cuMemFree(shared), CUDA_SUCCESS);
+  const auto buffers = FilledBuffers(4, kBytes);  // none of them in the memory that the other still sees
+  Send(other.line(), 'x');
+  EXPECT_EQ(Receive<char>(other.line()), 'c');
+  EXPECT_TRUE(other.Succeeded());
+}
+
+TEST_F(IpcTest, HandlesOfFreedMemoryOpenNothing) {
+  OtherProcess other([](int line) {
+    UseDevice();
+    const auto handle = Receive<CUipcMemHandle>(line);
+    CUdeviceptr address = 0;
+    return cuIpcOpenMemHandle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != CUDA_SUCCESS;
+  });
+  Start();
+  const CUdeviceptr shared = Filled(kBytes, 7);
+  const CUipcMemHandle handle = HandleOf(shared);
+  ASSERT_EQ(cuMemFree(shared), CUDA_SUCCESS);
+  Filled(kBytes, 8);
+  Send(other.line(), handle);
+  EXPECT_TRUE(other.Succeeded());
+}
+
+}  // namespace
+}  // namespace spillway::regressions
