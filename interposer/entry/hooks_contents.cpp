@@ -3,7 +3,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
-#include "interposer/entry/transfers.h"
+#include "interposer/entry/program_waits.h"
 
 namespace spillway::entry {
 namespace {
@@ -22,12 +22,20 @@ CUresult AroundGlobal(CUdeviceptr* base, size_t* bytes, Call call) {
   return result;
 }
 
+// `call()` has the stream run something of the program's.
+template <class Call>
+CUresult BeforeTheProgram(StreamName stream, Call call) {
+  const ReentryGuard guard;
+  if (guard.IsOutermost()) AboutToWaitForTheProgram(stream);
+  return call();
+}
+
 }  // namespace
 }  // namespace spillway::entry
 
 using spillway::driver::Driver;
 using spillway::entry::AroundGlobal;
-using spillway::entry::NoteThatTheProgramActsInStreams;
+using spillway::entry::BeforeTheProgram;
 
 SPILLWAY_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr* base, size_t* bytes, CUmodule module,
                                               const char* name) {
@@ -49,19 +57,19 @@ SPILLWAY_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   return result;
 }
 
-#define SPILLWAY_HOST_FUNCTION(name)                                                   \
-  SPILLWAY_EXPORT CUresult name(CUstream stream, CUhostFn function, void* user_data) { \
-    NoteThatTheProgramActsInStreams();                                                 \
-    return Driver().name(stream, function, user_data);                                 \
+#define SPILLWAY_HOST_FUNCTION(name, per_thread)                                         \
+  SPILLWAY_EXPORT CUresult name(CUstream stream, CUhostFn function, void* user_data) {   \
+    return BeforeTheProgram({stream, per_thread},                                        \
+                            [&] { return Driver().name(stream, function, user_data); }); \
   }
-SPILLWAY_HOST_FUNCTION(cuLaunchHostFunc)
-SPILLWAY_HOST_FUNCTION(cuLaunchHostFunc_ptsz)
+SPILLWAY_HOST_FUNCTION(cuLaunchHostFunc, false)
+SPILLWAY_HOST_FUNCTION(cuLaunchHostFunc_ptsz, true)
 
-#define SPILLWAY_CALLBACK(name)                                                              \
-  SPILLWAY_EXPORT CUresult name(CUstream stream, CUstreamCallback function, void* user_data, \
-                                unsigned int flags) {                                        \
-    NoteThatTheProgramActsInStreams();                                                       \
-    return Driver().name(stream, function, user_data, flags);                                \
+#define SPILLWAY_CALLBACK(name, per_thread)                                                     \
+  SPILLWAY_EXPORT CUresult name(CUstream stream, CUstreamCallback function, void* user_data,    \
+                                unsigned int flags) {                                           \
+    return BeforeTheProgram({stream, per_thread},                                               \
+                            [&] { return Driver().name(stream, function, user_data, flags); }); \
   }
-SPILLWAY_CALLBACK(cuStreamAddCallback)
-SPILLWAY_CALLBACK(cuStreamAddCallback_ptsz)
+SPILLWAY_CALLBACK(cuStreamAddCallback, false)
+SPILLWAY_CALLBACK(cuStreamAddCallback_ptsz, true)

@@ -16,25 +16,54 @@ void NoteNewKernel() {
   ForEachJob([](JobMemory* job) { job->SomethingNew(); });
 }
 
+void ScanLaunch(CUfunction function, void** parameters, void** extra, Collector& add) {
+  KernelParameters scratch;
+  const KernelParameters& layout = ParametersOf(function, &scratch, NoteNewKernel);
+  if (parameters) {
+    ScanParameters(layout, parameters, add);
+  } else if (extra) {
+    ScanExtra(extra, add);
+  }
+}
+
 template <class Call>
 CUresult AroundLaunch(CUfunction function, StreamName stream, void** parameters, void** extra, Call call) {
-  const auto collect = [&](Collector& add) {
-    KernelParameters scratch;
-    const KernelParameters& layout = ParametersOf(function, &scratch, NoteNewKernel);
-    if (parameters) {
-      ScanParameters(layout, parameters, add);
-    } else if (extra) {
-      ScanExtra(extra, add);
-    }
+  return Around(
+      stream, Effect::kLaunches, [&](Collector& add) { ScanLaunch(function, parameters, extra, add); }, call);
+}
+
+// Of the attributes only the window of addresses that is to stay in the cache names memory.
+void AddAttributes(const CUlaunchConfig* config, Collector& add) {
+  for (unsigned int i = 0; config && i < config->numAttrs; ++i) {
+    const CUlaunchAttribute& attribute = config->attrs[i];
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW)
+      add(attribute.value.accessPolicyWindow.base_ptr);
+  }
+}
+
+// Around a call that launches several times, each time in a stream of its own. Beneath a guard that is outermost.
+template <class Call>
+CUresult AroundEach(const CUDA_LAUNCH_PARAMS* launches, unsigned int count, Call& call) {
+  if (count == 0) return call();
+  auto collect = [launches](Collector& add) {
+    ScanLaunch(launches->function, launches->kernelParams, nullptr, add);
   };
-  return Around(stream, Effect::kLaunches, collect, call);
+  auto others = [&] { return AroundEach(launches + 1, count - 1, call); };
+  return internal::AroundJobs(0, {launches->hStream, false}, Effect::kLaunches, collect, others);
 }
 
 }  // namespace
 }  // namespace spillway::entry
 
 using spillway::driver::Driver;
+using spillway::entry::AddAttributes;
+using spillway::entry::Around;
+using spillway::entry::AroundEach;
 using spillway::entry::AroundLaunch;
+using spillway::entry::Collector;
+using spillway::entry::Effect;
+using spillway::entry::ReentryGuard;
+using spillway::entry::ScanLaunch;
 
 #define SPILLWAY_LAUNCH_KERNEL(name, per_thread)                                                        \
   SPILLWAY_EXPORT CUresult name(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,        \
@@ -51,8 +80,13 @@ SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
   SPILLWAY_EXPORT CUresult name(const CUlaunchConfig* config, CUfunction f, void** parameters, \
                                 void** extra) {                                                \
     const CUstream stream = config ? config->hStream : nullptr;                                \
-    return AroundLaunch(f, {stream, per_thread}, parameters, extra,                            \
-                        [&] { return Driver().name(config, f, parameters, extra); });          \
+    return Around(                                                                             \
+        {stream, per_thread}, Effect::kLaunches,                                               \
+        [&](Collector& add) {                                                                  \
+          ScanLaunch(f, parameters, extra, add);                                               \
+          AddAttributes(config, add);                                                          \
+        },                                                                                     \
+        [&] { return Driver().name(config, f, parameters, extra); });                          \
   }
 SPILLWAY_LAUNCH_KERNEL_EX(cuLaunchKernelEx, false)
 SPILLWAY_LAUNCH_KERNEL_EX(cuLaunchKernelEx_ptsz, true)
@@ -67,3 +101,10 @@ SPILLWAY_LAUNCH_KERNEL_EX(cuLaunchKernelEx_ptsz, true)
   }
 SPILLWAY_LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel, false)
 SPILLWAY_LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, true)
+
+SPILLWAY_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches,
+                                                              unsigned int count, unsigned int flags) {
+  const ReentryGuard guard;
+  auto call = [&] { return Driver().cuLaunchCooperativeKernelMultiDevice(launches, count, flags); };
+  return guard.IsOutermost() && launches ? AroundEach(launches, count, call) : call();
+}

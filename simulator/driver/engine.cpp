@@ -218,8 +218,8 @@ void Engine::Retire(const OperationRef& operation) {
 
 void Engine::WaitForHostFunctions(Lock& lock) {
   const auto idle = [&] { return !host_running_ && host_queue_.empty(); };
-  if (real_clock_ || idle() || std::this_thread::get_id() == host_thread_) return;
-  changed_.wait_for(lock, kHostFunctionPatience, idle);
+  if (real_clock_ || patience_is_over_ || idle() || std::this_thread::get_id() == host_thread_) return;
+  if (!changed_.wait_for(lock, kHostFunctionPatience, idle)) patience_is_over_ = host_running_;
 }
 
 OperationRef Engine::NextToEnd() const {
@@ -411,6 +411,7 @@ void Engine::RunHostFunction(Lock& lock) {
   operation->effect();
   lock.lock();
   host_running_ = false;
+  patience_is_over_ = false;
   --host_pending_;
   Finish(operation);
   Settle();

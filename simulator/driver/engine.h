@@ -140,6 +140,7 @@ class Engine {
   std::deque<OperationRef> host_queue_;
   std::uint64_t host_pending_ = 0;  // host functions that are not done
   bool host_running_ = false;
+  bool patience_is_over_ = false;  // with the host function that runs
   std::thread::id host_thread_;  // none before the first host function
 };
 

@@ -5,6 +5,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -255,6 +256,30 @@ TEST_F(EdgesTest, MemoryUsedBeforeAStreamsWaitForAWordMayLeave) {
   EXPECT_EQ(cuMemsetD32Async(more, 3, 10 * kMiB, other), CUDA_SUCCESS);
 
   ASSERT_EQ(cuStreamWriteValue32(other, word, 1, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_TRUE(IsAll(used, 40 * kMiB, 7));
+  EXPECT_TRUE(IsAll(more, 40 * kMiB, 3));
+}
+
+// A host function that waits for the program is such a wait too: it was not marked, and the program, on its way to what the
+// function waits for, waited for memory that the stream had long done with.
+TEST_F(EdgesTest, MemoryUsedBeforeAHostFunctionThatWaitsForTheProgramMayLeave) {
+  Start();
+  const CUdeviceptr used = Filled(40 * kMiB, 1);
+  CUstream waiting, other;
+  ASSERT_EQ(cuStreamCreate(&waiting, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  std::atomic<bool> may_go_on{false};
+  const auto wait = [](void* flag) {
+    while (!static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::yield();
+  };
+  ASSERT_EQ(cuMemsetD32Async(used, 7, 10 * kMiB, waiting), CUDA_SUCCESS);
+  ASSERT_EQ(cuLaunchHostFunc(waiting, wait, &may_go_on), CUDA_SUCCESS);
+
+  const CUdeviceptr more = Allocated(40 * kMiB);
+  EXPECT_EQ(cuMemsetD32Async(more, 3, 10 * kMiB, other), CUDA_SUCCESS);
+
+  may_go_on = true;
   EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   EXPECT_TRUE(IsAll(used, 40 * kMiB, 7));
   EXPECT_TRUE(IsAll(more, 40 * kMiB, 3));

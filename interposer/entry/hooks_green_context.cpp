@@ -1,0 +1,13 @@
+// Green contexts: shares of a device's multiprocessors, in the memory of its primary context.
+#include "interposer/driver/calling_context.h"
+#include "interposer/driver/driver_api.h"
+#include "interposer/entry/export.h"
+
+using spillway::driver::Driver;
+
+// Current on a thread, it has a default stream of its own.
+SPILLWAY_EXPORT CUresult cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx green) {
+  const CUresult result = Driver().cuCtxFromGreenCtx(context, green);
+  if (result == CUDA_SUCCESS) spillway::driver::ContextCensus::Note(*context);
+  return result;
+}
