@@ -4,13 +4,16 @@
 // map does that.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/export.h"
+#include "interposer/execute/ordering_rules.h"
 #include "interposer/ledger/tensor_maps.h"
 
 namespace spillway::entry {
 namespace {
 
 CUresult Noted(CUresult result, const CUtensorMap* map, const void* address) {
-  if (result == CUDA_SUCCESS) interposer::NoteTensorMap(*map, reinterpret_cast<CUdeviceptr>(address));
+  if (result == CUDA_SUCCESS && interposer::ordering_rules::kTensorMapsAreNoted) {
+    interposer::NoteTensorMap(*map, reinterpret_cast<CUdeviceptr>(address));
+  }
   return result;
 }
 

@@ -9,12 +9,14 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
+#include "interposer/execute/ordering_rules.h"
 
 namespace spillway::entry {
 namespace {
 
 using driver::Driver;
 using interposer::Unmovable;
+namespace ordering_rules = interposer::ordering_rules;
 
 CUdeviceptr LinearMemory(const CUDA_RESOURCE_DESC& resource) {
   if (resource.resType == CU_RESOURCE_TYPE_LINEAR) return resource.res.linear.devPtr;
@@ -29,7 +31,8 @@ CUresult Hold(CUdeviceptr address, Owner owner, Call call) {
       [&] {
         const CUresult result = call();
         JobMemory* const job = result == CUDA_SUCCESS ? interposer::JobOwning(address) : nullptr;
-        if (job) job->Hold(owner(), address, Unmovable::kTexture);
+        const bool held = job && ordering_rules::kTexturesHold;
+        if (held) job->Hold(owner(), address, Unmovable::kTexture);
         return result;
       });
 }

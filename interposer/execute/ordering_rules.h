@@ -3,8 +3,8 @@
 //
 // A rule is a line here and an `if` where it is kept. libspillway_breakable.so, built with SPILLWAY_BREAKABLE, lacks the
 // rule that the environment variable SPILLWAY_BREAK_RULE names; everywhere else the `if` costs nothing. The comment
-// behind a rule gives the options of tests/fuzz/differential with which the fuzzer looks for its absence, after the name
-// of the sanitizer (asan, tsan) that finds it where results may stay equal.
+// behind a rule gives the options of tests/fuzz/differential, and the environment, with which the fuzzer looks for its
+// absence, after the name of the sanitizer (asan, tsan) that finds it where results may stay equal.
 #pragma once
 
 #if defined(SPILLWAY_BREAKABLE)
@@ -43,6 +43,13 @@ SPILLWAY_ORDERING_RULE(kPayloadsAreScanned);
 SPILLWAY_ORDERING_RULE(kCopiesBringAddresses);
 // While evicted memory is parked, mappings change only when the device is idle.
 SPILLWAY_ORDERING_RULE(kParkingWaitsForIdle);
+
+// Memory freed in a stream's order is used anew only after what that stream did before.
+SPILLWAY_ORDERING_RULE(kStreamFreeFollowsItsStream);
+// Memory under a texture object stays on the device.
+SPILLWAY_ORDERING_RULE(kTexturesHold);  // SPILLWAY_PARK=off --features textures
+// A tensor map names the memory that it was encoded from.
+SPILLWAY_ORDERING_RULE(kTensorMapsAreNoted);  // SPILLWAY_PARK=off --features tensor_maps
 
 // What a call may hold without a lock is used again, never given back.
 SPILLWAY_ORDERING_RULE(kObjectsAreKept);  // asan

@@ -100,7 +100,7 @@ def summarise(verdicts, differing, elapsed_s):
 def ordering_rules(sanitizer):
     """The rules that the library can leave out and that `sanitizer` (or comparing results, if None) is to notice.
 
-    Pairs of a name and the options of `differential` to look for it with.
+    Pairs of a name and the options of `differential` to look for it with; NAME=VALUE among them is set in the environment.
     """
     pattern = re.compile(r"^SPILLWAY_ORDERING_RULE\((\w+)\);(?: *// *([at]san)?(.*))?$", re.MULTILINE)
     rules = pattern.findall(ORDERING_RULES.read_text())
@@ -117,13 +117,19 @@ def check_mutants(bench, arguments):
     rules = [rule for rule in ordering_rules(arguments.sanitizer) if arguments.rule in (None, rule[0])]
     all_caught = bool(rules)
     for name, options in rules:
-        rule_bench = Bench(bench.build, bench.options + options)
+        settings = settings_among(options)
+        rule_bench = Bench(bench.build, bench.options + [option for option in options if "=" not in option])
         rule_bench.quiet_s = MUTANT_QUIET_S
-        caught = noticing_seeds(rule_bench, library, seeds, {"SPILLWAY_BREAK_RULE": name}, arguments.jobs)
+        settings["SPILLWAY_BREAK_RULE"] = name
+        caught = noticing_seeds(rule_bench, library, seeds, settings, arguments.jobs)
         print(f"without {name}: noticed in {len(caught)} of {len(seeds)} seeds"
               + (f", first {min(caught)}" if caught else ""))
         all_caught = all_caught and bool(caught)
     return all_caught
+
+
+def settings_among(options):
+    return dict(option.split("=", 1) for option in options if "=" in option)
 
 
 def noticing_seeds(bench, library, seeds, settings, jobs):

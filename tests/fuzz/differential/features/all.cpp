@@ -5,7 +5,7 @@
 namespace spillway::fuzz {
 
 const std::vector<const Feature*>& AllFeatures() {
-  static const std::vector<const Feature*> all = {&Guests()};
+  static const std::vector<const Feature*> all = {&Guests(), &TensorMaps(), &Textures()};
   return all;
 }
 

@@ -6,5 +6,7 @@
 namespace spillway::fuzz {
 
 const Feature& Guests();
+const Feature& TensorMaps();
+const Feature& Textures();
 
 }  // namespace spillway::fuzz
