@@ -14,6 +14,7 @@
 #include "interposer/config.h"
 #include "interposer/driver/unknown_functions.h"
 #include "interposer/ledger/app_memory.h"
+#include "interposer/record/call_sites.h"
 #include "interposer/report_file.h"
 #include "interposer/report_text.h"
 
@@ -57,7 +58,7 @@ struct Figures {
   Counters sums;
   size_t wanted_peak_bytes = 0, held_peak_bytes = 0, pinned_peak_bytes = 0;
   size_t parked_peak_bytes = 0, held_addresses = 0;
-  Standing standing = Standing::kUnproven;  // the worst of all
+  Standing standing = Standing::kVouched;  // the worst of all
   Opacity opacity = Opacity::kNone;
 };
 
@@ -195,7 +196,30 @@ void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
   add("app_managed_peak_bytes", AppMemory::Managed().peak_bytes());
   AddUnmovable(all.sums, out);
   AddUnknownFunctions(out);
+  AddCallSites(out);
   out->Add("\n}\n");
+}
+
+// Of each site the bytes and allocations that were sampled.
+void AddCallSites(Text* out) {
+  constexpr size_t kListed = 20;
+  call_sites::Summary all;
+  if (!call_sites::Read(&all)) return;
+  out->Add(",\n  \"call_sites\": {\"source\": \"%s\", \"every\": %" PRIu64
+           ", \"sampled_allocations\": %" PRIu64 ", \"sampled_bytes\": %" PRIu64 ", \"sites\": [",
+           all.source, all.every, all.allocations, all.bytes);
+  call_sites::Site sites[kListed];
+  const size_t count = call_sites::Top(sites, kListed);
+  for (size_t i = 0; i < count; ++i) {
+    const call_sites::Site& site = sites[i];
+    out->Add("%s\n    {\"library\": ", i == 0 ? "" : ",");
+    AddQuoted(site.library, strlen(site.library), out);
+    out->Add(", \"function\": ");
+    AddQuoted(site.function, strlen(site.function), out);
+    out->Add(", \"offset\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"allocations\": %" PRIu64 "}", site.offset,
+             site.bytes, site.allocations);
+  }
+  out->Add("]}");
 }
 
 bool IsChild() {

@@ -55,6 +55,16 @@ bool JobMemory::PrepareToMove() {
   return !waits_in_vain_;
 }
 
+void JobMemory::AskBeforeGranting(size_t size_bytes) {
+  {
+    const MutexLock lock(state_);
+    if (counters_.wanted_bytes + size_bytes <= budget_bytes_ || !trust_.MustAskBeforeGranting()) return;
+  }
+  const MutexLock making(making_);
+  PrepareToMove();
+  EndMoving();
+}
+
 // What was brought back is there, and calls may begin.
 void JobMemory::EndMoving() {
   {
@@ -115,6 +125,7 @@ bool JobMemory::IsIdle(std::uint64_t* progress) {
 }
 
 void JobMemory::SomethingNew() {
+  if (!ordering_rules::kNewKernelsAreNoted) return;
   {
     const MutexLock lock(state_);
     if (!trust_.SomethingNew()) return;

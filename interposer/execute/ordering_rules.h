@@ -41,6 +41,10 @@ SPILLWAY_ORDERING_RULE(kHostBufferWaitsForCopy);
 SPILLWAY_ORDERING_RULE(kPayloadsAreScanned);
 // A copy within the device brings along the addresses that its source holds.
 SPILLWAY_ORDERING_RULE(kCopiesBringAddresses);
+// What an unproven or opaque job loses from the device keeps a mapping.
+SPILLWAY_ORDERING_RULE(kEvictedMemoryIsParked);
+// A kernel that is seen for the first time makes its job unproven.
+SPILLWAY_ORDERING_RULE(kNewKernelsAreNoted);
 // While evicted memory is parked, mappings change only when the device is idle.
 SPILLWAY_ORDERING_RULE(kParkingWaitsForIdle);
 
@@ -50,6 +54,11 @@ SPILLWAY_ORDERING_RULE(kStreamFreeFollowsItsStream);
 SPILLWAY_ORDERING_RULE(kTexturesHold);  // SPILLWAY_PARK=off --features textures
 // A tensor map names the memory that it was encoded from.
 SPILLWAY_ORDERING_RULE(kTensorMapsAreNoted);  // SPILLWAY_PARK=off --features tensor_maps
+
+// What an instantiated graph names is resident for a launch of it.
+SPILLWAY_ORDERING_RULE(kGraphsNameTheirMemory);  // --features graphs
+// A graph that is updated names what it was updated with.
+SPILLWAY_ORDERING_RULE(kUpdatesNameTheirMemory);  // --features graphs
 
 // What a call may hold without a lock is used again, never given back.
 SPILLWAY_ORDERING_RULE(kObjectsAreKept);  // asan

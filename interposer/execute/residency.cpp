@@ -426,7 +426,7 @@ void Residency::FinishLeaving(Range* range) {
   range->ready_after.Clear();
   range->ordered.clear();
   ++counters_->evictions;
-  if (parking_) Park(range);
+  if (parking_ && ordering_rules::kEvictedMemoryIsParked) Park(range);
 }
 
 bool Residency::IsIdle(Range* freed) { return CloseGate(freed) && timeline_->AllDone(&freed->ready_after); }

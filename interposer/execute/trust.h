@@ -74,6 +74,10 @@ class Trust {
     proven_ = false;
     return was_proven;
   }
+  // What is granted beyond the budget could not be used if the first census says that nothing may leave: it comes before.
+  bool MustAskBeforeGranting() const {
+    return choice_ == ParkChoice::kAuto && !can_park_ && !proven_ && opacity_ == Opacity::kNone;
+  }
   // Whether to look through memory now that the device is idle and something is about to be evicted.
   bool WantsCensus(std::uint64_t launches);
   // The census is over; it found an address that nothing explains, or none.

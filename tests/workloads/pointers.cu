@@ -247,6 +247,34 @@ class GlobalList : public NodeScene {
   }
 };
 
+// A list that kernels begin to build late, when the other kernels have long been seen.
+class LateList : public NodeScene {
+ public:
+  LateList(const PointersOptions& options, std::uint64_t seed)
+      : NodeScene(options, seed), head_(sizeof(Node*)), begin_(options.steps / 2) {
+    CHECK(cudaMemset(head_.as<void>(), 0, sizeof(Node*)));
+  }
+  void step(int step) override {
+    if (step == begin_) build();
+    if (step >= begin_) {
+      mix_list<<<kBlocks, kThreads>>>(first_, work(step));
+      CHECK_LAUNCH("mix_list");
+    }
+  }
+
+ private:
+  void build() {
+    for (int i = 0; i < count(); ++i) {
+      push_front<<<1, 1>>>(head_.as<Node*>(), table().nodes[i]);
+      CHECK_LAUNCH("push_front");
+    }
+    CHECK(cudaMemcpy(&first_, head_.as<void>(), sizeof(Node*), cudaMemcpyDeviceToHost));
+  }
+  const DeviceBytes head_;
+  const int begin_;
+  Node* first_ = nullptr;
+};
+
 class Tree : public NodeScene {
  public:
   Tree(const PointersOptions& options, std::uint64_t seed) : NodeScene(options, seed), root_(sizeof(Node*)) {
@@ -317,7 +345,7 @@ constexpr std::pair<const char*, MakeScene> kScenes[] = {
     {"host", make<HostTable>},         {"global", make<GlobalTable>},
     {"constant", make<ConstantTable>}, {"list", make<List>},
     {"globallist", make<GlobalList>},  {"tree", make<Tree>},
-    {"batched", make<Batched>},
+    {"late", make<LateList>},          {"batched", make<Batched>},
 };
 
 // Whether `name` is among names separated by commas.

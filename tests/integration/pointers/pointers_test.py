@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""The workload `pointers` under budgets: the same lines as bare, whatever its kernels follow.
+
+usage: pointers_test.py BUILD_DIR [unittest's options]
+"""
+
+import functools
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import simulated_gpu  # noqa: E402
+
+MIB = 1 << 20
+BUILD = pathlib.Path()
+# Addresses that copies put into memory, and those that they do not: written by kernels, or read where the host has them.
+COPIED = ["uploaded", "copied", "global", "constant"]
+HIDDEN = ["written", "list", "globallist", "tree", "host", "late"]
+ALL = [*COPIED, *HIDDEN, "rewritten", "batched"]
+
+
+@functools.cache
+def bare(*options):
+    run = simulated_gpu.run([BUILD / "workloads/pointers", *options], simulated_gpu.environment(BUILD), quiet_s=60)
+    assert run.exit_code == 0, run.errors
+    return run
+
+
+class PointersTest(unittest.TestCase):
+    def under(self, budget_bytes, *options, library="spillway", **settings):
+        """A run under Spillway and its report. Settings are environment variables, less their first word."""
+        with tempfile.TemporaryDirectory(prefix="spillway-pointers-") as folder:
+            report = pathlib.Path(folder) / "report.json"
+            environment = simulated_gpu.environment(BUILD, BUILD / f"lib/lib{library}.so", budget_bytes)
+            environment.update({f"SPILLWAY_{name}": value for name, value in settings.items()}, SPILLWAY_REPORT=str(report))
+            run = simulated_gpu.run([BUILD / "workloads/pointers", *options], environment, quiet_s=60)
+            return run, json.loads(report.read_text()) if report.exists() else {}
+
+    def same(self, budget_bytes, *options, **settings):
+        run, report = self.under(budget_bytes, *options, **settings)
+        self.assertEqual(run.exit_code, 0, run.errors)
+        self.assertEqual(run.output, bare(*options).output)
+        self.assertEqual(run.books["violations"], [])
+        self.assertEqual(run.books["illegal_accesses"], 0)
+        self.assertEqual(run.books["unmapped_while_in_use"], 0)
+        self.assertLessEqual(run.books["device_bytes_peak"], budget_bytes)
+        return report
+
+
+class SameBytesTest(PointersTest):
+    def test_all_scenes_at_shares_of_their_peak(self):
+        peak = self.same(1024 * MIB)["wanted_peak_bytes"]
+        for park, percent in (("auto", 100), ("auto", 50), ("auto", 25), ("auto", 10), ("host", 50), ("host", 10)):
+            with self.subTest(park=park, percent=percent):
+                report = self.same(peak * percent // 100, PARK=park)
+                self.assertEqual(report["evictions"] > 0, percent < 100)
+
+    def test_each_scene_alone(self):
+        for scene in ALL:
+            for park in ("auto", "host"):
+                with self.subTest(scene=scene, park=park):
+                    self.assertGreater(self.same(24 * MIB, f"--scenes={scene}", "--steps=3", PARK=park)["evictions"], 0)
+
+    def test_scenes_long_after_the_job_was_proven(self):
+        for scene in (*COPIED, "rewritten", "late"):
+            with self.subTest(scene=scene):
+                self.same(36 * MIB, f"--scenes={scene}", "--steps=40")
+
+    def test_what_copies_put_into_memory_is_followed_without_parking(self):
+        for scene in (*COPIED, "rewritten"):
+            with self.subTest(scene=scene):
+                report = self.same(36 * MIB, f"--scenes={scene}", "--steps=8", PARK="off")
+                self.assertGreater(report["evictions"], 0)
+                self.assertEqual(report["parked_peak_bytes"], 0)
+
+
+class StandingTest(PointersTest):
+    """What the report says of a job, at a budget of which launches reach less than half."""
+
+    def test_job_whose_pointers_copies_explain_is_proven_and_moves_memory_while_kernels_run(self):
+        for scene in COPIED:
+            with self.subTest(scene=scene):
+                report = self.same(36 * MIB, f"--scenes={scene}", "--steps=40")
+                self.assertEqual(report["pointers"], "proven")
+                self.assertLess(report["idle_waits"], report["evictions"] // 4)
+                self.assertEqual(report["idle_waits_given_up"], 0)
+
+    def test_job_whose_kernels_write_pointers_is_opaque_for_good(self):
+        for scene in ("written", "list", "tree"):
+            with self.subTest(scene=scene):
+                report = self.same(24 * MIB, f"--scenes={scene}", "--steps=10")
+                self.assertEqual(report["pointers"], "opaque")
+                self.assertEqual(report["opaque_because"], "memory holds addresses that no copy put there")
+                self.assertGreater(report["parked_peak_bytes"], 0)
+
+    def test_reach_beyond_half_of_the_budget_parks(self):
+        report = self.same(20 * MIB, "--scenes=global", "--steps=40")
+        self.assertEqual(report["pointers"], "opaque")
+        self.assertIn("more than half", report["opaque_because"])
+
+    def test_parking_by_choice(self):
+        report = self.same(24 * MIB, "--scenes=uploaded", "--steps=10", PARK="host")
+        self.assertEqual(report["pointers"], "opaque")
+        self.assertEqual(report["opaque_because"], "")
+        self.assertGreaterEqual(report["idle_waits"], report["evictions"] // 2)
+        self.assertEqual(report["censuses"], 0)
+
+    def test_job_below_its_budget_neither_waits_nor_looks(self):
+        report = self.same(1024 * MIB, "--scenes=list,uploaded")
+        self.assertEqual((report["idle_waits"], report["censuses"], report["parked_peak_bytes"]), (0, 0, 0))
+
+
+class WithoutParkingTest(PointersTest):
+    """A driver that cannot map host memory at device addresses."""
+
+    def test_explained_pointers_are_followed(self):
+        report = self.same(36 * MIB, "--scenes=uploaded,copied", "--steps=20", SIM_HOST_NUMA="0")
+        self.assertGreater(report["evictions"], 0)
+        self.assertEqual(report["parked_peak_bytes"], 0)
+
+    def test_opaque_job_evicts_nothing_and_says_so(self):
+        run, report = self.under(24 * MIB, "--scenes=list", SIM_HOST_NUMA="0", SUMMARY="1")
+        self.assertEqual(run.exit_code, 1)
+        self.assertIn("cudaMalloc(&address_, size_bytes) failed: out of memory", run.errors)
+        self.assertIn("nothing was evicted (memory holds addresses that no copy put there", run.errors)
+        self.assertEqual(report["pointers"], "not evicted")
+        self.assertEqual(report["evictions"], 0)
+        self.assertEqual(run.books["illegal_accesses"], 0)
+
+    def test_parking_by_choice_evicts_nothing(self):
+        run, report = self.under(24 * MIB, "--scenes=uploaded", SIM_HOST_NUMA="0", PARK="host")
+        self.assertIn("out of memory", run.errors)
+        self.assertEqual(report["pointers"], "not evicted")
+
+
+class PlantedFaultTest(PointersTest):
+    """Each rule is left out once; the scene that rests on it must show that."""
+
+    def test_faults_are_found(self):
+        for rule, scene, park in (("kPayloadsAreScanned", "uploaded", "off"), ("kCopiesBringAddresses", "copied", "off"),
+                                  ("kEvictedMemoryIsParked", "written", "host"), ("kNewKernelsAreNoted", "late", "auto")):
+            with self.subTest(rule=rule):
+                options = (f"--scenes={scene}", "--steps=40")
+                self.same(36 * MIB, *options, library="spillway_breakable", PARK=park)
+                run, _ = self.under(36 * MIB, *options, library="spillway_breakable", PARK=park, BREAK_RULE=rule)
+                self.assertFalse(run.exit_code == 0 and run.output == bare(*options).output, "the fault was not noticed")
+
+
+if __name__ == "__main__":
+    BUILD = pathlib.Path(sys.argv[1])
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
