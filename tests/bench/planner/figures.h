@@ -1,0 +1,39 @@
+// The papers' figures beside ours, one section each: what build/bin/spillway-papers prints.
+//
+// Called by papers.cpp on its one thread. Every figure of ours is computed when it is printed; a paper's figure is a literal with
+// its source. Durations come from a roofline over the device profiles in simulator/profiles: nothing here ran on a GPU.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "scheduler/plan/problem.h"
+#include "scheduler/trace/profile.h"
+
+namespace spillway::papers {
+
+struct Effort {
+  bool quick = false;  // a few rows of each section, to show that it runs
+};
+
+void PrintMinimalloc(Effort effort);
+void PrintSmartPool(Effort effort);
+void PrintAutoSwap(Effort effort);
+void PrintSuperNeurons(Effort effort);
+void PrintReach(Effort effort);
+void PrintStrategies(Effort effort);
+void PrintPlanningTime(Effort effort);
+
+// A network's iteration on a device, as the papers' frameworks would run it: full-precision kernels at a share of the device's
+// peaks. Ends the program when either name is unknown.
+scheduler::IterationProfile ProfileOf(std::string_view network, std::string_view device, int64_t batch_size,
+                                      std::optional<int64_t> iteration_ns = std::nullopt);
+scheduler::DeviceModel DeviceOf(std::string_view device);
+int64_t CapacityOf(std::string_view device);
+
+// Wall time since a moment that this returns when called first with 0.
+double ElapsedMs(double since_ms);
+
+}  // namespace spillway::papers

@@ -1,0 +1,53 @@
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "scheduler/networks/catalog.h"
+#include "scheduler/networks/devices.h"
+#include "scheduler/networks/training_step.h"
+#include "tests/bench/planner/figures.h"
+
+namespace spillway::papers {
+namespace {
+
+namespace networks = scheduler::networks;
+
+// What full-precision kernels reach of the vendor's peaks: an assumption, the same for all.
+constexpr int32_t kFlopsPercent = 75;
+constexpr int32_t kMemoryPercent = 80;
+
+networks::Device FindDevice(std::string_view name) {
+  const auto device = networks::find_device(name);
+  if (!device) {
+    std::fprintf(stderr, "no device profile '%s'\n", std::string(name).c_str());
+    std::exit(1);
+  }
+  return *device;
+}
+
+}  // namespace
+
+scheduler::IterationProfile ProfileOf(std::string_view network, std::string_view device, int64_t batch_size,
+                                      std::optional<int64_t> iteration_ns) {
+  const auto graph = networks::make_network(network, batch_size);
+  if (!graph) {
+    std::fprintf(stderr, "no network '%s'\n", std::string(network).c_str());
+    std::exit(1);
+  }
+  networks::TrainingStep step = networks::training_step(*graph, networks::UpdatePlace::kAfterGradient);
+  networks::set_durations(step, networks::effective_rates(FindDevice(device), kFlopsPercent, kMemoryPercent));
+  if (iteration_ns) networks::scale_durations(step.profile, *iteration_ns);
+  return std::move(step.profile);
+}
+
+scheduler::DeviceModel DeviceOf(std::string_view device) { return FindDevice(device).model; }
+
+int64_t CapacityOf(std::string_view device) { return FindDevice(device).capacity_bytes; }
+
+double ElapsedMs(double since_ms) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::milli>(now).count() - since_ms;
+}
+
+}  // namespace spillway::papers
