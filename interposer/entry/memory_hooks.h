@@ -8,8 +8,8 @@
 #include "interposer/entry/pass_through.h"
 #include "interposer/ledger/app_memory.h"
 #include "interposer/ledger/pools.h"
-#include "interposer/share/export_service.h"
 #include "interposer/report.h"
+#include "interposer/share/export_service.h"
 
 namespace spillway::entry {
 
@@ -29,11 +29,8 @@ CUresult Free(CUdeviceptr address, Release release, Call call) {
   interposer::Pools::Instance().Freed(address);
   interposer::share::ExportService::Freed(address);
   if (interposer::AnyJob(release)) return CUDA_SUCCESS;
-  const CUresult result = call();
-  if (result == CUDA_SUCCESS) {
-    ForgetPassedThrough(address);
-    interposer::AppMemory::Managed().Remove(address);
-  }
+  const CUresult result = FreePassedThrough(address, call);
+  if (result == CUDA_SUCCESS) interposer::AppMemory::Managed().Remove(address);
   return result;
 }
 

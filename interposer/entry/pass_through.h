@@ -40,4 +40,19 @@ inline void ForgetPassedThrough(std::uint64_t key) {
   });
 }
 
+// `call()` frees it. Its note goes before: the driver may give the address to another thread at once.
+template <class Call>
+CUresult FreePassedThrough(CUdeviceptr address, Call call) {
+  interposer::JobMemory* job = nullptr;
+  size_t bytes = 0;
+  interposer::AnyJob([&](interposer::JobMemory* one) {
+    bytes = one->TakePassedThrough(address);
+    if (bytes) job = one;
+    return job != nullptr;
+  });
+  const CUresult result = call();
+  if (job) result == CUDA_SUCCESS ? job->Discharge(bytes) : job->NotePassedThrough(address, bytes);
+  return result;
+}
+
 }  // namespace spillway::entry

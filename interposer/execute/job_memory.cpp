@@ -203,6 +203,11 @@ void JobMemory::ForgetPassedThrough(std::uint64_t key) {
   DischargeLocked(passed_through_.Remove(key));
 }
 
+size_t JobMemory::TakePassedThrough(std::uint64_t key) {
+  const MutexLock lock(state_);
+  return passed_through_.Remove(key);
+}
+
 void JobMemory::ContextDestroyed(CUcontext context) {
   const MutexLock lock(state_);
   timeline_.ContextDestroyed(context);

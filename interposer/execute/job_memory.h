@@ -91,7 +91,8 @@ class JobMemory {
   void EndHold(std::uint64_t owner) SPILLWAY_EXCLUDES(state_);
 
   // Brings the allocation to the device, where it stays until EndHold(owner), and lets others have its memory.
-  CUresult Share(std::uint64_t owner, CUdeviceptr address, SharedMemory* out) SPILLWAY_EXCLUDES(making_, state_);
+  CUresult Share(std::uint64_t owner, CUdeviceptr address, SharedMemory* out)
+      SPILLWAY_EXCLUDES(making_, state_);
   bool IsShareable() SPILLWAY_EXCLUDES(state_);
 
   bool IsAway(CUdeviceptr address);
@@ -102,6 +103,8 @@ class JobMemory {
   bool Charge(size_t bytes, Unmovable reason = Unmovable::kDriverServed);
   void Discharge(size_t bytes, Unmovable reason = Unmovable::kDriverServed);
   void NotePassedThrough(std::uint64_t key, size_t bytes);  // key: its address or handle
+  // What is noted under the key, which is forgotten, but stays charged; 0 when nothing is.
+  size_t TakePassedThrough(std::uint64_t key) SPILLWAY_EXCLUDES(state_);
   // The driver has freed it.
   void ForgetPassedThrough(std::uint64_t key) SPILLWAY_EXCLUDES(state_);
   // Another context than the job's.

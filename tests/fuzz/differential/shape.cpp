@@ -1,5 +1,7 @@
 #include "tests/fuzz/differential/shape.h"
 
+#include <algorithm>
+
 #include "tests/fuzz/differential/feature.h"
 #include "tests/fuzz/differential/random.h"
 
@@ -9,6 +11,10 @@ Shape ShapeOf(std::uint64_t seed) {
   Random dice(seed ^ 0x5ba9e0f5eed5ull);
   Shape shape;
   if (dice.Percent(25)) shape.hosts = static_cast<int>(dice.Between(2, kMaximumThreads));
+  if (dice.Percent(15)) {
+    shape.contexts = kMaximumContexts;
+    shape.hosts = std::min(shape.hosts, kMaximumThreads / kMaximumContexts);
+  }
   if (dice.Percent(40)) return shape;
   const auto count = AllFeatures().size();
   for (std::uint64_t i = dice.Between(1, 3); i > 0 && count != 0; --i)

@@ -25,7 +25,7 @@ struct Shape {
   int ContextOf(int thread) const { return thread / hosts; }
 };
 
-// Most seeds make plain programs of one thread; the others have more threads or some features.
+// Most seeds make plain programs of one thread; the others have more threads, a second context or some features.
 Shape ShapeOf(std::uint64_t seed);
 
 }  // namespace spillway::fuzz
