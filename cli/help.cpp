@@ -7,6 +7,9 @@ constexpr char kOverview[] = R"(spillway - runs an unmodified CUDA program in le
 
   spillway run [options] -- COMMAND...   run a command under a budget
   spillway doctor                        what on this machine would stop that
+  spillway plan TRACE --budget SIZE      what a recorded or modelled iteration would cost at a budget
+  spillway trace print|convert|trim      look at recorded iterations
+  spillway advise PROFILE PROFILE...     which minibatch suits a budget
   spillway help run                      all options, sizes and exit codes
   spillway --version
 
@@ -31,6 +34,8 @@ Options
                            is known that its kernels build no structures of pointers
       --simulate[=PROFILE] run on the simulated GPU (k40c, m40, 1080ti, a100, h200; default h200)
   -r, --report FILE        write what happened as JSON when the job ends
+      --call-sites[=N]     with --report: list which libraries and functions allocated the device memory, by every
+                           N-th allocation (default 16) and all large ones; better where libunwind is installed
       --off                run the command without Spillway, for comparison
       --no-framework-switches
                            leave PYTORCH_CUDA_ALLOC_CONF, TF_GPU_ALLOCATOR, XLA_PYTHON_CLIENT_ALLOCATOR and
@@ -77,8 +82,8 @@ std::string HelpText(const std::string& topic) {
   if (topic.empty()) return kOverview;
   if (topic == "run") return kRun;
   if (topic == "doctor") return kDoctor;
-  throw Failure(kExitUsage, "no help on '" + topic + "'", "the topics are run and doctor",
-                "see: spillway --help");
+  throw Failure(kExitUsage, "no help on '" + topic + "'",
+                "the topics are run, doctor, plan, trace and advise", "see: spillway --help");
 }
 
 std::string VersionText() { return "spillway " SPILLWAY_VERSION "\n"; }

@@ -1,11 +1,16 @@
 // `spillway`: chooses the subcommand, prints failures, decides the exit code.
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "cli/doctor.h"
 #include "cli/failure.h"
 #include "cli/help.h"
+#include "cli/installation.h"
 #include "cli/launch.h"
 #include "cli/run_options.h"
 
@@ -23,17 +28,36 @@ int Run(const std::vector<std::string>& arguments) {
   Execute(PrepareLaunch(options));
 }
 
+// The planner is an executable of its own: it needs libraries that a GPU node may lack.
+int BecomePlanner(const std::vector<std::string>& arguments) {
+  const std::string planner = FindInstallation().executable + "-plan";
+  std::vector<char*> argv = {const_cast<char*>("spillway")};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  execv(planner.c_str(), argv.data());
+  throw Failure(
+      kExitCannotExecute, "cannot run " + planner, std::strerror(errno),
+      "build it: it needs libflatbuffers-dev, flatbuffers-compiler, libcli11-dev and nlohmann-json3-dev");
+}
+
+bool IsPlannersOwn(const std::string& subcommand) {
+  return subcommand == "plan" || subcommand == "trace" || subcommand == "advise";
+}
+
 int Dispatch(const std::vector<std::string>& arguments) {
   const std::string subcommand = arguments.empty() ? "" : arguments.front();
   if (subcommand == "run") return Run(arguments);
   if (subcommand == "doctor") return Doctor(arguments);
+  if (IsPlannersOwn(subcommand)) return BecomePlanner(arguments);
   if (subcommand == "--version" || subcommand == "version") return Print(VersionText());
   if (subcommand == "--help" || subcommand == "-h" || subcommand == "help") {
+    if (arguments.size() > 1 && IsPlannersOwn(arguments[1])) return BecomePlanner({arguments[1], "--help"});
     return Print(HelpText(arguments.size() > 1 ? arguments[1] : ""));
   }
   if (subcommand.empty())
     throw Failure(kExitUsage, "nothing to do", "no subcommand was given", "see: spillway --help");
-  throw Failure(kExitUsage, "no subcommand '" + subcommand + "'", "there are run, doctor and help",
+  throw Failure(kExitUsage, "no subcommand '" + subcommand + "'",
+                "there are run, doctor, plan, trace, advise and help",
                 "see: spillway --help; to run a program: spillway run -- " + subcommand);
 }
 

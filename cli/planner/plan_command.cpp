@@ -1,0 +1,206 @@
+#include "cli/planner/plan_command.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "cli/failure.h"
+#include "cli/planner/plan_pictures.h"
+#include "cli/planner/profile_source.h"
+#include "cli/size.h"
+#include "scheduler/plan/lower_bound.h"
+#include "scheduler/plan/plan_explainer.h"
+#include "scheduler/plan/plan_validator.h"
+#include "scheduler/plan/strategies/registry.h"
+
+namespace spillway::cli {
+namespace {
+
+using namespace scheduler;
+using Json = nlohmann::ordered_json;
+
+// One strategy's answer with everything that judges it.
+struct Result {
+  const Strategy* strategy = nullptr;
+  StrategyOutcome outcome;
+  Prediction prediction;
+  Timeline timeline;
+  std::string fault;  // of the validator; empty: none
+
+  bool good() const { return outcome.plan && prediction.runs() && fault.empty(); }
+};
+
+Result Judge(const Strategy& strategy, const Problem& problem) {
+  Result result;
+  result.strategy = &strategy;
+  result.outcome = strategy.plan(problem);
+  if (!result.outcome.plan) return result;
+  const Plan& plan = *result.outcome.plan;
+  if (const auto offence = validate_plan(problem, plan)) {
+    result.fault = offence->what;
+    return result;
+  }
+  result.prediction = CostModel(problem).predict(plan, &result.timeline);
+  if (!result.prediction.runs()) return result;
+  if (const auto offence = validate_timeline(problem, plan, result.timeline)) result.fault = offence->what;
+  return result;
+}
+
+double Milliseconds(int64_t nanos) { return static_cast<double>(nanos) / 1e6; }
+double Percent(int64_t value, int64_t whole) {
+  return whole > 0 ? 100.0 * static_cast<double>(value - whole) / static_cast<double>(whole) : 0;
+}
+std::string Bytes(int64_t bytes) { return FormatBytes(static_cast<uint64_t>(std::max<int64_t>(0, bytes))); }
+
+std::string WhyBad(const Result& result) {
+  if (!result.outcome.plan) return "no plan: " + result.outcome.why_not;
+  if (!result.fault.empty()) return "INVALID: " + result.fault;
+  return std::string("does not run: ") + to_string(result.prediction.verdict) + " at step " +
+         std::to_string(result.prediction.stuck_step);
+}
+
+void PrintHeader(const Problem& problem, const LowerBound& bound, bool modelled) {
+  const IterationProfile& profile = problem.iteration();
+  std::printf("%s: %zu operations, %zu buffers, peak %s, %.3f ms%s\n", profile.name.c_str(),
+              profile.operations.size(), profile.buffers.size(), Bytes(peak_bytes(profile)).c_str(),
+              Milliseconds(busy_ns(profile)), modelled ? " (modelled from layer shapes, not measured)" : "");
+  std::printf("budget %s; at least %s are needed", Bytes(problem.budget_bytes).c_str(),
+              Bytes(bound.memory_bytes).c_str());
+  if (bound.possible) std::printf("; no plan takes less than %.3f ms", Milliseconds(bound.iteration_ns));
+  std::printf("\n\n%-24s %10s %8s %8s %10s %9s %9s %9s %10s %10s\n", "strategy", "time ms", "slower",
+              "bound +", "peak", "restore", "memory", "again ms", "to host", "to device");
+}
+
+void PrintRow(const Result& result, const Problem& problem, const LowerBound& bound) {
+  std::printf("%-24s ", std::string(result.strategy->name()).c_str());
+  if (!result.good()) {
+    std::printf("%s\n", WhyBad(result).c_str());
+    return;
+  }
+  const Prediction& it = result.prediction;
+  std::printf("%10.3f %7.2f%% %7.2f%% %10s %9.3f %9.3f %9.3f %10s %10s\n", Milliseconds(it.iteration_ns),
+              Percent(it.iteration_ns, busy_ns(problem.iteration())),
+              Percent(it.iteration_ns, bound.iteration_ns), Bytes(it.peak_bytes).c_str(),
+              Milliseconds(it.stalls.restore_ns), Milliseconds(it.stalls.memory_ns + it.stalls.launch_ns),
+              Milliseconds(it.recompute_ns), Bytes(it.to_host_bytes).c_str(),
+              Bytes(it.to_device_bytes).c_str());
+}
+
+Json ActionsToJson(const Result& result, const IterationProfile& profile) {
+  constexpr const char* kActions[] = {"offload", "prefetch", "drop"};
+  Json actions = Json::array();
+  for (const Action& action : result.outcome.plan->actions) {
+    actions.push_back({{"kind", kActions[static_cast<size_t>(action.kind)]},
+                       {"buffer", profile.at(action.buffer).name},
+                       {"step", action.step},
+                       {"reason", to_string(action.reason)}});
+  }
+  return actions;
+}
+
+Json ResultToJson(const Result& result, const Problem& problem, const LowerBound& bound) {
+  Json json = {{"strategy", result.strategy->name()}, {"runs", result.good()}};
+  if (!result.good()) {
+    json["why_not"] = WhyBad(result);
+    return json;
+  }
+  const Prediction& it = result.prediction;
+  json["iteration_ns"] = it.iteration_ns;
+  json["above_bound_permyriad"] = distance_permyriad(it.iteration_ns, bound);
+  json["peak_bytes"] = it.peak_bytes;
+  json["recompute_ns"] = it.recompute_ns;
+  json["stall_ns"] = {
+      {"restore", it.stalls.restore_ns}, {"memory", it.stalls.memory_ns}, {"launch", it.stalls.launch_ns}};
+  json["to_host_bytes"] = it.to_host_bytes;
+  json["to_device_bytes"] = it.to_device_bytes;
+  Json steps = Json::array();
+  for (const Step& step : result.outcome.plan->steps)
+    steps.push_back({{"operation", step.operation.index},
+                     {"recomputes", step.recomputes},
+                     {"workspace", step.workspace}});
+  json["steps"] = std::move(steps);
+  json["actions"] = ActionsToJson(result, problem.iteration());
+  return json;
+}
+
+void PrintJson(const std::vector<Result>& results, const Problem& problem, const LowerBound& bound,
+               bool modelled) {
+  const IterationProfile& profile = problem.iteration();
+  Json json = {{"profile", profile.name},
+               {"modelled", modelled},
+               {"budget_bytes", problem.budget_bytes},
+               {"peak_bytes", peak_bytes(profile)},
+               {"busy_ns", busy_ns(profile)},
+               {"lower_bound", {{"memory_bytes", bound.memory_bytes}, {"possible", bound.possible}}}};
+  if (bound.possible) json["lower_bound"]["iteration_ns"] = bound.iteration_ns;
+  for (const Result& result : results) json["plans"].push_back(ResultToJson(result, problem, bound));
+  std::printf("%s\n", json.dump(1).c_str());
+}
+
+std::vector<const Strategy*> Choose(const std::string& name) {
+  if (name == "all") return AllStrategies();
+  if (const Strategy* strategy = FindStrategy(name.empty() ? kDefaultStrategy : name)) return {strategy};
+  std::string names = "all";
+  for (const Strategy* strategy : AllStrategies()) names += ", " + std::string(strategy->name());
+  throw Failure(kExitUsage, "no strategy '" + name + "'", "there are " + names, "choose one of these");
+}
+
+void WritePictures(const PlanOptions& options, const Problem& problem, const Result& result) {
+  if (!result.good()) return;
+  const Plan& plan = *result.outcome.plan;
+  if (!options.svg_path.empty()) WriteText(options.svg_path, PlanToSvg(problem, plan, result.timeline));
+  if (!options.perfetto_path.empty())
+    WriteText(options.perfetto_path, PlanToPerfetto(problem, plan, result.timeline));
+}
+
+int64_t ParseChunk(const std::string& written) {
+  const auto size = ParseSize(written);
+  if (!size || size->kind != SizeKind::kBytes || size->bytes == 0)
+    throw Failure(kExitUsage, "no chunk size '" + written + "'", "it is a number of bytes",
+                  "for example: --chunk 2MiB");
+  return static_cast<int64_t>(size->bytes);
+}
+
+}  // namespace
+
+int64_t ResolveBudget(const std::string& written, int64_t capacity_bytes, int64_t peak_bytes) {
+  const auto size = ParseSize(written);
+  if (!size)
+    throw Failure(kExitUsage, "no budget '" + written + "'", "it is not a size",
+                  "for example: --budget 8GiB or 50%peak");
+  const int64_t whole_bytes = size->kind == SizeKind::kShareOfPeak ? peak_bytes : capacity_bytes;
+  return static_cast<int64_t>(ResolveSize(*size, static_cast<uint64_t>(whole_bytes)));
+}
+
+int RunPlanCommand(const PlanOptions& options) {
+  const networks::Device device = LoadDevice(options.device);
+  const LoadedProfile loaded = LoadProfile(options.source, device);
+  Problem problem;
+  problem.profile = &loaded.profile;
+  problem.device = device.model;
+  problem.device.chunk_bytes = ParseChunk(options.chunk);
+  problem.device.slab_unit_bytes = 512;
+  problem.device.link_share_permille = options.link_percent * 10;
+  problem.seed = options.seed;
+  problem.budget_bytes = ResolveBudget(options.budget, device.capacity_bytes, peak_bytes(loaded.profile));
+  const LowerBound bound = lower_bound(problem);
+
+  std::vector<Result> results;
+  for (const Strategy* strategy : Choose(options.strategy)) results.push_back(Judge(*strategy, problem));
+  if (options.json) {
+    PrintJson(results, problem, bound, loaded.modelled);
+  } else {
+    PrintHeader(problem, bound, loaded.modelled);
+    for (const Result& result : results) PrintRow(result, problem, bound);
+  }
+  const Result& last = results.back();  // Spillway's own, or the one that was asked for
+  if (options.explain && last.good()) {
+    std::printf("\n");
+    for (const Explanation& entry : explain_plan(problem, *last.outcome.plan, last.timeline))
+      std::printf("step %5d  %s\n", entry.step, entry.text.c_str());
+  }
+  WritePictures(options, problem, last);
+  return last.good() ? 0 : 1;
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,110 @@
+#include "cli/planner/profile_source.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "cli/failure.h"
+#include "cli/planner/profile_json.h"
+#include "scheduler/networks/catalog.h"
+#include "scheduler/trace/file/trace_file.h"
+
+namespace spillway::cli {
+namespace {
+
+using namespace scheduler;
+
+// What training kernels reach of a vendor's peak figures, in per cent; an assumption, printed as "modelled".
+constexpr int32_t kFlopsPercent = 60, kMemoryPercent = 80;
+
+networks::ComputeRates RatesOf(const networks::Device& device) {
+  return networks::effective_rates(device, kFlopsPercent, kMemoryPercent);
+}
+
+std::string ListOf(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// "network:resnet50:64", the part after the first colon.
+IterationProfile MakeNetworkProfile(const std::string& written, const networks::Device& device) {
+  const size_t colon = written.find(':');
+  int64_t batch_size = 0;
+  if (colon != std::string::npos) {
+    const char* end = written.data() + written.size();
+    const auto [stop, error] = std::from_chars(written.data() + colon + 1, end, batch_size);
+    if (error != std::errc() || stop != end || batch_size < 1 || batch_size > 1'000'000)
+      throw Failure(kExitUsage, "no batch size '" + written.substr(colon + 1) + "'",
+                    "it is a number from 1 to 1000000", "for example: network:resnet50:64");
+  }
+  const auto graph = networks::make_network(written.substr(0, colon), batch_size);
+  if (!graph)
+    throw Failure(kExitUsage, "no network '" + written.substr(0, colon) + "'",
+                  "there are " + ListOf(networks::network_names()) + ", and resnetN for any depth",
+                  "choose one of these");
+  networks::TrainingStep step = networks::training_step(*graph, networks::UpdatePlace::kAfterGradient);
+  networks::set_durations(step, RatesOf(device));
+  return std::move(step.profile);
+}
+
+template <class T>
+T Unwrap(ReadResult<T> read, const std::string& path) {
+  if (!read.value) throw Failure(kExitUsage, "cannot use " + path, read.error, "see docs/trace_format.md");
+  return std::move(*read.value);
+}
+
+}  // namespace
+
+networks::Device LoadDevice(const std::string& name) {
+  if (const auto device = networks::find_device(name)) return *device;
+  throw Failure(kExitUsage, "no device '" + name + "'", "there are " + ListOf(networks::device_names()),
+                "choose one of these");
+}
+
+std::vector<uint8_t> ReadBytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Failure(kExitUsage, "cannot read " + path, std::strerror(errno), "check the path");
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+void WriteBytes(const std::string& path, const std::vector<uint8_t>& bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  file.flush();
+  if (!file)
+    throw Failure(kExitUsage, "cannot write " + path, std::strerror(errno),
+                  "check the path and the free space");
+}
+
+void WriteText(const std::string& path, const std::string& text) {
+  WriteBytes(path, {text.begin(), text.end()});
+}
+
+LoadedProfile LoadProfile(const std::string& source, const networks::Device& device) {
+  constexpr std::string_view kNetwork = "network:";
+  if (source.starts_with(kNetwork)) return {MakeNetworkProfile(source.substr(kNetwork.size()), device), true};
+  const std::vector<uint8_t> bytes = ReadBytes(source);
+  LoadedProfile loaded;
+  switch (kind_of_file(bytes)) {
+    case TraceFileKind::kProfile:
+      loaded.profile = Unwrap(read_profile(bytes), source);
+      break;
+    case TraceFileKind::kTrace:
+      loaded.profile = profile_from_trace(Unwrap(read_trace(bytes), source));
+      break;
+    case TraceFileKind::kUnknown:
+      loaded.profile = ProfileFromJson({bytes.begin(), bytes.end()}, RatesOf(device), loaded.modelled);
+      break;
+  }
+  if (const auto complaint = check_profile(loaded.profile))
+    throw Failure(kExitUsage, "cannot use " + source, *complaint, "see docs/trace_format.md");
+  if (loaded.profile.operations.empty())
+    throw Failure(kExitUsage, "cannot use " + source, "it has no operations",
+                  "record an iteration of the job");
+  return loaded;
+}
+
+}  // namespace spillway::cli
