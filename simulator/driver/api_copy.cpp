@@ -1,5 +1,5 @@
 // Every memcpy form between linear memories, and the shaped ones whose ends may be arrays.
-#include "simulator/driver/copy.h"
+#include "simulator/driver/copy_shape.h"
 
 namespace spillway::simulator {
 namespace {
@@ -16,57 +16,6 @@ CUresult Linear(std::uintptr_t target, std::uintptr_t source, std::size_t bytes,
   });
 }
 
-// One end of a shaped copy: where its rows lie, and how many bytes, rows and slices may be named from there.
-struct Ground {
-  std::uintptr_t base;
-  std::size_t pitch_bytes;
-  std::size_t rows;  // from one slice to the next
-  std::size_t width_bytes;
-  std::size_t slices;
-};
-
-Ground GroundOf(const Array& array) {
-  return {array.base, array.pitch_bytes, array.rows, array.row_bytes(), array.slices};
-}
-
-// What a description says of an end in linear memory; a zero pitch or height means that it is as the copy needs it.
-struct Linear3D {
-  CUmemorytype type;
-  const void* host;
-  CUdeviceptr device;
-  CUarray array;
-  std::size_t pitch_bytes;
-  std::size_t rows;
-};
-
-struct Corner {
-  std::size_t x_bytes;
-  std::size_t y;
-  std::size_t z;
-};
-
-Ground GroundOf(Call& call, const Linear3D& end, const Corner& corner, const Box& box) {
-  if (end.type == CU_MEMORYTYPE_ARRAY) return GroundOf(call.sim.arrays.Find(end.array));
-  Require(end.type == CU_MEMORYTYPE_HOST || end.type == CU_MEMORYTYPE_DEVICE ||
-          end.type == CU_MEMORYTYPE_UNIFIED);
-  const std::size_t pitch = end.pitch_bytes != 0 ? end.pitch_bytes : box.width_bytes + corner.x_bytes;
-  const std::size_t rows = end.rows != 0 ? end.rows : box.rows + corner.y;
-  const std::uintptr_t base = end.type == CU_MEMORYTYPE_HOST ? Address(end.host) : end.device;
-  return {base, pitch, rows, pitch, corner.z + box.slices};
-}
-
-// Throws unless the box lies inside the ground.
-Side SideAt(const Ground& ground, const Corner& corner, const Box& box) {
-  Require(corner.x_bytes + box.width_bytes <= ground.width_bytes);
-  Require(corner.y + box.rows <= ground.rows && corner.z + box.slices <= ground.slices);
-  return Side{ground.base + (corner.z * ground.rows + corner.y) * ground.pitch_bytes + corner.x_bytes,
-              ground.pitch_bytes, ground.pitch_bytes * ground.rows};
-}
-
-Side SideOf(Call& call, const Linear3D& end, const Corner& corner, const Box& box) {
-  return SideAt(GroundOf(call, end, corner, box), corner, box);
-}
-
 CUresult Copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, HostWaits waits) {
   return WithContext([&](Call& call) {
     Require(copy != nullptr);
@@ -80,23 +29,10 @@ CUresult Copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, HostWaits waits) {
   });
 }
 
-// The fields that CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER have in common.
-template <class Copy3DType>
-CopyRequest RequestFrom(Call& call, const Copy3DType& copy) {
-  Require(copy.srcLOD == 0 && copy.dstLOD == 0);
-  const Box box{copy.WidthInBytes, copy.Height, copy.Depth};
-  const Linear3D source{copy.srcMemoryType, copy.srcHost,  copy.srcDevice,
-                        copy.srcArray,      copy.srcPitch, copy.srcHeight};
-  const Linear3D target{copy.dstMemoryType, copy.dstHost,  copy.dstDevice,
-                        copy.dstArray,      copy.dstPitch, copy.dstHeight};
-  return {SideOf(call, target, {copy.dstXInBytes, copy.dstY, copy.dstZ}, box),
-          SideOf(call, source, {copy.srcXInBytes, copy.srcY, copy.srcZ}, box), box};
-}
-
 template <class Copy3DType>
 void Submit3D(Call& call, const Copy3DType* copy, CUstream stream, HostWaits waits) {
   Require(copy != nullptr);
-  const CopyRequest request = RequestFrom(call, *copy);
+  const CopyRequest request = RequestOf(call, *copy);
   Copy(call, stream, request.target, request.source, request.box, waits);
 }
 
@@ -204,9 +140,6 @@ CUresult Copy3D(const Copy3DType* copy, CUstream stream, HostWaits waits) {
 }
 
 }  // namespace
-
-CopyRequest RequestOf(Call& call, const CUDA_MEMCPY3D& described) { return RequestFrom(call, described); }
-
 }  // namespace spillway::simulator
 
 using namespace spillway::simulator;

@@ -33,8 +33,6 @@ struct CopyRequest {
   Box box;
 };
 
-// The two ends of a documented description. Throws what a copy answers for one that cannot be.
-CopyRequest RequestOf(Call& call, const CUDA_MEMCPY3D& described);
 // Throws CUDA_ERROR_INVALID_VALUE unless both ends are there.
 void CheckCopy(Simulator& sim, const CopyRequest& request);
 // Reads the source in stream order, wherever it is.

@@ -1,5 +1,7 @@
 #include "simulator/driver/node_work.h"
 
+#include "simulator/driver/copy_shape.h"
+
 #include <algorithm>
 
 #include "simulator/driver/device.h"
