@@ -13,19 +13,20 @@ inline constexpr char kHostLimit[] =
     "SPILLWAY_HOST_LIMIT";                            // host bytes for evicted data; default: 80 % of free
 inline constexpr char kPark[] = "SPILLWAY_PARK";      // "auto" (default), "host" or "off": see --park
 inline constexpr char kReport[] = "SPILLWAY_REPORT";  // file for the JSON report at exit
-inline constexpr char kPeakFile[] = "SPILLWAY_PEAK_FILE";  // file that remembers this command's own peak
-inline constexpr char kProgress[] = "SPILLWAY_PROGRESS";   // "1": a progress line on the terminal
-inline constexpr char kSummary[] = "SPILLWAY_SUMMARY";     // "1": a summary on standard error at exit
+inline constexpr char kPeakFile[] = "SPILLWAY_PEAK_FILE";    // file that remembers this command's own peak
+inline constexpr char kCallSites[] = "SPILLWAY_CALL_SITES";  // N: sample every N-th allocation's call site
+inline constexpr char kProgress[] = "SPILLWAY_PROGRESS";     // "1": a progress line on the terminal
+inline constexpr char kSummary[] = "SPILLWAY_SUMMARY";       // "1": a summary on standard error at exit
 inline constexpr char kJobPid[] = "SPILLWAY_JOB_PID";  // the launched process; its children get own reports
 
 // Simulated GPU.
 inline constexpr char kSimProfile[] =
     "SPILLWAY_SIM_PROFILE";  // name in the profiles folder or a path; default h200
-inline constexpr char kSimCapacity[] = "SPILLWAY_SIM_CAPACITY";  // device bytes; default: the profile's
-inline constexpr char kSimDevices[] = "SPILLWAY_SIM_DEVICES";    // how many such devices; default 1
-inline constexpr char kSimClock[] = "SPILLWAY_SIM_CLOCK";        // "virtual" (default) or "real"
+inline constexpr char kSimCapacity[] = "SPILLWAY_SIM_CAPACITY";   // device bytes; default: the profile's
+inline constexpr char kSimDevices[] = "SPILLWAY_SIM_DEVICES";     // how many such devices; default 1
+inline constexpr char kSimClock[] = "SPILLWAY_SIM_CLOCK";         // "virtual" (default) or "real"
 inline constexpr char kSimHostNuma[] = "SPILLWAY_SIM_HOST_NUMA";  // "0": no host memory at device addresses
-inline constexpr char kSimKernels[] = "SPILLWAY_SIM_KERNELS";    // colon-separated kernel plug-ins
+inline constexpr char kSimKernels[] = "SPILLWAY_SIM_KERNELS";     // colon-separated kernel plug-ins
 inline constexpr char kSimStats[] =
     "SPILLWAY_SIM_STATS";  // file for the simulator's own books (JSON) at exit
 

@@ -114,9 +114,9 @@ std::string DescribeStart(const RunOptions& options, const Machine& machine, con
 
 // Variables that are ours to set: what a caller left in them must not reach the job.
 void ForgetOldSettings(EnvironmentChanges& environment) {
-  for (const char* name :
-       {environment::kBudget, environment::kHostLimit, environment::kPark, environment::kReport,
-        environment::kPeakFile, environment::kProgress, environment::kSummary, environment::kJobPid}) {
+  for (const char* name : {environment::kBudget, environment::kHostLimit, environment::kPark,
+                           environment::kReport, environment::kPeakFile, environment::kCallSites,
+                           environment::kProgress, environment::kSummary, environment::kJobPid}) {
     environment.Unset(name);
   }
 }
@@ -155,6 +155,7 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   if (options.host) environment.Set(environment::kHostLimit, std::to_string(options.host->bytes));
   if (!options.park.empty()) environment.Set(environment::kPark, options.park);
   if (!options.report.empty()) environment.Set(environment::kReport, ClearReport(options.report));
+  if (!options.call_sites.empty()) environment.Set(environment::kCallSites, options.call_sites);
   if (!peak_file.empty()) environment.Set(environment::kPeakFile, peak_file);
   environment.Set(environment::kDriver, machine.accelerator.driver_path);
   environment.Set(environment::kJobPid, std::to_string(getpid()));

@@ -7,11 +7,17 @@ namespace spillway::cli {
 namespace {
 
 constexpr option kOptions[] = {
-    {"budget", required_argument, nullptr, 'b'},   {"host", required_argument, nullptr, 'H'},
-    {"simulate", optional_argument, nullptr, 's'}, {"report", required_argument, nullptr, 'r'},
-    {"park", required_argument, nullptr, 'p'},     {"off", no_argument, nullptr, 'o'},
-    {"quiet", no_argument, nullptr, 'q'},          {"no-framework-switches", no_argument, nullptr, 'n'},
-    {"help", no_argument, nullptr, 'h'},           {},
+    {"budget", required_argument, nullptr, 'b'},
+    {"host", required_argument, nullptr, 'H'},
+    {"simulate", optional_argument, nullptr, 's'},
+    {"report", required_argument, nullptr, 'r'},
+    {"park", required_argument, nullptr, 'p'},
+    {"off", no_argument, nullptr, 'o'},
+    {"quiet", no_argument, nullptr, 'q'},
+    {"no-framework-switches", no_argument, nullptr, 'n'},
+    {"help", no_argument, nullptr, 'h'},
+    {"call-sites", optional_argument, nullptr, 'c'},
+    {},
 };
 
 Size ParseSizeOption(const std::string& option_name, const std::string& value) {
@@ -51,6 +57,17 @@ std::string ParseParkOption(const std::string& value) {
                 "write --park auto, --park host or --park off");
 }
 
+// One of how many allocations is looked at.
+std::string ParseCallSitesOption(const std::string& value) {
+  constexpr std::size_t kMostDigits = 9;
+  if (value.empty()) return "16";
+  const bool is_number = value.find_first_not_of("0123456789") == std::string::npos;
+  if (is_number && value.front() != '0' && value.size() <= kMostDigits) return value;
+  throw Failure(kExitUsage, "--call-sites cannot be '" + value + "'",
+                "it says of how many allocations one is looked at",
+                "write a whole number, for example --call-sites=16, or leave it out");
+}
+
 void TakeOption(RunOptions& options, int letter, const std::string& value) {
   switch (letter) {
     case 'b':
@@ -64,6 +81,9 @@ void TakeOption(RunOptions& options, int letter, const std::string& value) {
       break;
     case 'r':
       options.report = ParseReportOption(value);
+      break;
+    case 'c':
+      options.call_sites = ParseCallSitesOption(value);
       break;
     case 'p':
       options.park = ParseParkOption(value);
@@ -87,7 +107,12 @@ void CheckTogether(const RunOptions& options) {
     throw Failure(kExitUsage, "no command to run", "nothing follows the options",
                   "put it after --, for example: spillway run --budget 25% -- ./train --epochs 10");
   }
-  if (options.off && (options.budget || options.host || !options.report.empty() || !options.park.empty())) {
+  if (!options.call_sites.empty() && options.report.empty()) {
+    throw Failure(kExitUsage, "--call-sites needs --report", "the report is where they are listed",
+                  "add --report FILE");
+  }
+  if (options.off && (options.budget || options.host || !options.report.empty() || !options.park.empty() ||
+                      !options.call_sites.empty())) {
     throw Failure(kExitUsage, "--off cannot be combined with --budget, --host, --park or --report",
                   "--off runs the command without Spillway, so nobody would keep or report them",
                   "leave out --off, or leave out the others");

@@ -71,6 +71,7 @@ Config ReadConfig(Environment environment) {
   config.park = reader.Park(environment::kPark);
   config.report_path = reader.Text(environment::kReport);
   config.peak_path = reader.Text(environment::kPeakFile);
+  config.call_sites_every = reader.PositiveNumber(environment::kCallSites, UINT64_MAX);
   config.shows_progress = reader.Flag(environment::kProgress);
   config.shows_summary = reader.Flag(environment::kSummary);
   config.job_pid = reader.PositiveNumber(environment::kJobPid, INT_MAX);

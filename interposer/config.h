@@ -31,6 +31,7 @@ struct Config {
   ParkChoice park = ParkChoice::kAuto;
   std::string report_path;                   // empty: no report
   std::string peak_path;                     // empty: the peak is not remembered
+  std::optional<uint64_t> call_sites_every;  // unset: call sites are not sampled
   bool shows_progress = false;
   bool shows_summary = false;
   std::optional<int> job_pid;  // the process that the launcher became

@@ -175,6 +175,28 @@ void AddUnmovable(const Counters& sums, Text* out) {
   out->Add("}");
 }
 
+// Of each site the bytes and allocations that were sampled.
+void AddCallSites(Text* out) {
+  constexpr size_t kListed = 20;
+  call_sites::Summary all;
+  if (!call_sites::Read(&all)) return;
+  out->Add(",\n  \"call_sites\": {\"source\": \"%s\", \"every\": %" PRIu64
+           ", \"sampled_allocations\": %" PRIu64 ", \"sampled_bytes\": %" PRIu64 ", \"sites\": [",
+           all.source, all.every, all.allocations, all.bytes);
+  call_sites::Site sites[kListed];
+  const size_t count = call_sites::Top(sites, kListed);
+  for (size_t i = 0; i < count; ++i) {
+    const call_sites::Site& site = sites[i];
+    out->Add("%s\n    {\"library\": ", i == 0 ? "" : ",");
+    AddQuoted(site.library, strlen(site.library), out);
+    out->Add(", \"function\": ");
+    AddQuoted(site.function, strlen(site.function), out);
+    out->Add(", \"offset\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"allocations\": %" PRIu64 "}", site.offset,
+             site.bytes, site.allocations);
+  }
+  out->Add("]}");
+}
+
 void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
   out->Add("{\n  \"schema\": 1,\n  \"pid\": %d,\n  \"ended\": %s,\n  \"command\": ",
            static_cast<int>(getpid()), ended ? "true" : "false");
@@ -198,28 +220,6 @@ void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
   AddUnknownFunctions(out);
   AddCallSites(out);
   out->Add("\n}\n");
-}
-
-// Of each site the bytes and allocations that were sampled.
-void AddCallSites(Text* out) {
-  constexpr size_t kListed = 20;
-  call_sites::Summary all;
-  if (!call_sites::Read(&all)) return;
-  out->Add(",\n  \"call_sites\": {\"source\": \"%s\", \"every\": %" PRIu64
-           ", \"sampled_allocations\": %" PRIu64 ", \"sampled_bytes\": %" PRIu64 ", \"sites\": [",
-           all.source, all.every, all.allocations, all.bytes);
-  call_sites::Site sites[kListed];
-  const size_t count = call_sites::Top(sites, kListed);
-  for (size_t i = 0; i < count; ++i) {
-    const call_sites::Site& site = sites[i];
-    out->Add("%s\n    {\"library\": ", i == 0 ? "" : ",");
-    AddQuoted(site.library, strlen(site.library), out);
-    out->Add(", \"function\": ");
-    AddQuoted(site.function, strlen(site.function), out);
-    out->Add(", \"offset\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"allocations\": %" PRIu64 "}", site.offset,
-             site.bytes, site.allocations);
-  }
-  out->Add("]}");
 }
 
 bool IsChild() {

@@ -5,6 +5,7 @@
 #include "interposer/entry/export.h"
 #include "interposer/entry/memory_hooks.h"
 #include "interposer/entry/pass_through.h"
+#include "interposer/record/call_sites.h"
 
 namespace spillway::entry {
 namespace {
@@ -15,12 +16,20 @@ using interposer::JobForAllocation;
 constexpr size_t kPitchBytes = 512;  // CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT and above on every device
 
 template <class Call>
-CUresult Allocate(CUdeviceptr* out, size_t bytes, Call call) {
+CUresult AllocateFor(JobMemory* managed, CUdeviceptr* out, size_t bytes, Call call) {
+  if (managed) return managed->Allocate(bytes, out);
+  return PassThrough(
+      interposer::JobHere(), bytes, [out] { return *out; }, call);
+}
+
+// Always part of the hook itself, whose return address is the program's.
+template <class Call>
+[[gnu::always_inline]] inline CUresult Allocate(CUdeviceptr* out, size_t bytes, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost() || !out || !bytes || !HasContext()) return call();
-  JobMemory* const managed = JobForAllocation();
-  if (managed) return managed->Allocate(bytes, out);
-  return PassThrough(interposer::JobHere(), bytes, [out] { return *out; }, call);
+  const CUresult result = AllocateFor(JobForAllocation(), out, bytes, call);
+  if (result == CUDA_SUCCESS) interposer::call_sites::Sample(bytes, __builtin_return_address(0));
+  return result;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Stream-ordered allocation and memory pools. A pool that asks for nothing but bytes on its own device is served from the
 // job's memory, and says of itself what the driver's would (ledger/pools.h); others are the driver's, counted.
 #include "interposer/ledger/pools.h"
+#include "interposer/record/call_sites.h"
 
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
@@ -43,9 +44,11 @@ PoolService ServiceOf(CUmemoryPool pool, CUdevice here) {
   return PoolService::kServed;
 }
 
-// `named` is the pool that the call names, if any; `call()` the driver's.
+// `named` is the pool that the call names, if any; `call()` the driver's. Always part of the hook itself, whose return
+// address is the program's.
 template <class Call>
-CUresult AllocateFrom(CUmemoryPool named, CUdeviceptr* out, size_t bytes, Call call) {
+[[gnu::always_inline]] inline CUresult AllocateFrom(CUmemoryPool named, CUdeviceptr* out, size_t bytes,
+                                                    Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost() || !out || !bytes || !HasContext()) return call();
   const CUdevice here = DeviceHere();
@@ -58,7 +61,9 @@ CUresult AllocateFrom(CUmemoryPool named, CUdeviceptr* out, size_t bytes, Call c
                                                interposer::JobHere(), bytes, [out] { return *out; }, call);
   }
   const CUresult result = managed->Allocate(bytes, out);
-  if (result == CUDA_SUCCESS) Pools::Instance().Allocated(pool, *out, bytes);
+  if (result != CUDA_SUCCESS) return result;
+  Pools::Instance().Allocated(pool, *out, bytes);
+  interposer::call_sites::Sample(bytes, __builtin_return_address(0));
   return result;
 }
 
