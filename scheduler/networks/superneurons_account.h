@@ -1,0 +1,96 @@
+// Memory as SuperNeurons counts it (Wang et al., PPoPP 2018): to reproduce its figures, for nothing else.
+//
+// Pure; built once per network. The paper does not state its conventions; these are those under which its figures come out:
+//   1. Counted are every layer's forward output and the gradient tensors of convolution, pooling, fully connected, batch norm and
+//      dropout, each of the size of the layer's input, the first convolution's too. Relu and LRN write in place of the incoming
+//      gradient, softmax in place of its own output. Not counted: input, labels, parameters, their gradients, dropout's state,
+//      workspaces.
+//   2. A fan-out is a FORK layer with one copy per consumer; its gradient aliases the first. A JOIN makes a new tensor; its first
+//      input's gradient aliases the incoming one.
+//   3. Steps 1..N are forward, N+1..2N backward; live is what is allocated during the step.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/networks/layer_graph.h"
+
+namespace spillway::scheduler::networks {
+
+enum class RecomputeMode : uint8_t { kSpeed, kMemory, kCostAware };
+
+struct MemoryPeak {
+  int64_t bytes = 0;
+  int32_t step = 0;
+  std::string layer;
+  int32_t live_tensors = 0;
+};
+
+struct RecomputeAccount {
+  int32_t extra_forwards = 0;
+  MemoryPeak peak;
+};
+
+class SuperNeuronsAccount {
+ public:
+  explicit SuperNeuronsAccount(const LayerGraph& graph);
+
+  int32_t steps() const { return 2 * static_cast<int32_t>(layers_.size()); }
+
+  // Everything at once: the baseline.
+  int32_t tensor_count() const;
+  int64_t total_bytes() const;
+
+  MemoryPeak liveness_peak() const;
+
+  // Convolution outputs leave once the next convolution has run forward and are back for its backward; the peak of backward.
+  MemoryPeak offload_peak() const;
+  int64_t offload_bytes_at(int32_t step) const;
+
+  // The largest layer's own tensors in backward, without in-place: what no technique gets below.
+  int64_t layer_peak_bytes() const;
+
+  RecomputeAccount recompute(RecomputeMode mode) const;
+
+  int64_t output_bytes(const std::string& layer) const;
+  int32_t backward_step(const std::string& layer) const;
+
+ private:
+  using Tensor = int32_t;
+  struct Entry {
+    std::string name;
+    LayerType type;
+    bool fork = false;
+    int64_t bytes = 0;
+    std::vector<Tensor> inputs, outputs, incoming, outgoing, needed;
+  };
+  struct Use {
+    int32_t first = 0, last = 0;  // 0: never
+  };
+  struct Walk;
+
+  void expand(const LayerGraph& graph);
+  void derive_gradients();
+  void number_steps();
+  Tensor new_tensor(int64_t bytes, int32_t producer);
+  bool is_checkpoint(Tensor tensor) const;
+  bool is_live(Tensor tensor, int32_t step) const;
+  int64_t live_bytes(int32_t step, bool offloaded) const;
+  const Entry& backward_entry(int32_t step) const;
+  RecomputeAccount recompute(const std::vector<bool>& memory_mode, std::vector<int64_t>& segment_peaks) const;
+  void recompute_step(Walk& walk, int32_t step, const std::vector<bool>& memory_mode,
+                      std::vector<int64_t>& segment_peaks) const;
+
+  std::vector<Entry> layers_;      // without the data layer
+  std::vector<int64_t> bytes_;     // by tensor
+  std::vector<int32_t> producer_;  // by tensor: index into layers_; -1: data or gradient
+  std::vector<bool> gradient_;     // by tensor
+  std::vector<Tensor> head_;       // by tensor: the checkpoint that its segment starts from; -1: none
+  std::vector<Use> uses_;          // by tensor
+  std::vector<int32_t> last_backward_;
+  std::vector<std::pair<int32_t, int32_t>> absent_;  // by tensor: steps [from, until) on the host
+};
+
+}  // namespace spillway::scheduler::networks
