@@ -24,6 +24,7 @@ Profile PlainProfile() {
 class EngineTest : public ::testing::Test {
  protected:
   OperationRef Submit(Operation operation, const std::vector<OperationRef>& after = {}) {
+    operation.device = 0;
     operation.errors = errors_;
     auto submitted = std::make_shared<Operation>(std::move(operation));
     engine_.Submit(lock_, submitted, after);
