@@ -9,6 +9,7 @@
 #include "interposer/entry/graph_reader.h"
 #include "interposer/entry/pass_through.h"
 #include "interposer/entry/transfers.h"
+#include "interposer/execute/ordering_rules.h"
 
 namespace spillway::entry {
 namespace {
@@ -17,6 +18,7 @@ using driver::Driver;
 using driver::RelaxedCapture;
 using interposer::GraphLedger;
 using interposer::SetFacts;
+namespace ordering_rules = interposer::ordering_rules;
 
 // Never destroyed: launches may come while the process exits.
 GraphLedger& Ledger() {
@@ -81,7 +83,8 @@ CUresult Update(CUgraphExec executable, CUgraph graph, Call call) {
   GraphFacts facts;
   if (!Read(graph, &facts)) return call();
   const CUresult result = AroundNaming(LookedAt(facts), call);
-  if (result == CUDA_SUCCESS) Ledger().Updated(executable, std::move(facts));
+  const bool updated = result == CUDA_SUCCESS && ordering_rules::kUpdatesNameTheirMemory;
+  if (updated) Ledger().Updated(executable, std::move(facts));
   return result;
 }
 
@@ -99,7 +102,7 @@ CUresult Launch(CUgraphExec executable, StreamName stream, Call call) {
   if (ReentryGuard guard; !guard.IsOutermost() || JobMemory::Captures(stream)) return call();
   const GraphLedger::Launch launch = Ledger().AboutToLaunch(executable);
   const auto collect = [&](Collector& add) {
-    if (launch.facts) AddFacts(*launch.facts, add);
+    if (launch.facts && ordering_rules::kGraphsNameTheirMemory) AddFacts(*launch.facts, add);
     if (!launch.facts || !launch.facts->complete || launch.first) add.IsUnsure();
   };
   return Around(stream, Effect::kLaunches, collect, call);

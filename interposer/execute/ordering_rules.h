@@ -56,9 +56,9 @@ SPILLWAY_ORDERING_RULE(kTexturesHold);  // SPILLWAY_PARK=off --features textures
 SPILLWAY_ORDERING_RULE(kTensorMapsAreNoted);  // SPILLWAY_PARK=off --features tensor_maps
 
 // What an instantiated graph names is resident for a launch of it.
-SPILLWAY_ORDERING_RULE(kGraphsNameTheirMemory);  // --features graphs
+SPILLWAY_ORDERING_RULE(kGraphsNameTheirMemory);  // --features graphs SPILLWAY_PARK=off
 // A graph that is updated names what it was updated with.
-SPILLWAY_ORDERING_RULE(kUpdatesNameTheirMemory);  // --features graphs
+SPILLWAY_ORDERING_RULE(kUpdatesNameTheirMemory);  // --features graphs SPILLWAY_PARK=off
 
 // What a call may hold without a lock is used again, never given back.
 SPILLWAY_ORDERING_RULE(kObjectsAreKept);  // asan

@@ -92,7 +92,6 @@ CUresult Pop(CUcontext* handle) {
 
 CUresult Synchronise(CUcontext handle) {
   return WithContext([&](Call& call) {
-    RequireNoCaptureIn(call, Checked(call, handle));
     RefuseWhileCapturing(call);
     call.WaitForContext(Checked(call, handle));
     call.TrimPools();

@@ -96,16 +96,6 @@ void RequireUncaptured(const Event& event) {
   throw Failure{CUDA_ERROR_CAPTURED_EVENT};
 }
 
-void RequireNoCaptureIn(Call& call, const Context& context) {
-  bool refused = false;
-  for (const auto& capture : call.sim.graphs.captures) {
-    if (capture->origin->context != &context) continue;
-    capture->Invalidate();
-    refused = true;
-  }
-  Require(!refused, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-}
-
 bool IsCapturing(const Stream& stream) {
   if (stream.capture == nullptr) return false;
   RequireValid(*stream.capture);

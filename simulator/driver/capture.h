@@ -42,8 +42,6 @@ void RefuseWhileCapturing(Call& call);
 void RequireUncaptured(Call& call, const Stream& stream);
 // For calls that look at an event from outside: CUDA_ERROR_CAPTURED_EVENT if it was last recorded in a capture.
 void RequireUncaptured(const Event& event);
-// For calls that wait for a whole context.
-void RequireNoCaptureIn(Call& call, const Context& context);
 
 // True if `stream` captures; throws if its capture is invalid.
 bool IsCapturing(const Stream& stream);

@@ -5,6 +5,7 @@
 
 namespace spillway::fuzz {
 
+const Feature& Graphs();
 const Feature& Guests();
 const Feature& TensorMaps();
 const Feature& Textures();

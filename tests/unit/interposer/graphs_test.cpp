@@ -1,0 +1,101 @@
+#include "interposer/ledger/graphs.h"
+
+#include <gtest/gtest.h>
+
+namespace spillway::interposer {
+namespace {
+
+CUgraphExec Exec(std::uintptr_t number) { return reinterpret_cast<CUgraphExec>(number); }
+CUgraphNode Node(std::uintptr_t number) { return reinterpret_cast<CUgraphNode>(number); }
+
+NodeFacts Words(std::vector<CUdeviceptr> words) {
+  NodeFacts facts;
+  facts.words = std::move(words);
+  return facts;
+}
+
+TEST(GraphLedgerTest, LaunchNamesWhatAllNodesName) {
+  GraphLedger ledger;
+  NodeFacts set;
+  set.sets.push_back({0x3000, 64, 1, 0});
+  ledger.Instantiated(Exec(1),
+                      {{Node(1), Words({0x2000, 0x1000})}, {Node(2), Words({0x2000})}, {Node(3), set}});
+
+  const GraphLedger::Launch launch = ledger.AboutToLaunch(Exec(1));
+
+  ASSERT_TRUE(launch.facts);
+  EXPECT_EQ(launch.facts->words, (std::vector<CUdeviceptr>{0x1000, 0x2000}));
+  ASSERT_EQ(launch.facts->sets.size(), 1u);
+  EXPECT_EQ(launch.facts->sets[0].base, 0x3000u);
+  EXPECT_TRUE(launch.facts->complete);
+}
+
+TEST(GraphLedgerTest, OnlyTheFirstLaunchIsTheFirst) {
+  GraphLedger ledger;
+  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}});
+  EXPECT_TRUE(ledger.AboutToLaunch(Exec(1)).first);
+  EXPECT_FALSE(ledger.AboutToLaunch(Exec(1)).first);
+
+  ledger.NodeChanged(Exec(1), Node(1), Words({0x2000}));
+
+  EXPECT_TRUE(ledger.AboutToLaunch(Exec(1)).first);
+}
+
+TEST(GraphLedgerTest, ChangedNodeNamesItsNewMemoryOnly) {
+  GraphLedger ledger;
+  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}, {Node(2), Words({0x2000})}});
+  ledger.NodeChanged(Exec(1), Node(1), Words({0x5000}));
+  EXPECT_EQ(ledger.AboutToLaunch(Exec(1)).facts->words, (std::vector<CUdeviceptr>{0x2000, 0x5000}));
+}
+
+TEST(GraphLedgerTest, UpdateReplacesAllFacts) {
+  GraphLedger ledger;
+  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}, {Node(2), Words({0x2000})}});
+  ledger.Updated(Exec(1), {{Node(7), Words({0x7000})}});
+  EXPECT_EQ(ledger.AboutToLaunch(Exec(1)).facts->words, (std::vector<CUdeviceptr>{0x7000}));
+}
+
+// The facts of a launch under way do not change under the hands of its caller.
+TEST(GraphLedgerTest, FactsInUseOutliveChangesAndTheGraph) {
+  GraphLedger ledger;
+  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}});
+  const GraphLedger::Launch launch = ledger.AboutToLaunch(Exec(1));
+  ledger.NodeChanged(Exec(1), Node(1), Words({0x2000}));
+  ledger.Destroyed(Exec(1));
+  EXPECT_EQ(launch.facts->words, (std::vector<CUdeviceptr>{0x1000}));
+}
+
+TEST(GraphLedgerTest, DestroyedGraphIsForgotten) {
+  GraphLedger ledger;
+  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}});
+  ledger.Destroyed(Exec(1));
+  EXPECT_EQ(ledger.size(), 0u);
+  EXPECT_FALSE(ledger.AboutToLaunch(Exec(1)).facts);
+}
+
+// An executable whose instantiation was not seen stays unknown: changes of it make no half-known one.
+TEST(GraphLedgerTest, ChangesOfUnknownGraphsAreNotKept) {
+  GraphLedger ledger;
+  ledger.NodeChanged(Exec(9), Node(1), Words({0x1000}));
+  ledger.Updated(Exec(9), {{Node(1), Words({0x1000})}});
+  EXPECT_EQ(ledger.size(), 0u);
+}
+
+TEST(GraphLedgerTest, OneUnreadNodeMakesTheWholeIncomplete) {
+  GraphLedger ledger;
+  NodeFacts unread;
+  unread.complete = false;
+  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}, {Node(2), unread}});
+  EXPECT_FALSE(ledger.AboutToLaunch(Exec(1)).facts->complete);
+}
+
+TEST(GraphLedgerTest, HandleThatIsUsedAgainIsANewGraph) {
+  GraphLedger ledger;
+  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}});
+  ledger.Destroyed(Exec(1));
+  ledger.Instantiated(Exec(1), {{Node(1), Words({0x2000})}});
+  EXPECT_EQ(ledger.AboutToLaunch(Exec(1)).facts->words, (std::vector<CUdeviceptr>{0x2000}));
+}
+
+}  // namespace
+}  // namespace spillway::interposer
