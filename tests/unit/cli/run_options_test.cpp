@@ -86,5 +86,16 @@ TEST(RunOptionsTest, OffStandsAlone) {
   EXPECT_EQ(RefusalOf({"run", "--off", "--simulate", "x"}), "accepted");
 }
 
+TEST(RunOptionsTest, CallSitesAreOneInSixteenUnlessANumberIsGiven) {
+  EXPECT_EQ(ParseRunOptions({"run", "--report", "r", "--call-sites", "--", "job"}).call_sites, "16");
+  EXPECT_EQ(ParseRunOptions({"run", "--report", "r", "--call-sites=3", "--", "job"}).call_sites, "3");
+}
+
+TEST(RunOptionsTest, CallSitesNeedAReportAndAWholeNumber) {
+  EXPECT_THROW(ParseRunOptions({"run", "--call-sites", "--", "job"}), Failure);
+  EXPECT_THROW(ParseRunOptions({"run", "--report", "r", "--call-sites=0", "--", "job"}), Failure);
+  EXPECT_THROW(ParseRunOptions({"run", "--report", "r", "--call-sites=often", "--", "job"}), Failure);
+}
+
 }  // namespace
 }  // namespace spillway::cli
