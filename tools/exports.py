@@ -3,16 +3,18 @@
 
     tools/exports.py LIBRARY    check a built libspillway.so
 
-Checked: the exported symbols are exactly those of hook_table.inc and `dlsym`; the library asks for no other library
+Checked: the exported symbols are exactly those of hook_table.inc and nvml_table.inc, and `dlsym`; the library asks for no other library
 than the C library and the loader, and for nothing private in them; its name is libcuda.so.1; it runs no constructor but
 the compiler's own frame_dummy; its code needs no relocation.
 """
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import hook_table
 
+NVML_TABLE = Path(__file__).resolve().parent.parent / "interposer/entry/nvml_table.inc"
 ALLOWED_LIBRARIES = {"libc.so.6", "ld-linux-x86-64.so.2"}
 # One pointer: frame_dummy, which gcc's crtbeginS.o puts into every shared library and which does nothing here.
 CONSTRUCTOR_BYTES = 8
@@ -27,13 +29,17 @@ def exported_symbols(library):
     return {line.split()[-1]: line.split()[-2] for line in lines}
 
 
+def nvml_symbols():
+    return set(re.findall(r"^SPILLWAY_NVML\((\w+)\)", NVML_TABLE.read_text(encoding="utf-8"), re.MULTILINE))
+
+
 def dynamic_entries(library, tag):
     return re.findall(rf"\({tag}\)\s+(?:.*\[(.*)\]|(\d+) \(bytes\))", output_of("readelf", "-dW", str(library)))
 
 
 def list_faults(library):
     exported = exported_symbols(library)
-    expected = {row.symbol for row in hook_table.read()} | {"dlsym"}
+    expected = {row.symbol for row in hook_table.read()} | nvml_symbols() | {"dlsym"}
     yield from (f"{name} is exported and in no table" for name in sorted(set(exported) - expected))
     yield from (f"{name} is not exported" for name in sorted(expected - set(exported)))
     yield from (f"{name} is exported as '{kind}', not as a function" for name, kind in exported.items() if kind != "T")

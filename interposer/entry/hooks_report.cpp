@@ -9,6 +9,7 @@
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
 #include "interposer/ledger/pools.h"
+#include "interposer/share/imports.h"
 
 namespace spillway::entry {
 namespace {
@@ -26,9 +27,11 @@ bool Describe(CUdeviceptr address, Allocation* out) {
 void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocation, void* data) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
       std::memcpy(data, &allocation.base, sizeof allocation.base);
       break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
       std::memcpy(data, &allocation.requested_bytes, sizeof allocation.requested_bytes);
       break;
     case CU_POINTER_ATTRIBUTE_CONTEXT: {
@@ -47,9 +50,22 @@ void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocatio
       std::memcpy(data, &capable, sizeof capable);
       break;
     }
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      std::memcpy(data, &allocation.id, sizeof allocation.id);
+      break;
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: {
+      const std::uint64_t none = 0;  // our chunks have types, but they are not the program's to export
+      std::memcpy(data, &none, sizeof none);
+      break;
+    }
     default:
       break;
   }
+}
+
+// Memory of another process that this one has opened: the driver answers for its chunks.
+bool DescribeOpened(CUdeviceptr address, CUdeviceptr* base, size_t* bytes) {
+  return !ForwardsEverything() && interposer::share::Imports::Instance().Describe(address, base, bytes);
 }
 
 constexpr CUdeviceptr kNobodys = 1;
@@ -98,6 +114,11 @@ SPILLWAY_EXPORT CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
 
 SPILLWAY_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) {
   Allocation allocation;
+  if (spillway::entry::DescribeOpened(address, &allocation.base, &allocation.requested_bytes)) {
+    if (base) *base = allocation.base;
+    if (bytes) *bytes = allocation.requested_bytes;
+    return CUDA_SUCCESS;
+  }
   if (!spillway::entry::Describe(address, &allocation))
     return Driver().cuMemGetAddressRange_v2(base, bytes, spillway::entry::AskedFor(address));
   if (base) *base = allocation.base;

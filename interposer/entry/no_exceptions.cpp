@@ -5,10 +5,13 @@
 // build without exceptions, so throwing could only end in std::terminate; these do the same and need none of
 // it. They are not exported: the program's own operator new is untouched, and memory never crosses between
 // the two.
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <atomic>
 #include <functional>
+#include <memory>
 #include <new>
 #include <string>
 #include <system_error>
@@ -51,7 +54,39 @@ void operator delete[](void* memory, std::align_val_t) noexcept { free(memory); 
 void operator delete(void* memory, size_t, std::align_val_t) noexcept { free(memory); }
 void operator delete[](void* memory, size_t, std::align_val_t) noexcept { free(memory); }
 
+// The destructor of a thread's object: the C library knows when to call it. libstdc++'s form of this can throw.
+extern "C" int __cxa_thread_atexit_impl(void (*destructor)(void*), void* object, void* library);
+extern "C" __attribute__((visibility("hidden"))) int __cxa_thread_atexit(void (*destructor)(void*),
+                                                                         void* object, void* library) {
+  return __cxa_thread_atexit_impl(destructor, object, library);
+}
+
+// A function's static object is made by one thread, the others wait. Of the guard's eight bytes the compiler reads the first
+// (Itanium C++ ABI, 3.3.3); the second is ours. An object whose making needs itself waits for ever, as it must not exist.
+extern "C" {
+__attribute__((visibility("hidden"))) int __cxa_guard_acquire(std::atomic<char>* guard) {
+  for (;; sched_yield()) {
+    if (guard[0].load(std::memory_order_acquire)) return 0;
+    char free = 0;
+    if (!guard[1].compare_exchange_strong(free, 1, std::memory_order_acquire)) continue;
+    if (!guard[0].load(std::memory_order_acquire)) return 1;
+    guard[1].store(0, std::memory_order_release);
+    return 0;
+  }
+}
+__attribute__((visibility("hidden"))) void __cxa_guard_release(std::atomic<char>* guard) {
+  guard[0].store(1, std::memory_order_release);
+  guard[1].store(0, std::memory_order_release);
+}
+__attribute__((visibility("hidden"))) void __cxa_guard_abort(std::atomic<char>* guard) {
+  guard[1].store(0, std::memory_order_release);
+}
+}
+
 namespace std {
+bool _Sp_make_shared_tag::_S_eq(const type_info&) noexcept {
+  return false;
+}  // asked where there is no type information
 
 void __throw_bad_exception() { Die("bad exception"); }
 void __throw_bad_alloc() { Die("out of host memory"); }

@@ -6,6 +6,7 @@
 #include "interposer/driver/real_dlsym.h"
 #include "interposer/driver/unknown_functions.h"
 #include "interposer/entry/hook_table.h"
+#include "interposer/entry/nvml_hooks.h"
 
 namespace spillway::entry {
 namespace {
@@ -28,9 +29,19 @@ void NoteIfUnknown(void* driver, const char* name) {
   if (driver::FindInDriver(driver, name) != nullptr) driver::NoteUnknownFunction(name);
 }
 
+// Null unless the management library's own function is under the handle; that library's own lookups stay its own.
+void* DecideNvml(const SpillwayLookup& lookup, void* hook, const void* caller) {
+  void* const found = RealDlsym()(lookup.handle, lookup.name);
+  if (found == nullptr || found == hook) return found;
+  void* const library = NvmlLibrary();
+  const bool is_its = library != nullptr && driver::LibraryOf(found) == library;
+  return is_its && driver::LibraryOf(caller) != library ? hook : nullptr;
+}
+
 void* Decide(SpillwayLookup* lookup, const void* caller) {
   if (lookup->name == nullptr || !LooksInOneLibrary(lookup->handle) || driver::DriverIsBeingOpened())
     return nullptr;
+  if (void* const nvml_hook = NvmlHookNamed(lookup->name)) return DecideNvml(*lookup, nvml_hook, caller);
   void* const hook = HookNamed(lookup->name);
   const bool in_ours = lookup->handle == driver::OwnLibrary();
   if (hook == nullptr && !in_ours && lookup->handle != driver::OpenedDriver()) return nullptr;

@@ -21,6 +21,11 @@ namespace {
 // How long a report at exit hopes for the state lock.
 constexpr std::uint64_t kReadPatienceNs = 100'000'000;
 
+std::uint64_t NextId() {
+  static constinit std::atomic<std::uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
 Range* AsRange(Allocation* allocation) { return static_cast<Range*>(allocation); }
 
 }  // namespace
@@ -57,6 +62,7 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
     ++counters_.refused_allocations;
     return OutOfMemory();
   }
+  range->id = NextId();
   ledger_.AddRange(range);
   ++counters_.allocations;
   Want(range->size_bytes);
@@ -81,7 +87,9 @@ CUresult JobMemory::AllocateSmall(size_t bytes, CUdeviceptr* out) {
     {
       const MutexLock lock(state_);
       if (!slabs_.NeedsSlab(bytes)) {
-        *out = slabs_.Take(bytes)->base;
+        SlabBlock* const block = slabs_.Take(bytes);
+        block->id = NextId();
+        *out = block->base;
         ++counters_.allocations;
         return CUDA_SUCCESS;
       }

@@ -32,6 +32,7 @@ struct Allocation {
   CUdeviceptr base = 0;
   size_t size_bytes = 0;       // what it occupies, whole granules for a range
   size_t requested_bytes = 0;  // what the application asked for
+  std::uint64_t id = 0;        // no other allocation's of the process
   AllocationKind kind = AllocationKind::kRange;
   Unmovable unmovable = Unmovable::kNo;
 };

@@ -1,0 +1,145 @@
+// What the management library says of a device's memory: the budget instead of the device, as cuMemGetInfo says it.
+//
+// The library is asked first, and its refusals are its own. Devices are matched by UUID, as NVML counts all of them and a
+// process sees some. Processes are listed as NVML lists them; our own uses what its allocations would occupy.
+#include <dlfcn.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/nvml_abi.h"
+#include "interposer/driver/driver_api.h"
+#include "interposer/driver/real_dlsym.h"
+#include "interposer/entry/around.h"
+#include "interposer/entry/export.h"
+#include "interposer/entry/nvml_hooks.h"
+
+namespace spillway::entry {
+namespace {
+
+using driver::Driver;
+using nvml::Result;
+
+template <class Function>
+Function* Real(const char* name) {
+  void* const library = NvmlLibrary();
+  return library ? reinterpret_cast<Function*>(driver::RealDlsym()(library, name)) : nullptr;
+}
+
+// "GPU-01234567-89ab-...", as NVML writes it.
+struct UuidText {
+  char text[41];
+  explicit UuidText(const CUuuid& uuid) {
+    size_t at = static_cast<size_t>(snprintf(text, sizeof text, "GPU-"));
+    for (size_t i = 0; i < sizeof uuid.bytes; ++i) {
+      const char* const dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
+      at += static_cast<size_t>(snprintf(text + at, sizeof text - at, "%s%02x", dash,
+                                         static_cast<unsigned>(static_cast<unsigned char>(uuid.bytes[i]))));
+    }
+  }
+};
+
+// The job on the device; null before its first allocation there.
+JobMemory* JobOn(nvml::Device device) {
+  char text[96] = {};
+  auto* const get_uuid = Real<Result(nvml::Device, char*, unsigned)>("nvmlDeviceGetUUID");
+  if (!get_uuid || get_uuid(device, text, sizeof text) != nvml::kSuccess) return nullptr;
+  JobMemory* found = nullptr;
+  interposer::AnyJob([&](JobMemory* job) {
+    CUuuid uuid{};
+    const bool is_it = Driver().cuDeviceGetUuid(&uuid, job->device()) == CUDA_SUCCESS &&
+                       strcmp(UuidText(uuid).text, text) == 0;
+    if (is_it) found = job;
+    return is_it;
+  });
+  return found;
+}
+
+template <class Memory>
+void ShowBudget(nvml::Device device, Memory* memory) {
+  JobMemory* const job = JobOn(device);
+  const unsigned long long budget = job ? job->budget_bytes() : interposer::BudgetBytes(memory->total);
+  memory->free = job ? job->FreeBytes() : std::min(memory->free, budget);
+  memory->total = budget;
+  memory->used = budget - memory->free;
+}
+
+template <class Memory>
+Result MemoryInfo(const char* name, nvml::Device device, Memory* memory) {
+  auto* const real = Real<Result(nvml::Device, Memory*)>(name);
+  if (!real) return nvml::kUninitialized;
+  const Result result = real(device, memory);
+  const ReentryGuard guard;
+  if (result == nvml::kSuccess && guard.IsOutermost()) ShowBudget(device, memory);
+  return result;
+}
+
+template <class Info>
+Result Processes(const char* name, nvml::Device device, unsigned* count, Info* infos) {
+  auto* const real = Real<Result(nvml::Device, unsigned*, Info*)>(name);
+  if (!real) return nvml::kUninitialized;
+  const Result result = real(device, count, infos);
+  const ReentryGuard guard;
+  if (result != nvml::kSuccess || !infos || !guard.IsOutermost()) return result;
+  JobMemory* const job = JobOn(device);
+  for (unsigned i = 0; job && i < *count; ++i) {
+    if (infos[i].pid == static_cast<unsigned>(getpid()))
+      infos[i].used_bytes = job->budget_bytes() - job->FreeBytes();
+  }
+  return result;
+}
+
+}  // namespace
+
+void* NvmlLibrary() { return dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_NOLOAD); }
+
+}  // namespace spillway::entry
+
+using spillway::entry::MemoryInfo;
+using spillway::entry::Processes;
+using spillway::nvml::Device;
+using spillway::nvml::Memory;
+using spillway::nvml::MemoryV2;
+using spillway::nvml::Process;
+using spillway::nvml::ProcessV1;
+using spillway::nvml::Result;
+
+SPILLWAY_EXPORT Result nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
+  return MemoryInfo("nvmlDeviceGetMemoryInfo", device, memory);
+}
+
+SPILLWAY_EXPORT Result nvmlDeviceGetMemoryInfo_v2(Device device, MemoryV2* memory) {
+  const Result result = MemoryInfo("nvmlDeviceGetMemoryInfo_v2", device, memory);
+  if (result == spillway::nvml::kSuccess) memory->reserved = 0;  // part of what is not the budget
+  return result;
+}
+
+SPILLWAY_EXPORT Result nvmlDeviceGetComputeRunningProcesses(Device device, unsigned* count,
+                                                            ProcessV1* infos) {
+  return Processes("nvmlDeviceGetComputeRunningProcesses", device, count, infos);
+}
+
+SPILLWAY_EXPORT Result nvmlDeviceGetComputeRunningProcesses_v2(Device device, unsigned* count,
+                                                               Process* infos) {
+  return Processes("nvmlDeviceGetComputeRunningProcesses_v2", device, count, infos);
+}
+
+SPILLWAY_EXPORT Result nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned* count,
+                                                               Process* infos) {
+  return Processes("nvmlDeviceGetComputeRunningProcesses_v3", device, count, infos);
+}
+
+namespace spillway::entry {
+
+void* NvmlHookNamed(const char* name) {
+  if (strncmp(name, "nvml", 4) != 0) return nullptr;
+#define SPILLWAY_NVML(symbol) \
+  if (strcmp(name, #symbol) == 0) return reinterpret_cast<void*>(&::symbol);
+#include "interposer/entry/nvml_table.inc"
+#undef SPILLWAY_NVML
+  return nullptr;
+}
+
+}  // namespace spillway::entry

@@ -1,0 +1,94 @@
+// What a program is told of its memory under Spillway is what the bare driver would tell it, but for the table below.
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "tests/regressions/job.h"
+
+namespace spillway::regressions {
+namespace {
+
+constexpr char kBudget[] = "67108864";
+
+using Answers = std::map<std::string, std::string>;
+
+Answers Ask(const std::string& environment) {
+  const std::string command = "env -u LD_PRELOAD " + environment +
+                              " LD_LIBRARY_PATH=" SPILLWAY_SIMULATOR_FOLDER
+                              " SPILLWAY_SIM_PROFILE=a100 SPILLWAY_SIM_CAPACITY=1073741824 " SPILLWAY_ANSWERS;
+  std::FILE* const output = popen(command.c_str(), "r");
+  Answers answers;
+  char line[512];
+  while (std::fgets(line, sizeof line, output)) {
+    const std::string text(line);
+    const auto colon = text.rfind(": ");
+    if (colon != std::string::npos)
+      answers[text.substr(0, colon)] = text.substr(colon + 2, text.size() - colon - 3);
+  }
+  EXPECT_EQ(pclose(output), 0) << command;
+  return answers;
+}
+
+// The questions whose answers are meant to differ: what the bare driver says, what Spillway says, and why.
+struct Difference {
+  const char* question;
+  const char* bare;
+  const char* spillway;
+  const char* why;
+};
+constexpr Difference kIntended[] = {
+    {"at first total memory", "1073741824", kBudget, "the budget is the device"},
+    {"with 16 MiB and 4 KiB total memory", "1073741824", kBudget, "the budget is the device"},
+    {"at first NVML total", "1073741824", kBudget, "the budget is the device"},
+    {"with 16 MiB and 4 KiB NVML total", "1073741824", kBudget, "the budget is the device"},
+    {"set SYNC_MEMOPS", "CUDA_SUCCESS", "CUDA_ERROR_INVALID_VALUE",
+     "the driver refuses it for virtual memory"},
+};
+
+TEST(ReportsTest, AnswersAreTheBareDriversButForTheTable) {
+  const Answers bare = Ask("");
+  const Answers ours =
+      Ask("LD_PRELOAD=" SPILLWAY_PRELOAD " SPILLWAY_DRIVER=" SPILLWAY_SIMULATED_DRIVER " SPILLWAY_BUDGET=" +
+          std::string(kBudget));
+  ASSERT_GT(bare.size(), 300u);
+  ASSERT_EQ(bare.size(), ours.size());
+
+  Answers expected = bare;
+  for (const Difference& difference : kIntended) {
+    ASSERT_EQ(bare.count(difference.question), 1u) << difference.question;
+    EXPECT_EQ(bare.at(difference.question), difference.bare) << difference.question;
+    expected[difference.question] = difference.spillway;
+  }
+  for (const auto& [question, answer] : expected) {
+    const auto found = ours.find(question);
+    ASSERT_NE(found, ours.end()) << question;
+    EXPECT_EQ(found->second, answer) << question;
+  }
+}
+
+// HAMi's users: usage above the limit made free memory a huge number (limit - usage), or queries fail.
+TEST(ReportsTest, T10WhatIsAboveTheBudgetLeavesNothingFree) {
+  setenv("SPILLWAY_DRIVER", SPILLWAY_SIMULATED_DRIVER, 1);
+  setenv("SPILLWAY_SIM_PROFILE", "a100", 1);
+  setenv("SPILLWAY_BUDGET", kBudget, 1);
+  SetSize("SPILLWAY_HOST_LIMIT", 128 * kMiB);
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+  CUdeviceptr address = 0;
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(cuMemAlloc(&address, 24 * kMiB), CUDA_SUCCESS);
+
+  size_t free_bytes = 99, total_bytes = 0;
+  EXPECT_EQ(cuMemGetInfo(&free_bytes, &total_bytes), CUDA_SUCCESS);
+  EXPECT_EQ(free_bytes, 0u);
+  EXPECT_EQ(total_bytes, 64 * kMiB);
+  CUresult refused = CUDA_SUCCESS;
+  for (int i = 0; i < 16 && refused == CUDA_SUCCESS; ++i) refused = cuMemAlloc(&address, 24 * kMiB);
+  EXPECT_EQ(refused, CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemGetInfo(&free_bytes, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(free_bytes, 0u);
+}
+
+}  // namespace
+}  // namespace spillway::regressions
