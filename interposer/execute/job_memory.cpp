@@ -254,7 +254,7 @@ bool JobMemory::IsFreed(CUdeviceptr address) {
 
 size_t JobMemory::FreeBytes() {
   const MutexLock lock(state_);
-  return budget_bytes_ - std::min(budget_bytes_, counters_.wanted_bytes);
+  return budget_bytes_ - std::min(budget_bytes_, counters_.wanted_bytes - slabs_.EmptyBytes());
 }
 
 JobMemory::Snapshot JobMemory::Read() {

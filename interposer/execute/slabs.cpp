@@ -82,6 +82,12 @@ Use Slabs::NextToAwait() {
   return {};
 }
 
+size_t Slabs::EmptyBytes() const {
+  size_t bytes = 0;
+  for (const auto& slab : slabs_) bytes += slab->live_blocks ? 0 : kGranuleBytes;
+  return bytes;
+}
+
 Slab* Slabs::TakeEmpty() {
   for (size_t i = 0; i < slabs_.size(); ++i) {
     if (!slabs_[i]->live_blocks && Idle(slabs_[i].get())) return TakeOut(i);

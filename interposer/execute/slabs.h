@@ -46,6 +46,8 @@ class Slabs {
   SlabBlock* Take(size_t bytes);
   void Give(SlabBlock* block, const UseList& busy);
 
+  // What slabs hold in which nothing lives: it can be had.
+  size_t EmptyBytes() const;
   // The first completion that an empty slab waits for; null stream when there is none.
   Use NextToAwait();
   // Takes out one empty, idle slab, whose address and chunks the caller gives back; null when there is none.

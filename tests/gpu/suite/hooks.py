@@ -11,8 +11,10 @@ import threading
 SLACK_BYTES = (256 + 64) << 20
 
 
-def _device_used_bytes():
-    """As nvidia-smi sees the device, from a process that nothing is preloaded into."""
+def device_used_bytes(session):
+    """As nvidia-smi sees the device, from a process that nothing is preloaded into; None where it cannot tell."""
+    if session.simulated:
+        return None
     try:
         output = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0"],
                                 capture_output=True, text=True, timeout=30)
@@ -28,7 +30,7 @@ def _run(session, prefix, program):
     limit = threading.Timer(60, os.killpg, (process.pid, signal.SIGKILL))
     limit.start()
     line = process.stdout.readline()
-    used = None if session.simulated else _device_used_bytes()
+    used = device_used_bytes(session)
     _, stderr = process.communicate(input="\n")
     limit.cancel()
     session.log.write(f"\n$ {' '.join([*prefix, program])}\n{line}{stderr}[{process.returncode}]\n")
@@ -41,7 +43,7 @@ def _check(session, linkage):
     report_path = session.path(f"hooks-{linkage}.json")
     if os.path.exists(report_path):
         os.unlink(report_path)
-    idle = None if session.simulated else _device_used_bytes()
+    idle = device_used_bytes(session)
     bare_code, bare, bare_used = _run(session, [], program)
     code, said, used = _run(session, session.spillway("--quiet", "--report", report_path), program)
     report = json.load(open(report_path, encoding="utf-8")) if os.path.exists(report_path) else None

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-from . import hooks
+from . import hooks, peers
 from .session import ROOT
 
 
@@ -103,5 +103,6 @@ ALL = [
     ("hooks", hooks.step),
     ("digits", digits),
     ("torch", torch),
+    *peers.ALL,
     ("probe", probe),
 ]

@@ -17,5 +17,6 @@ std::vector<Case> ForkCases();
 std::vector<Case> ExitCases();
 std::vector<Case> SurroundingsCases();
 std::vector<Case> ThreadCases();
+std::vector<Case> LedgerCases();
 
 }  // namespace spillway::processes

@@ -82,18 +82,29 @@ TEST_P(ProcessLifeTest, IsAsWithoutSpillway) {
   EXPECT_EQ(Number(books, "illegal_accesses"), 0u);
 }
 
-// T14 (fork storms, locks held, a child's child), T16 (calls at exit, _exit, detached threads), and their neighbours.
-INSTANTIATE_TEST_SUITE_P(T14_T16, ProcessLifeTest,
+std::string NameOf(const ::testing::TestParamInfo<const char*>& info) { return info.param; }
+
+// Cases that peers' users reported (reference: their trackers), by number.
+INSTANTIATE_TEST_SUITE_P(PeersT9, ProcessLifeTest, ::testing::Values("ledger_walk", "ledger_walk_killed"),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(PeersT13, ProcessLifeTest,
+                         ::testing::Values("primary_context_anew", "contexts_come_and_go"), NameOf);
+INSTANTIATE_TEST_SUITE_P(PeersT14, ProcessLifeTest,
                          ::testing::Values("fork_before", "fork_after", "fork_in_child", "fork_chain",
-                                           "fork_exec", "vfork_exec", "posix_spawn", "pre_fork", "fork_storm",
-                                           "exit_during_work", "return_during_work", "underscore_exit",
+                                           "fork_exec", "vfork_exec", "posix_spawn", "pre_fork",
+                                           "fork_storm"),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(PeersT16, ProcessLifeTest,
+                         ::testing::Values("exit_during_work", "return_during_work", "underscore_exit",
                                            "quick_exit", "abort", "terminated", "exit_from_thread",
                                            "static_destructor", "handler_before_first_call",
                                            "handler_after_first_call", "first_call_at_exit",
-                                           "thread_local_destructor", "signal_storm", "interrupted_calls",
-                                           "signals_stay", "dlclose", "many_threads", "primary_context_anew",
-                                           "contexts_come_and_go"),
-                         [](const auto& info) { return std::string(info.param); });
+                                           "thread_local_destructor"),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Surroundings, ProcessLifeTest,
+                         ::testing::Values("signal_storm", "interrupted_calls", "signals_stay", "dlclose",
+                                           "many_threads"),
+                         NameOf);
 
 TEST_F(ProcessTest, AForkedChildIsRefusedByTheDriverAndItsParentGoesOn) {
   const Ended ended = Live("fork_after", Preloaded());
@@ -151,8 +162,8 @@ TEST_F(ProcessTest, NothingButTheReportIsLeft) {
   EXPECT_THAT(File("report.json"), HasSubstr("\"ended\": true"));
 }
 
-// T17: settings are those that the launcher made, whatever the process or its parent does to the environment since.
-TEST_F(ProcessTest, T17_AnEditedEnvironmentLeavesTheBudgetAsItWas) {
+// settings are those that the launcher made, whatever the process or its parent does to the environment since.
+TEST_F(ProcessTest, PeersT17_AnEditedEnvironmentLeavesTheBudgetAsItWas) {
   const Ended ended = Launch({PROCESSES_CASES, "edited_environment"});
 
   EXPECT_EQ(Number(ended.standard_error, "total_bytes"), std::stoull(kBudget));
@@ -160,7 +171,7 @@ TEST_F(ProcessTest, T17_AnEditedEnvironmentLeavesTheBudgetAsItWas) {
   EXPECT_THAT(File("report.json"), HasSubstr("\"ended\": true"));
 }
 
-TEST_F(ProcessTest, T17_AnEnvironmentEditedForAChildLeavesTheBudgetAsItWas) {
+TEST_F(ProcessTest, PeersT17_AnEnvironmentEditedForAChildLeavesTheBudgetAsItWas) {
   const Ended ended =
       Launch({"/bin/bash", "-c",
               "unset SPILLWAY_BUDGET; SPILLWAY_HOST_LIMIT=1 " PROCESSES_CASES " edited_for_child; exit $?"});
@@ -169,8 +180,8 @@ TEST_F(ProcessTest, T17_AnEnvironmentEditedForAChildLeavesTheBudgetAsItWas) {
   EXPECT_EQ(Number(ended.standard_error, "total_bytes"), std::stoull(kBudget));
 }
 
-// T4: programs that never call CUDA do not notice; more of them in preload_silence.
-TEST_F(ProcessTest, T4_ProgramsWithoutCudaAreUntouched) {
+// Programs that never call CUDA do not notice; more of them in preload_silence.
+TEST_F(ProcessTest, PeersT4_ProgramsWithoutCudaAreUntouched) {
   for (const std::string command : {"true", "git --version", "curl --version", "perl -e 'print 5'"}) {
     const std::string name = command.substr(0, command.find(' '));
     const std::string if_present = "command -v " + name + " > /dev/null || exit 0; " + command;
