@@ -40,7 +40,8 @@ Pool& CurrentPool(Call& call, Device& device) {
 CUdeviceptr CaptureAllocation(Call& call, Stream& stream, std::size_t bytes) {
   CUmemPoolProps properties = {};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {stream.context->ordinal()}};
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = stream.context->ordinal();
   const WorkRef work = MakeAllocWork(call, properties, bytes);
   AddCaptured(call, stream, work);
   return static_cast<const AllocWork&>(*work).allocation()->base;

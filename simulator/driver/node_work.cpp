@@ -182,7 +182,8 @@ OperationRef BatchWork::Run(GraphPass& pass, const std::vector<OperationRef>& af
 void AllocWork::Describe(CUgraphNodeParams& params) const {
   CUDA_MEM_ALLOC_NODE_PARAMS_v2& alloc = params.alloc;
   alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  alloc.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, {allocation_->device.ordinal}};
+  alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  alloc.poolProps.location.id = allocation_->device.ordinal;
   alloc.bytesize = allocation_->size_bytes;
   alloc.dptr = allocation_->base;
 }
