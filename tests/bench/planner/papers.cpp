@@ -14,6 +14,9 @@ constexpr struct {
 } kSections[] = {
     {"minimalloc", PrintMinimalloc},
     {"smartpool", PrintSmartPool},
+    {"superneurons", PrintSuperNeurons},
+    {"reach", PrintReach},
+    {"hybrid", PrintHybrid},
 };
 
 bool IsSection(std::string_view name) {

@@ -1,0 +1,54 @@
+#include "tests/bench/planner/paper_figures.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace spillway::papers {
+namespace {
+
+[[noreturn]] void Stop(const std::string& why) {
+  std::fprintf(stderr, "spillway-papers: %s: %s\n", SPILLWAY_PAPER_FIGURES, why.c_str());
+  std::exit(1);
+}
+
+const std::vector<PaperFigure>& AllFigures() {
+  static const std::vector<PaperFigure> figures = [] {
+    std::ifstream file(SPILLWAY_PAPER_FIGURES);
+    if (!file) Stop("cannot read it");
+    std::vector<PaperFigure> read;
+    for (std::string line; std::getline(file, line);) {
+      if (line.empty() || line[0] == '#') continue;
+      std::istringstream fields(line);
+      PaperFigure figure;
+      for (std::string* field : {&figure.section, &figure.row, &figure.column, &figure.figure})
+        std::getline(fields, *field, ',');
+      std::getline(fields, figure.source);
+      if (figure.source.empty()) Stop("a figure without a source: " + line);
+      read.push_back(std::move(figure));
+    }
+    return read;
+  }();
+  return figures;
+}
+
+}  // namespace
+
+std::vector<PaperFigure> PaperSection(const std::string& section) {
+  std::vector<PaperFigure> result;
+  for (const PaperFigure& figure : AllFigures()) {
+    if (figure.section == section) result.push_back(figure);
+  }
+  return result;
+}
+
+int64_t PaperNumber(const std::string& section, const std::string& row, const std::string& column) {
+  for (const PaperFigure& figure : AllFigures()) {
+    if (figure.section == section && figure.row == row && figure.column == column)
+      return std::stoll(figure.figure);
+  }
+  Stop("there is no " + section + ", " + row + ", " + column);
+}
+
+}  // namespace spillway::papers

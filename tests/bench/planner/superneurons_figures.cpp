@@ -1,0 +1,167 @@
+// SuperNeurons' own figures, and what its device can hold under our plans.
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "scheduler/networks/catalog.h"
+#include "scheduler/networks/devices.h"
+#include "scheduler/networks/superneurons_account.h"
+#include "tests/bench/planner/figures.h"
+#include "tests/bench/planner/judge.h"
+#include "tests/bench/planner/paper_figures.h"
+
+namespace spillway::papers {
+namespace {
+
+using namespace scheduler;
+using networks::SuperNeuronsAccount;
+
+std::string Decimal(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string Megabytes(int64_t bytes, int digits) {
+  return Decimal(static_cast<double>(bytes) / (1 << 20), digits);
+}
+
+// Digits after the point in the paper's figure: ours is compared with as many.
+int DigitsOf(const std::string& figure) {
+  const size_t point = figure.find('.');
+  return point == std::string::npos ? 0 : static_cast<int>(figure.size() - point - 1);
+}
+
+// Ours for a row and column of the section: bytes where the column is MB, counts otherwise.
+using Ours = std::map<std::string, int64_t>;
+
+void AddRecomputation(Ours& ours, const std::string& name, const SuperNeuronsAccount& account) {
+  const std::pair<const char*, networks::RecomputeMode> modes[] = {
+      {"speed-centric", networks::RecomputeMode::kSpeed},
+      {"memory-centric", networks::RecomputeMode::kMemory},
+      {"cost-aware", networks::RecomputeMode::kCostAware}};
+  for (const auto& [mode, value] : modes) {
+    const networks::RecomputeAccount result = account.recompute(value);
+    ours[name + " " + mode + ",extra"] = result.extra_forwards;
+    ours[name + " " + mode + ",MB"] = result.peak.bytes;
+  }
+}
+
+Ours ComputeSuperNeurons() {
+  Ours ours;
+  const SuperNeuronsAccount alexnet(networks::alexnet(200));
+  const std::string name = "AlexNet b200 ";
+  const networks::MemoryPeak liveness = alexnet.liveness_peak(), offload = alexnet.offload_peak();
+  ours[name + "tensors,count"] = alexnet.tensor_count();
+  ours[name + "baseline,MB"] = alexnet.total_bytes();
+  ours[name + "liveness peak,MB"] = liveness.bytes;
+  ours[name + "liveness peak,step"] = liveness.step;
+  ours[name + "liveness live tensors,count"] = liveness.live_tensors;
+  for (const char* conv : {"CONV1", "CONV2", "CONV3", "CONV4"})
+    ours[name + conv + " output,MB"] = alexnet.output_bytes(conv);
+  ours[name + "offload peak,MB"] = offload.bytes;
+  ours[name + "offload peak,step"] = offload.step;
+  ours[name + "offload at POOL5 backward,MB"] = alexnet.offload_bytes_at(alexnet.backward_step("POOL5"));
+  const networks::RecomputeAccount memory = alexnet.recompute(networks::RecomputeMode::kMemory);
+  ours[name + "recomputation peak,MB"] = memory.peak.bytes;
+  ours[name + "recomputation peak,step"] = memory.peak.step;
+  AddRecomputation(ours, "AlexNet", alexnet);
+  for (int depth : {50, 101}) {
+    AddRecomputation(ours, "ResNet" + std::to_string(depth),
+                     SuperNeuronsAccount(networks::resnet(*networks::resnet_shape(depth), 32,
+                                                          networks::ResNetVariant::kSuperNeurons)));
+  }
+  return ours;
+}
+
+// Can the iteration run at all on the device, by Spillway's own plan?
+bool Fits(const networks::LayerGraph& graph, const networks::Device& device) {
+  networks::TrainingStep step = networks::training_step(graph, networks::UpdatePlace::kAfterGradient);
+  networks::set_durations(step, device.rates);
+  if (check_profile(step.profile)) return false;
+  Problem problem;
+  problem.profile = &step.profile;
+  problem.device = device.model;
+  problem.device.chunk_bytes = 2 << 20;
+  problem.device.slab_unit_bytes = 512;
+  problem.budget_bytes = device.capacity_bytes;
+  return OwnPlanRuns(problem);
+}
+
+// The largest n in [from, limit] for which fits(n); 0 when not even `from` does. Doubles, then halves the gap.
+template <class Fit>
+int64_t Largest(int64_t from, int64_t limit, int64_t unit, Fit fits) {
+  if (!fits(from)) return 0;
+  int64_t good = from, bad = limit + unit;
+  for (int64_t next = from * 2; next < bad; next *= 2) {
+    if (!fits(next)) {
+      bad = next;
+      break;
+    }
+    good = next;
+  }
+  while (bad - good > unit) {
+    const int64_t middle = good + (bad - good) / 2 / unit * unit;
+    (fits(middle) ? good : bad) = middle;
+  }
+  return good;
+}
+
+}  // namespace
+
+void PrintSuperNeurons(Effort) {
+  std::printf("SuperNeurons' own figures (MB = 2^20 bytes)\n%-46s %-6s %12s %12s  %s\n", "", "", "paper",
+              "ours", "source");
+  const Ours ours = ComputeSuperNeurons();
+  for (const PaperFigure& figure : PaperSection("superneurons")) {
+    const int64_t value = ours.at(figure.row + "," + figure.column);
+    const int digits = DigitsOf(figure.figure);
+    const std::string text =
+        figure.column == "MB" ? Megabytes(value, std::max(digits, 2)) : std::to_string(value);
+    const bool equal = (figure.column == "MB" ? Megabytes(value, digits) : text) == figure.figure;
+    std::printf("%-46s %-6s %12s %12s  %s%s\n", figure.row.c_str(), figure.column.c_str(),
+                figure.figure.c_str(), text.c_str(), figure.source.c_str(), equal ? "" : "  DIFFERS");
+  }
+}
+
+void PrintPeakBatches(Effort effort) {
+  const networks::Device device = *networks::find_device("k40c");
+  std::printf("\nPeak batch on the K40c (modelled; %lld bytes)\n%-14s %8s %8s  %s\n",
+              static_cast<long long>(device.capacity_bytes), "", "paper", "ours", "source");
+  for (const PaperFigure& figure : PaperSection("batch")) {
+    const int64_t theirs = std::stoll(figure.figure);
+    const int64_t unit = std::max<int64_t>(1, theirs / 32);
+    const int64_t ours = Largest(theirs / 2, theirs * 64, unit, [&](int64_t batch_size) {
+      return Fits(*networks::make_network(figure.row, batch_size), device);
+    });
+    std::printf("%-14s %8lld %8lld  %s\n", figure.row.c_str(), static_cast<long long>(theirs),
+                static_cast<long long>(ours), figure.source.c_str());
+    std::fflush(stdout);
+    if (effort.quick) break;
+  }
+}
+
+void PrintPeakDepth(Effort effort) {
+  const networks::Device device = *networks::find_device("k40c");
+  std::printf("\nDepth of ResNet at batch 16 on the K40c (modelled): the largest tried that fits\n");
+  for (const PaperFigure& figure : PaperSection("depth")) {
+    const int64_t theirs = std::stoll(figure.figure);
+    int64_t ours = 0;
+    // Third-stage blocks in quarters of the paper's depth.
+    for (int64_t quarters = 4; quarters <= (effort.quick ? 4 : 8); ++quarters) {
+      const int64_t depth = theirs * quarters / 4;
+      const auto shape = networks::resnet_shape(static_cast<int>(depth - (depth - 2) % 3 + 3));
+      if (!shape || !Fits(networks::resnet(*shape, 16), device)) break;
+      ours = shape->depth();
+    }
+    std::printf("%-20s paper %lld  ours %s%lld  %s\n", figure.row.c_str(), static_cast<long long>(theirs),
+                ours > 2 * theirs ? "at least " : "", static_cast<long long>(ours), figure.source.c_str());
+  }
+}
+
+void PrintReach(Effort effort) {
+  PrintPeakBatches(effort);
+  PrintPeakDepth(effort);
+}
+
+}  // namespace spillway::papers
