@@ -11,8 +11,8 @@ namespace spillway::driver {
 namespace {
 
 struct Entry {
-  std::atomic<size_t> key;  // of the name that claimed this entry
-  char name[80];
+  std::atomic<size_t> key{0};  // of the name that claimed this entry
+  char name[80] = {};
 };
 
 constexpr size_t kEntries = 128;

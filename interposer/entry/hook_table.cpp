@@ -1,6 +1,5 @@
 #include "interposer/entry/hook_table.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <iterator>
@@ -29,22 +28,27 @@ enum RowIndex {
 #include "interposer/entry/hook_table.inc"
 };
 
-constexpr auto kRowsByName = [] {
-  std::array<uint16_t, std::size(kRows)> order{};
-  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<uint16_t>(i);
-  std::sort(order.begin(), order.end(), [](uint16_t a, uint16_t b) {
-    return std::string_view(kRows[a].name) < std::string_view(kRows[b].name);
-  });
-  return order;
+// FNV-1a, 32 bits.
+constexpr uint32_t Hash(std::string_view name) {
+  uint32_t hash = 2166136261u;
+  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619u;
+  return hash;
+}
+
+constexpr auto kHashes = [] {
+  std::array<uint32_t, std::size(kRows)> hashes{};
+  for (size_t i = 0; i < hashes.size(); ++i) hashes[i] = Hash(kRows[i].name);
+  return hashes;
 }();
 
 constexpr int kNoRow = -1;
 
 int RowNamed(std::string_view name) {
-  const auto* const at = std::lower_bound(
-      kRowsByName.begin(), kRowsByName.end(), name,
-      [](uint16_t row, std::string_view wanted) { return std::string_view(kRows[row].name) < wanted; });
-  return at != kRowsByName.end() && kRows[*at].name == name ? *at : kNoRow;
+  const uint32_t hash = Hash(name);
+  for (size_t i = 0; i < kHashes.size(); ++i) {
+    if (kHashes[i] == hash && kRows[i].name == name) return static_cast<int>(i);
+  }
+  return kNoRow;
 }
 
 void* HookAt(int row) {

@@ -24,12 +24,12 @@ constexpr int kMostFrames = 32;
 constexpr int kKeyFrames = 6;  // calls that agree in as many frames have the same site
 
 struct Entry {
-  std::atomic<size_t> key;
-  std::atomic<std::uint64_t> bytes, allocations;
-  std::atomic<bool> named;
-  std::uint64_t offset;
-  char library[128];
-  char function[192];
+  std::atomic<size_t> key{0};
+  std::atomic<std::uint64_t> bytes{0}, allocations{0};
+  std::atomic<bool> named{false};
+  std::uint64_t offset = 0;
+  char library[128] = {};
+  char function[192] = {};
 };
 
 constinit Entry entries[kMostSites];
@@ -173,7 +173,7 @@ bool Read(Summary* out) {
 
 // Not on the stack, which may be a signal handler's; the report is written by one thread at a time.
 size_t Top(Site* out, size_t most) {
-  static constinit Site sites[kMostSites];
+  static constinit Site sites[kMostSites] = {};
   size_t count = 0;
   for (const Entry& entry : entries) {
     if (entry.named.load(std::memory_order_acquire)) Add(entry, sites, &count);
