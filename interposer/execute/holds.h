@@ -40,8 +40,6 @@ class Holds {
     held.range->unmovable = Unmovable::kNo;
   }
 
-  void Clear() { held_.clear(); }
-
  private:
   struct Held {
     Range* range;
