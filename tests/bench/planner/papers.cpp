@@ -12,11 +12,8 @@ constexpr struct {
   std::string_view name;
   void (*print)(Effort);
 } kSections[] = {
-    {"minimalloc", PrintMinimalloc},
-    {"smartpool", PrintSmartPool},
-    {"superneurons", PrintSuperNeurons},
-    {"reach", PrintReach},
-    {"hybrid", PrintHybrid},
+    {"minimalloc", PrintMinimalloc},     {"autoswap", PrintAutoSwap}, {"smartpool", PrintSmartPool},
+    {"superneurons", PrintSuperNeurons}, {"reach", PrintReach},       {"hybrid", PrintHybrid},
 };
 
 bool IsSection(std::string_view name) {
