@@ -63,8 +63,6 @@ JobEnvironment::JobEnvironment() {
   }
 }
 
-const char* JobEnvironment::Value(const char* name) const {
-  return job_ ? Find(*job_, name) : getenv(name);
-}
+const char* JobEnvironment::Value(const char* name) const { return job_ ? Find(*job_, name) : getenv(name); }
 
 }  // namespace spillway::interposer
