@@ -10,6 +10,7 @@
 // | kOwnMappings | the program's own VMM (own_mappings.h)   | waiting for the device                        |
 // | kGraphs    | what instantiated graphs name (graphs.h)   | anything                                      |
 // | kExports   | memory with handles (export_service.h)     | waiting for the device                        |
+// | kPeers     | who may use whose memory (peer_table.h)    | anything                                      |
 // | kImports   | opened memory (imports.h)                  | application calls                             |
 #pragma once
 
@@ -23,7 +24,8 @@ enum class LockRank {
   kOwnMappings = 5,
   kGraphs = 6,
   kExports = 7,
-  kImports = 8
+  kImports = 8,
+  kPeers = 9
 };
 
 }  // namespace spillway::base

@@ -13,6 +13,7 @@
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/report.h"
+#include "interposer/share/peer_table.h"
 
 namespace spillway::interposer {
 
@@ -110,6 +111,7 @@ JobMemory* MakeJob(CUcontext context) {
   for (const Global* global = globals; global; global = global->next)
     job->KnowGlobal(global->base, global->bytes);
   ReportAtExit(job);
+  for (const CUdevice peer : share::PeerTable::Instance().UsersOf(context)) job->AllowPeer(peer);
   internal::jobs.Set(device, job);
   return job;
 }
@@ -124,8 +126,17 @@ JobMemory* JobIn(CUcontext context) {
   return found;
 }
 
+// Accesses between contexts end with either of them.
+void PeersWentAway(CUcontext context) {
+  for (const share::PeerTable::Access& access : share::PeerTable::Instance().ContextGone(context)) {
+    if (JobMemory* const job = access.owner == context ? nullptr : JobIn(access.owner))
+      job->DenyPeer(access.device);
+  }
+}
+
 void Retire(JobMemory* job) {
   internal::jobs.Set(job->device(), nullptr);
+  PeersWentAway(job->context());
   job->ReleaseAll();
 }
 
@@ -195,6 +206,7 @@ void ContextGoesAway(CUcontext context) {
 }
 
 void ContextWentAway(CUcontext context) {
+  PeersWentAway(context);
   AnyJob([context](JobMemory* job) {
     job->ContextDestroyed(context);
     return false;

@@ -87,9 +87,18 @@ CUresult After(CUresult result, Then then) {
   return result;
 }
 
+// A device's default pool may be named before anything has come from it.
+void KnowDefaultPool(CUmemoryPool pool) {
+  CUmemoryPool own = nullptr;
+  for (CUdevice device = 0; Driver().cuDeviceGetDefaultMemPool(&own, device) == CUDA_SUCCESS; ++device) {
+    if (own == pool) return Pools::Instance().Add(pool, device, PoolService::kServed);
+  }
+}
+
 // Whether the list lets another device in than the pool's own.
 bool LetsOthersIn(CUmemoryPool pool, const CUmemAccessDesc* accesses, size_t count) {
   CUdevice device = 0;
+  if (Pools::Instance().Service(pool, &device) == PoolService::kUnknown) KnowDefaultPool(pool);
   if (Pools::Instance().Service(pool, &device) != PoolService::kServed) return false;
   for (size_t i = 0; i < count; ++i) {
     const CUmemAccessDesc& access = accesses[i];

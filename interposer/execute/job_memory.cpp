@@ -46,7 +46,12 @@ JobMemory::JobMemory(CUcontext context, int device, size_t budget_bytes, size_t 
 CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
-  return bytes < kSmallBytes ? AllocateSmall(bytes, out) : AllocateRange(bytes, out);
+  const CUresult result = bytes < kSmallBytes ? AllocateSmall(bytes, out) : AllocateRange(bytes, out);
+  if (result == CUDA_SUCCESS && HasPeers()) {
+    const MutexLock making(making_);
+    BringAll();  // a peer may be the first to use it
+  }
+  return result;
 }
 
 CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
@@ -74,7 +79,7 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
 // its way back, and for the last one that leaves for it, each of them at most as large as the largest.
 bool JobMemory::Admits(size_t size_bytes) {
   if (size_bytes > budget_bytes_ ||
-      (trust_.MustStay() && counters_.wanted_bytes + size_bytes > budget_bytes_))
+      (MustStay() && counters_.wanted_bytes + size_bytes > budget_bytes_))
     return false;
   const size_t wanted_bytes = counters_.wanted_bytes + size_bytes;
   largest_range_bytes_ = std::max(largest_range_bytes_, size_bytes);

@@ -90,6 +90,11 @@ class JobMemory {
   void Hold(std::uint64_t owner, CUdeviceptr address, Unmovable why) SPILLWAY_EXCLUDES(state_);
   void EndHold(std::uint64_t owner) SPILLWAY_EXCLUDES(state_);
 
+  // Another device's work may use the job's memory, also where no call of ours names it: until DenyPeer all of it is on the
+  // device, and no more is granted than the budget. CUDA_ERROR_PEER_ACCESS_UNSUPPORTED while more than that is allocated.
+  CUresult AllowPeer(CUdevice peer) SPILLWAY_EXCLUDES(making_, state_);
+  void DenyPeer(CUdevice peer) SPILLWAY_EXCLUDES(making_, state_);
+
   // Brings the allocation to the device, where it stays until EndHold(owner), and lets others have its memory.
   CUresult Share(std::uint64_t owner, CUdeviceptr address, SharedMemory* out)
       SPILLWAY_EXCLUDES(making_, state_);
@@ -183,7 +188,11 @@ class JobMemory {
 
   // Parking.
   std::uint64_t Launches() const SPILLWAY_REQUIRES(state_) { return timeline_.Sum().launches; }
-  bool MayMoveNow() const SPILLWAY_REQUIRES(state_) { return !waits_in_vain_ && !trust_.MustStay(); }
+  bool MustStay() const SPILLWAY_REQUIRES(state_) { return trust_.MustStay() || HasPeers(); }
+  bool HasPeers() const { return peer_count_.load(std::memory_order_relaxed) > 0; }
+  void SetPeer(CUdevice peer, bool allowed) SPILLWAY_REQUIRES(state_);
+  bool BringAll() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  bool MayMoveNow() const SPILLWAY_REQUIRES(state_) { return !waits_in_vain_ && !MustStay(); }
   bool MustPrepare() const SPILLWAY_REQUIRES(state_) { return !prepared_; }
   bool PrepareToMove() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   void EndMoving() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
@@ -244,6 +253,8 @@ class JobMemory {
   Timeline timeline_;  // but for Known and Issue
   Ledger ledger_;      // but for MightBeManaged and Find
   PassedThrough passed_through_ SPILLWAY_GUARDED_BY(state_);
+  std::atomic<int> peer_count_{0};
+  size_t peers_bytes_ SPILLWAY_GUARDED_BY(state_) = 0;  // what stayed for them from the first one on
   Holds holds_ SPILLWAY_GUARDED_BY(state_){&counters_};
   size_t largest_range_bytes_ SPILLWAY_GUARDED_BY(state_) = 0;
   Residency residency_ SPILLWAY_GUARDED_BY(state_);

@@ -280,7 +280,25 @@ bool Residency::AllowDevice(CUdeviceptr base, size_t bytes) {
   CUmemAccessDesc access{};
   access.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_};
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  return Driver().cuMemSetAccess(base, bytes, &access, 1) == CUDA_SUCCESS;
+  if (Driver().cuMemSetAccess(base, bytes, &access, 1) != CUDA_SUCCESS) return false;
+  for (const CUdevice peer : peers_) SetPeerAt(base, bytes, peer, true);
+  return true;
+}
+
+void Residency::SetPeerAt(CUdeviceptr base, size_t bytes, CUdevice peer, bool allowed) {
+  CUmemAccessDesc access{};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, peer};
+  access.flags = allowed ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  Driver().cuMemSetAccess(base, bytes, &access, 1);
+}
+
+void Residency::SetPeer(CUdevice peer, bool allowed) {
+  std::erase(peers_, peer);
+  if (allowed) peers_.push_back(peer);
+  for (const auto& range : ranges_) {
+    if (IsMapped(range.get()) || range->place == Place::kParked)
+      SetPeerAt(range->base, range->size_bytes, peer, allowed);
+  }
 }
 
 CUdeviceptr Residency::MapAnew(size_t bytes, const Chunks& chunks) {

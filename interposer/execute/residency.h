@@ -91,6 +91,10 @@ class Residency {
       if (range->live) visit(range.get());
     }
   }
+  // Another device may use all that is mapped and will be mapped, or may no longer.
+  void SetPeer(CUdevice peer, bool allowed);
+  static void SetPeerAt(CUdeviceptr base, size_t bytes, CUdevice peer, bool allowed);
+
   // A copy from the device to the host outside any range's life, on the stream for these.
   Use ReadBack(const CUDA_MEMCPY2D& copy);
 
@@ -145,6 +149,7 @@ class Residency {
   FreedRanges freed_;
   std::vector<std::unique_ptr<Range>> idle_objects_;  // of retired ranges
   bool parking_ = false;
+  std::vector<CUdevice> peers_;
 };
 
 }  // namespace spillway::interposer

@@ -1,0 +1,71 @@
+// Devices that may use each other's memory: what the program enables between contexts is granted for our memory too, which
+// is virtual and names its users one by one.
+#include <algorithm>
+
+#include "interposer/driver/calling_context.h"
+#include "interposer/driver/driver_api.h"
+#include "interposer/entry/around.h"
+#include "interposer/entry/export.h"
+#include "interposer/share/peer_table.h"
+
+namespace spillway::entry {
+namespace {
+
+using driver::Driver;
+using interposer::share::PeerTable;
+
+bool Describe(CUcontext owner, PeerTable::Access* access) {
+  access->owner = owner;
+  return Driver().cuCtxGetCurrent(&access->user) == CUDA_SUCCESS && access->user &&
+         Driver().cuCtxGetDevice(&access->device) == CUDA_SUCCESS;
+}
+
+// The job whose memory is the context's.
+JobMemory* JobOfOwner(CUcontext owner) {
+  JobMemory* found = nullptr;
+  interposer::AnyJob([&](JobMemory* job) {
+    found = job->context() == owner ? job : nullptr;
+    return found != nullptr;
+  });
+  return found;
+}
+
+CUresult Enable(CUcontext owner) {
+  PeerTable::Access access{};
+  if (!Describe(owner, &access)) return CUDA_SUCCESS;
+  const std::vector<CUdevice> before = PeerTable::Instance().UsersOf(owner);
+  JobMemory* const job = JobOfOwner(owner);
+  const bool is_first = std::find(before.begin(), before.end(), access.device) == before.end();
+  const CUresult allowed = job && is_first ? job->AllowPeer(access.device) : CUDA_SUCCESS;
+  if (allowed != CUDA_SUCCESS) {
+    Driver().cuCtxDisablePeerAccess(owner);
+    return allowed;
+  }
+  PeerTable::Instance().Enabled(access);
+  return CUDA_SUCCESS;
+}
+
+void Disable(CUcontext owner) {
+  PeerTable::Access access{};
+  if (!Describe(owner, &access) || !PeerTable::Instance().Disabled(access)) return;
+  if (JobMemory* const job = JobOfOwner(owner)) job->DenyPeer(access.device);
+}
+
+}  // namespace
+}  // namespace spillway::entry
+
+using spillway::driver::Driver;
+using spillway::entry::ReentryGuard;
+
+SPILLWAY_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
+  const ReentryGuard guard;
+  const CUresult result = Driver().cuCtxEnablePeerAccess(peer, flags);
+  return result == CUDA_SUCCESS && guard.IsOutermost() ? spillway::entry::Enable(peer) : result;
+}
+
+SPILLWAY_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peer) {
+  const ReentryGuard guard;
+  const CUresult result = Driver().cuCtxDisablePeerAccess(peer);
+  if (result == CUDA_SUCCESS && guard.IsOutermost()) spillway::entry::Disable(peer);
+  return result;
+}

@@ -1,0 +1,69 @@
+// Another device that may use the job's memory: by addresses that no call of ours names, NCCL's kernels say. So all memory
+// is on the device while that lasts.
+#include "interposer/driver/calling_context.h"
+#include "interposer/driver/driver_api.h"
+#include "interposer/execute/job_memory.h"
+
+namespace spillway::interposer {
+
+using base::MutexLock;
+using driver::CurrentContext;
+using driver::RelaxedCapture;
+
+CUresult JobMemory::AllowPeer(CUdevice peer) {
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(context_);
+  const MutexLock making(making_);
+  {
+    const MutexLock lock(state_);
+    if (counters_.wanted_bytes > budget_bytes_) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    SetPeer(peer, true);
+  }
+  if (BringAll()) return CUDA_SUCCESS;
+  const MutexLock lock(state_);
+  SetPeer(peer, false);
+  return OutOfMemory();
+}
+
+void JobMemory::DenyPeer(CUdevice peer) {
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(context_);
+  const MutexLock lock(state_);
+  SetPeer(peer, false);
+}
+
+void JobMemory::SetPeer(CUdevice peer, bool allowed) {
+  residency_.SetPeer(peer, allowed);
+  slabs_.ForEachSlab([&](CUdeviceptr base) { Residency::SetPeerAt(base, kGranuleBytes, peer, allowed); });
+  const int before = peer_count_.fetch_add(allowed ? 1 : -1, std::memory_order_relaxed);
+  UnmovableBytes& kept = counters_.UnmovableFor(Unmovable::kPeers);
+  if (allowed && before == 0) {
+    peers_bytes_ = counters_.wanted_bytes;
+    kept.Add(peers_bytes_);
+  } else if (!allowed && before == 1) {
+    kept.bytes -= peers_bytes_;
+  }
+}
+
+// Everything that is allocated gets memory, and its bytes come back.
+bool JobMemory::BringAll() {
+  TouchSet set;
+  {
+    const MutexLock lock(state_);
+    residency_.CancelLeaving();
+    residency_.ForEachLive([&](Range* range) SPILLWAY_REQUIRES(state_) {
+      if (residency_.IsMapped(range)) return;
+      residency_.Pin(range);
+      set.ranges.push_back(range);
+    });
+  }
+  const bool all = MakeAllResident(&set);
+  {
+    const MutexLock lock(state_);
+    for (Range* range : set.ranges) residency_.Unpin(range);
+  }
+  EndMoving();
+  return all;
+}
+
+}  // namespace spillway::interposer

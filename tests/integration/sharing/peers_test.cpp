@@ -1,0 +1,172 @@
+// Two devices of one job, of which one uses the other's memory.
+#include "tests/regressions/job.h"
+
+namespace spillway::regressions {
+namespace {
+
+constexpr size_t kBytes = 16 * kMiB;
+
+void Fill(const simulator::LaunchShape&, void* const* arguments) {
+  auto* words = *static_cast<std::uint32_t* const*>(arguments[0]);
+  const std::uint32_t value = *static_cast<const std::uint32_t*>(arguments[1]);
+  for (size_t i = 0; i < kBytes / 4; ++i) words[i] = value;
+}
+constexpr simulator::KernelParameter kPointerAndValue[] = {{0, 8}, {8, 4}};
+SPILLWAY_ONE_KERNEL(kFillImage, "fill16", Fill, nullptr, 2, kPointerAndValue);
+
+// Reaches the other device's memory by an address that it finds in memory, as NCCL's kernels do.
+void FillBehind(const simulator::LaunchShape&, void* const* arguments) {
+  auto* const* place = *static_cast<std::uint32_t** const*>(arguments[0]);
+  for (size_t i = 0; i < kBytes / 4; ++i) (*place)[i] = 77;
+}
+constexpr simulator::KernelParameter kPlace[] = {{0, 8}};
+SPILLWAY_ONE_KERNEL(kFillBehindImage, "fill_behind", FillBehind, nullptr, 1, kPlace);
+
+class PeersTest : public JobTest {
+ protected:
+  void SetUp() override {
+    JobTest::SetUp();
+    SetSize("SPILLWAY_SIM_DEVICES", 2);
+    Start();
+    ASSERT_EQ(cuDevicePrimaryCtxRetain(&other_, 1), CUDA_SUCCESS);
+  }
+  void UseOther() { ASSERT_EQ(cuCtxSetCurrent(other_), CUDA_SUCCESS); }
+  void UseFirst() { ASSERT_EQ(cuCtxSetCurrent(context_), CUDA_SUCCESS); }
+
+  // From the first device.
+  static CUresult FillHere(CUfunction fill, CUdeviceptr address, std::uint32_t value) {
+    void* parameters[] = {&address, &value};
+    const CUresult launched = Launch(fill, nullptr, parameters);
+    return launched == CUDA_SUCCESS ? cuCtxSynchronize() : launched;
+  }
+
+  CUcontext other_ = nullptr;
+};
+
+TEST_F(PeersTest, EachDeviceHasItsOwnBudget) {
+  const auto here = FilledBuffers(6, kBytes);
+  UseOther();
+  const auto there = FilledBuffers(6, kBytes);
+  for (unsigned int i = 0; i < 6; ++i) EXPECT_TRUE(IsAll(there[i], kBytes, i)) << i;
+  UseFirst();
+  for (unsigned int i = 0; i < 6; ++i) EXPECT_TRUE(IsAll(here[i], kBytes, i)) << i;
+  EXPECT_LE(Books("device_bytes_peak.0"), 64 * kMiB);
+  EXPECT_LE(Books("device_bytes_peak.1"), 64 * kMiB);
+}
+
+TEST_F(PeersTest, CopiesBetweenDevicesFindWhatIsAway) {
+  const auto here = FilledBuffers(6, kBytes);
+  UseOther();
+  const auto there = FilledBuffers(6, kBytes);
+  for (unsigned int i = 0; i < 6; ++i) {
+    ASSERT_EQ(cuMemcpyPeer(there[i], other_, here[5 - i], context_, kBytes), CUDA_SUCCESS);
+  }
+  for (unsigned int i = 0; i < 6; ++i) EXPECT_TRUE(IsAll(there[i], kBytes, 5 - i)) << i;
+}
+
+TEST_F(PeersTest, EnabledPeerReachesMemoryOfBeforeAndAfter) {
+  const CUfunction fill = Kernel(&kFillImage, "fill16");
+  UseOther();
+  const CUdeviceptr before = Filled(kBytes, 1);
+  const CUdeviceptr small = Filled(4096, 1);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  UseFirst();
+  ASSERT_EQ(cuCtxEnablePeerAccess(other_, 0), CUDA_SUCCESS);
+  UseOther();
+  const CUdeviceptr after = Filled(kBytes, 2);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  UseFirst();
+  EXPECT_EQ(FillHere(fill, before, 5), CUDA_SUCCESS);
+  EXPECT_EQ(FillHere(fill, after, 6), CUDA_SUCCESS);
+  EXPECT_TRUE(IsAll(before, kBytes, 5));
+  EXPECT_TRUE(IsAll(after, kBytes, 6));
+  EXPECT_TRUE(IsAll(small, 4096, 1));
+}
+
+TEST_F(PeersTest, AccessMayBeEnabledBeforeTheFirstAllocation) {
+  const CUfunction fill = Kernel(&kFillImage, "fill16");
+  ASSERT_EQ(cuCtxEnablePeerAccess(other_, 0), CUDA_SUCCESS);
+  UseOther();
+  const CUdeviceptr there = Allocated(kBytes);
+  UseFirst();
+  EXPECT_EQ(FillHere(fill, there, 5), CUDA_SUCCESS);
+  EXPECT_TRUE(IsAll(there, kBytes, 5));
+}
+
+TEST_F(PeersTest, WithoutAccessAKernelFaultsAsBare) {
+  const CUfunction fill = Kernel(&kFillImage, "fill16");
+  UseOther();
+  const CUdeviceptr there = Filled(kBytes, 1);
+  UseFirst();
+  EXPECT_EQ(FillHere(fill, there, 5), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+TEST_F(PeersTest, DisabledAccessIsGone) {
+  const CUfunction fill = Kernel(&kFillImage, "fill16");
+  UseOther();
+  const CUdeviceptr there = Filled(kBytes, 1);
+  UseFirst();
+  ASSERT_EQ(cuCtxEnablePeerAccess(other_, 0), CUDA_SUCCESS);
+  ASSERT_EQ(FillHere(fill, there, 5), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxDisablePeerAccess(other_), CUDA_SUCCESS);
+  EXPECT_EQ(FillHere(fill, there, 6), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+// Also through an address in memory, which no call names: what a peer may use is on the device, and stays.
+TEST_F(PeersTest, PeersReachWhatNoCallNames) {
+  const CUfunction fill_behind = Kernel(&kFillBehindImage, "fill_behind");
+  UseOther();
+  const CUdeviceptr there = Allocated(kBytes);  // nothing has used it yet
+  UseFirst();
+  CUdeviceptr place = Allocated(4096);
+  ASSERT_EQ(cuMemcpyHtoD(place, &there, sizeof there), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxEnablePeerAccess(other_, 0), CUDA_SUCCESS);
+  UseOther();
+  FilledBuffers(3, kBytes);
+  UseFirst();
+  void* parameters[] = {&place};
+  ASSERT_EQ(Launch(fill_behind, nullptr, parameters), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  UseOther();
+  EXPECT_TRUE(IsAll(there, kBytes, 77));
+}
+
+TEST_F(PeersTest, MemoryThatStaysIsGrantedUpToTheBudgetAndMovesAgainAfterwards) {
+  UseOther();
+  Filled(kBytes, 1);
+  UseFirst();
+  ASSERT_EQ(cuCtxEnablePeerAccess(other_, 0), CUDA_SUCCESS);
+  UseOther();
+  CUdeviceptr address = 0;
+  EXPECT_EQ(cuMemAlloc(&address, 64 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
+  UseFirst();
+  ASSERT_EQ(cuCtxDisablePeerAccess(other_), CUDA_SUCCESS);
+  UseOther();
+  EXPECT_EQ(cuMemAlloc(&address, 64 * kMiB), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemsetD32(address, 1, 16 * kMiB), CUDA_SUCCESS);
+}
+
+TEST_F(PeersTest, JobBeyondItsBudgetCannotBecomeAPeersMemory) {
+  UseOther();
+  const auto there = FilledBuffers(6, kBytes);
+  UseFirst();
+  EXPECT_EQ(cuCtxEnablePeerAccess(other_, 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+  EXPECT_EQ(cuCtxDisablePeerAccess(other_), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+  UseOther();
+  for (unsigned int i = 0; i < 6; ++i) EXPECT_TRUE(IsAll(there[i], kBytes, i)) << i;
+}
+
+TEST_F(PeersTest, AccessEndsWithTheContextThatHadIt) {
+  UseOther();
+  Filled(kBytes, 1);
+  CUcontext user = nullptr;
+  ASSERT_EQ(cuCtxCreate_v4(&user, nullptr, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxEnablePeerAccess(other_, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxDestroy(user), CUDA_SUCCESS);
+  UseOther();
+  CUdeviceptr address = 0;
+  EXPECT_EQ(cuMemAlloc(&address, 64 * kMiB), CUDA_SUCCESS);
+}
+
+}  // namespace
+}  // namespace spillway::regressions
