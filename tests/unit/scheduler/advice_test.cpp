@@ -1,0 +1,70 @@
+#include "scheduler/plan/advice.h"
+
+#include <gtest/gtest.h>
+
+namespace spillway::scheduler {
+namespace {
+
+// 1,000 ns and 100 ns per sample; 100,000 bytes and 10,000 per sample, of which 5,000 per sample must be there.
+BatchObservation At(int64_t batch) {
+  return {batch, 1000 + 100 * batch, 100'000 + 10'000 * batch, 100'000 + 5'000 * batch};
+}
+
+AdviceRequest Request(int64_t budget_bytes, int64_t link_bytes_per_second) {
+  AdviceRequest request;
+  request.observations = {At(8), At(16)};
+  request.device.to_host_bytes_per_second = request.device.to_device_bytes_per_second = link_bytes_per_second;
+  request.budget_bytes = budget_bytes;
+  return request;
+}
+
+TEST(AdviceTest, WithoutALinkTheLargestBatchThatFitsIsBest) {
+  const AdviceOutcome outcome = Advise(Request(500'000, 1));
+
+  ASSERT_TRUE(outcome.advice.has_value()) << outcome.why_not;
+  EXPECT_EQ(outcome.advice->batch_size, 40);
+  EXPECT_EQ(outcome.advice->iteration_ns, 5000);
+  EXPECT_EQ(outcome.advice->moved_bytes, 0);
+  EXPECT_EQ(outcome.advice->most_batch_without_moving, 40);
+  EXPECT_EQ(outcome.advice->most_batch, 80);
+}
+
+TEST(AdviceTest, WithAFastLinkTheBatchGrowsToTheFloor) {
+  const AdviceOutcome outcome = Advise(Request(500'000, 1'000'000'000'000));
+
+  ASSERT_TRUE(outcome.advice.has_value()) << outcome.why_not;
+  EXPECT_EQ(outcome.advice->batch_size, 80);
+  EXPECT_EQ(outcome.advice->waiting_ns, 0);
+  EXPECT_EQ(outcome.advice->moved_bytes, 400'000);
+}
+
+TEST(AdviceTest, StopsWhereWaitingEatsTheGain) {
+  // Given a link that hides what 56 samples have too much, but not what 80 have.
+  const AdviceOutcome outcome = Advise(Request(500'000, 80'000'000'000));
+
+  ASSERT_TRUE(outcome.advice.has_value()) << outcome.why_not;
+  EXPECT_EQ(outcome.advice->batch_size, 56);
+}
+
+TEST(AdviceTest, LearningRateGrowsWithTheBatch) {
+  AdviceRequest request = Request(500'000, 1);
+  request.base_batch = 8;
+  request.learning_rate_nano = 100'000'000;
+
+  EXPECT_EQ(Advise(request).advice->learning_rate_nano, 500'000'000);
+}
+
+TEST(AdviceTest, RefusesWhatTeachesNothing) {
+  AdviceRequest same = Request(500'000, 1);
+  same.observations = {At(8), At(8)};
+  AdviceRequest negative = Request(500'000, 1);
+  negative.observations[0].iteration_ns = -1;
+
+  EXPECT_FALSE(Advise(same).advice.has_value());
+  EXPECT_FALSE(Advise(negative).advice.has_value());
+  EXPECT_FALSE(Advise(Request(0, 1)).advice.has_value());
+  EXPECT_FALSE(Advise(Request(120'000, 1)).why_not.empty());
+}
+
+}  // namespace
+}  // namespace spillway::scheduler
