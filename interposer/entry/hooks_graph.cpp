@@ -114,7 +114,7 @@ CUresult Destroy(CUgraphExec executable, Call call) {
   const CUresult result = call();
   const ReentryGuard guard;
   if (result != CUDA_SUCCESS || !guard.IsOutermost()) return result;
-  Ledger().Destroyed(executable);
+  if (!Ledger().Destroyed(executable)) return result;
   const RelaxedCapture relaxed(true);
   ForEachJob([&](JobMemory* job) {
     if (Driver().cuDeviceGraphMemTrim) Driver().cuDeviceGraphMemTrim(job->device());

@@ -55,9 +55,14 @@ void GraphLedger::NodeChanged(CUgraphExec executable, CUgraphNode node, NodeFact
   found->second.launched = false;
 }
 
-void GraphLedger::Destroyed(CUgraphExec executable) {
+std::size_t GraphLedger::Destroyed(CUgraphExec executable) {
   const MutexLock lock(mutex_);
-  executables_.erase(executable);
+  const auto found = executables_.find(executable);
+  if (found == executables_.end()) return 0;
+  std::size_t bytes = 0;
+  for (const auto& [node, facts] : found->second.nodes) bytes += facts.allocated_bytes;
+  executables_.erase(found);
+  return bytes;
 }
 
 GraphLedger::Launch GraphLedger::AboutToLaunch(CUgraphExec executable) {

@@ -62,7 +62,8 @@ class GraphLedger {
   // All nodes have other parameters now. Nothing happens to executables that are not known.
   void Updated(CUgraphExec executable, GraphFacts facts);
   void NodeChanged(CUgraphExec executable, CUgraphNode node, NodeFacts facts);
-  void Destroyed(CUgraphExec executable);
+  // Answers the bytes that its memory nodes allocate.
+  std::size_t Destroyed(CUgraphExec executable);
 
   struct Launch {
     std::shared_ptr<const NodeFacts> facts;  // null: not known

@@ -73,6 +73,15 @@ TEST(GraphLedgerTest, DestroyedGraphIsForgotten) {
   EXPECT_FALSE(ledger.AboutToLaunch(Exec(1)).facts);
 }
 
+TEST(GraphLedgerTest, DestroyedGraphTellsWhatItsNodesAllocated) {
+  GraphLedger ledger;
+  NodeFacts alloc;
+  alloc.allocated_bytes = 4096;
+  ledger.Instantiated(Exec(1), {{Node(1), alloc}, {Node(2), alloc}});
+  EXPECT_EQ(ledger.Destroyed(Exec(1)), 8192u);
+  EXPECT_EQ(ledger.Destroyed(Exec(1)), 0u);
+}
+
 // An executable whose instantiation was not seen stays unknown: changes of it make no half-known one.
 TEST(GraphLedgerTest, ChangesOfUnknownGraphsAreNotKept) {
   GraphLedger ledger;
