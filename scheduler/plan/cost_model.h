@@ -3,7 +3,7 @@
 // Called by planners, tests, benches and the command line, on any thread. Pure: integers, no clock; equal input, equal output.
 // One CostModel serves many plans for one problem, one at a time.
 //
-// Rules (numbered as in docs/planner.md):
+// Rules (docs/planner.md has them too):
 //   R1 One compute stream runs the plan's steps in order.
 //   R2 One device-to-host and one host-to-device engine, each first in, first out, at its rate plus a latency per copy; while
 //      both copy, each runs at its both-way rate. A link share scales all rates.

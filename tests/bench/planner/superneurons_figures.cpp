@@ -88,23 +88,19 @@ bool Fits(const networks::LayerGraph& graph, const networks::Device& device) {
   return OwnPlanRuns(problem);
 }
 
-// The largest n in [from, limit] for which fits(n); 0 when not even `from` does. Doubles, then halves the gap.
+// The paper's figure and its multiples are tried until one does not fit; the largest that does is ours, at least.
+constexpr int kTriedPercent[] = {100, 150, 200, 300};
+
 template <class Fit>
-int64_t Largest(int64_t from, int64_t limit, int64_t unit, Fit fits) {
-  if (!fits(from)) return 0;
-  int64_t good = from, bad = limit + unit;
-  for (int64_t next = from * 2; next < bad; next *= 2) {
-    if (!fits(next)) {
-      bad = next;
-      break;
-    }
-    good = next;
+int64_t LargestTried(int64_t theirs, Effort effort, Fit fits) {
+  int64_t ours = 0;
+  for (int percent : kTriedPercent) {
+    const int64_t next = theirs * percent / 100;
+    if (!fits(next)) break;
+    ours = next;
+    if (effort.quick) break;
   }
-  while (bad - good > unit) {
-    const int64_t middle = good + (bad - good) / 2 / unit * unit;
-    (fits(middle) ? good : bad) = middle;
-  }
-  return good;
+  return ours;
 }
 
 }  // namespace
@@ -126,36 +122,36 @@ void PrintSuperNeurons(Effort) {
 
 void PrintPeakBatches(Effort effort) {
   const networks::Device device = *networks::find_device("k40c");
-  std::printf("\nPeak batch on the K40c (modelled; %lld bytes)\n%-14s %8s %8s  %s\n",
-              static_cast<long long>(device.capacity_bytes), "", "paper", "ours", "source");
+  std::printf(
+      "\nPeak batch on the K40c (modelled; %lld bytes): the paper's, and the largest of its multiples that "
+      "fits\n",
+      static_cast<long long>(device.capacity_bytes));
   for (const PaperFigure& figure : PaperSection("batch")) {
     const int64_t theirs = std::stoll(figure.figure);
-    const int64_t unit = std::max<int64_t>(1, theirs / 32);
-    const int64_t ours = Largest(theirs / 2, theirs * 64, unit, [&](int64_t batch_size) {
+    const int64_t ours = LargestTried(theirs, effort, [&](int64_t batch_size) {
       return Fits(*networks::make_network(figure.row, batch_size), device);
     });
-    std::printf("%-14s %8lld %8lld  %s\n", figure.row.c_str(), static_cast<long long>(theirs),
-                static_cast<long long>(ours), figure.source.c_str());
+    std::printf("%-14s paper %6lld  ours at least %6lld  %s\n", figure.row.c_str(),
+                static_cast<long long>(theirs), static_cast<long long>(ours), figure.source.c_str());
     std::fflush(stdout);
     if (effort.quick) break;
   }
 }
 
 void PrintPeakDepth(Effort effort) {
+  if (effort.quick) return;
   const networks::Device device = *networks::find_device("k40c");
-  std::printf("\nDepth of ResNet at batch 16 on the K40c (modelled): the largest tried that fits\n");
+  std::printf("\nDepth of ResNet on the K40c (modelled), in the same form\n");
   for (const PaperFigure& figure : PaperSection("depth")) {
     const int64_t theirs = std::stoll(figure.figure);
-    int64_t ours = 0;
-    // Third-stage blocks in quarters of the paper's depth.
-    for (int64_t quarters = 4; quarters <= (effort.quick ? 4 : 8); ++quarters) {
-      const int64_t depth = theirs * quarters / 4;
-      const auto shape = networks::resnet_shape(static_cast<int>(depth - (depth - 2) % 3 + 3));
-      if (!shape || !Fits(networks::resnet(*shape, 16), device)) break;
-      ours = shape->depth();
-    }
-    std::printf("%-20s paper %lld  ours %s%lld  %s\n", figure.row.c_str(), static_cast<long long>(theirs),
-                ours > 2 * theirs ? "at least " : "", static_cast<long long>(ours), figure.source.c_str());
+    const int64_t ours = LargestTried(theirs, effort, [&](int64_t depth) {
+      // Depths of bottleneck networks are 2 + 3n: the next one.
+      const auto shape = networks::resnet_shape(static_cast<int>(depth + (5 - depth % 3) % 3));
+      return shape && Fits(networks::resnet(*shape, 16), device);
+    });
+    std::printf("%-14s paper %6lld  ours at least %6lld  %s\n", figure.row.c_str(),
+                static_cast<long long>(theirs), static_cast<long long>(ours), figure.source.c_str());
+    std::fflush(stdout);
   }
 }
 
