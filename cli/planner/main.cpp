@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/failure.h"
+#include "cli/planner/advise_command.h"
 #include "cli/planner/plan_command.h"
 #include "cli/planner/trace_command.h"
 
@@ -73,12 +74,37 @@ void AddTrace(CLI::App& app, Action& action) {
   });
 }
 
+void AddAdvise(CLI::App& app, Action& action) {
+  auto options = std::make_shared<AdviseOptions>();
+  CLI::App* advise =
+      app.add_subcommand("advise", "which minibatch to train with, from profiles at two or more batch sizes");
+  advise->add_option("PROFILE", options->sources, "profile or trace file, JSON, or network:NAME:BATCH")
+      ->required()
+      ->expected(2, 64);
+  advise->add_option("-b,--budget", options->budget, "8GiB, 25% of the device, 50%peak of the last profile")
+      ->capture_default_str();
+  advise->add_option("-d,--device", options->device, "k40c, m40, 1080ti, a100 or h200")
+      ->capture_default_str();
+  advise->add_option("--chunk", options->chunk, "granularity of device memory")->capture_default_str();
+  advise->add_option("--learning-rate", options->learning_rate, "tuned for the base batch");
+  advise->add_option("--base-batch", options->base_batch, "default: the smallest profile's");
+  advise->add_option("--batch-step", options->batch_step, "consider multiples of this")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  advise->add_option("--most-batch", options->most_batch, "consider none larger")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  advise->add_flag("--json", options->json, "for scripts");
+  advise->callback([options, &action] { action = [options] { return RunAdviseCommand(*options); }; });
+}
+
 int Run(int argc, char** argv) {
   CLI::App app("spillway - plans for jobs that want more device memory than they have", "spillway");
   app.require_subcommand(1);
   Action action;
   AddPlan(app, action);
   AddTrace(app, action);
+  AddAdvise(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

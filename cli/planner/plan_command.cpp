@@ -160,6 +160,8 @@ void WritePictures(const PlanOptions& options, const Problem& problem, const Res
     WriteText(options.perfetto_path, PlanToPerfetto(problem, plan, result.timeline));
 }
 
+}  // namespace
+
 int64_t ParseChunk(const std::string& written) {
   const auto size = ParseSize(written);
   if (!size || size->kind != SizeKind::kBytes || size->bytes == 0)
@@ -167,8 +169,6 @@ int64_t ParseChunk(const std::string& written) {
                   "for example: --chunk 2MiB");
   return static_cast<int64_t>(size->bytes);
 }
-
-}  // namespace
 
 int64_t ResolveBudget(const std::string& written, int64_t capacity_bytes, int64_t peak_bytes) {
   const auto size = ParseSize(written);
@@ -186,7 +186,7 @@ int RunPlanCommand(const PlanOptions& options) {
   problem.profile = &loaded.profile;
   problem.device = device.model;
   problem.device.chunk_bytes = ParseChunk(options.chunk);
-  problem.device.slab_unit_bytes = 512;
+  problem.device.slab_unit_bytes = kSlabUnitBytes;
   problem.device.link_share_permille = options.link_percent * 10;
   problem.seed = options.seed;
   problem.budget_bytes = ResolveBudget(options.budget, device.capacity_bytes, peak_bytes(loaded.profile));

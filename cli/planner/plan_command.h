@@ -26,6 +26,11 @@ struct PlanOptions {
 
 int RunPlanCommand(const PlanOptions& options);
 
+inline constexpr int64_t kSlabUnitBytes = 512;  // what small buffers are rounded to
+
+// `--chunk`; throws Failure for what is no number of bytes.
+int64_t ParseChunk(const std::string& written);
+
 // The numbers of `--budget`: bytes, a share of the device, a share of the profile's peak.
 int64_t ResolveBudget(const std::string& written, int64_t capacity_bytes, int64_t peak_bytes);
 

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "cli/failure.h"
+#include "cli/planner/advise_command.h"
 #include "cli/planner/plan_command.h"
 #include "cli/planner/profile_json.h"
 #include "cli/planner/profile_source.h"
@@ -117,6 +118,31 @@ TEST(PlanCommandTest, WrongCommandLinesSayWhatThereIs) {
   EXPECT_THAT(Spillway("plan network:alexnet -d k41").output, HasSubstr("k40c"));
   EXPECT_THAT(Spillway("plan /nonexistent").output, HasSubstr("cannot read"));
   EXPECT_EQ(Spillway("plan network:alexnet:0").exit_code, 2);
+}
+
+TEST(AdviseCommandTest, ProposesABatchWithinTheBudgetAndScalesTheLearningRate) {
+  const Ran ran = Spillway(
+      "advise network:resnet50:16 network:resnet50:32 -d k40c --most-batch 1024 --learning-rate 0.1 "
+      "--base-batch 32 --json");
+  ASSERT_EQ(ran.exit_code, 0) << ran.output;
+  const nlohmann::json json = nlohmann::json::parse(ran.output);
+  const int64_t batch_size = json.at("batch_size");
+  EXPECT_GE(batch_size, 32);
+  EXPECT_LE(batch_size, json.at("most_batch"));
+  EXPECT_EQ(json.at("learning_rate_nano"), 100'000'000 * batch_size / 32);
+}
+
+TEST(AdviseCommandTest, NeedsTwoBatchSizes) {
+  EXPECT_EQ(Spillway("advise network:resnet50:16").exit_code, 2);
+  EXPECT_EQ(Spillway("advise network:resnet50:16 network:resnet50:16").exit_code, 1);
+}
+
+TEST(LearningRateTest, IsADecimalNumber) {
+  EXPECT_EQ(ParseLearningRate("0.1"), 100'000'000);
+  EXPECT_EQ(ParseLearningRate("2"), 2'000'000'000);
+  EXPECT_EQ(ParseLearningRate("0.000000001"), 1);
+  for (const char* wrong : {"", "-1", "1e-3", "0", "0.0000000001", "1.2.3", "10000"})
+    EXPECT_THROW(ParseLearningRate(wrong), Failure) << wrong;
 }
 
 TEST(TraceCommandTest, ConvertsBetweenTheFormsWithoutLoss) {

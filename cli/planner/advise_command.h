@@ -1,0 +1,29 @@
+// `spillway advise`: which minibatch to train with at a budget, from profiles at two or more batch sizes.
+//
+// One thread; prints to stdout, throws Failure. Exit code 1 when there is nothing to advise.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace spillway::cli {
+
+struct AdviseOptions {
+  std::vector<std::string> sources;  // as for `spillway plan`
+  std::string budget = "100%";
+  std::string device = "h200";
+  std::string chunk = "2MiB";
+  std::string learning_rate;  // "0.1"; empty: none
+  int64_t base_batch = 0;
+  int64_t batch_step = 8;
+  int64_t most_batch = 1 << 20;
+  bool json = false;
+};
+
+int RunAdviseCommand(const AdviseOptions& options);
+
+// "0.1" as 100000000 in units of 1e-9; throws Failure for what is no positive decimal below a thousand.
+int64_t ParseLearningRate(const std::string& written);
+
+}  // namespace spillway::cli
