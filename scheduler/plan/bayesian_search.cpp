@@ -48,15 +48,6 @@ std::vector<double> SolveUpper(const Matrix& factor, std::vector<double> right) 
 
 }  // namespace
 
-// SplitMix64: every seed is as good as any other.
-double BayesianSearch::Random() {
-  state_ += 0x9e3779b97f4a7c15;
-  uint64_t z = state_;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
-}
-
 Weights BayesianSearch::Next() {
   if (tried_.size() < kWeightCount) {
     Weights corner{};
@@ -77,7 +68,7 @@ Weights BayesianSearch::Next() {
   double best_improvement = -1;
   for (int i = 0; i < kSample; ++i) {
     Weights weights;
-    for (double& weight : weights) weight = Random();
+    for (double& weight : weights) weight = random_.Fraction();
     const double improvement = ExpectedImprovement(weights, factor, solved, mean, scale);
     if (improvement <= best_improvement) continue;
     best_improvement = improvement;

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/prng.h"
+
 namespace spillway::scheduler {
 
 inline constexpr int kWeightCount = 4;
@@ -17,7 +19,7 @@ using Weights = std::array<double, kWeightCount>;
 
 class BayesianSearch {
  public:
-  explicit BayesianSearch(uint64_t seed) : state_(seed) {}
+  explicit BayesianSearch(uint64_t seed) : random_(seed) {}
 
   Weights Next();
   void Tell(const Weights& weights, double value);
@@ -26,11 +28,10 @@ class BayesianSearch {
   double best_value() const { return values_[best_]; }
 
  private:
-  double Random();
   double ExpectedImprovement(const Weights& at, const std::vector<std::vector<double>>& factor,
                              const std::vector<double>& solved, double mean, double scale) const;
 
-  uint64_t state_;
+  base::Prng random_;
   std::vector<Weights> tried_;
   std::vector<double> values_;
   size_t best_ = 0;

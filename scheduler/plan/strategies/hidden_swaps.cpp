@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/prng.h"
 #include "scheduler/plan/swap_schedule.h"
 
 namespace spillway::scheduler {
@@ -44,14 +45,7 @@ class Search {
   }
 
  private:
-  uint64_t Random(uint64_t below) {
-    random_ += 0x9e3779b97f4a7c15;
-    uint64_t z = random_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return (z ^ (z >> 31)) % below;
-  }
-  int32_t RandomCandidate() { return candidates_[Random(candidates_.size())]; }
+  int32_t RandomCandidate() { return candidates_[random_.Below(candidates_.size())]; }
 
   std::vector<bool>::reference Flag(int32_t interval) { return swapped_[static_cast<size_t>(interval)]; }
 
@@ -135,7 +129,7 @@ class Search {
     for (const int32_t i : candidates_) {
       if (Flag(i)) taken.push_back(i);
     }
-    for (size_t i = taken.size(); i > 1; --i) std::swap(taken[i - 1], taken[Random(i)]);
+    for (size_t i = taken.size(); i > 1; --i) std::swap(taken[i - 1], taken[random_.Below(i)]);
     for (const int32_t out : taken) {
       if (left_ <= 0) return false;
       Flag(out) = false;
@@ -161,14 +155,14 @@ class Search {
       const std::vector<bool> before = swapped_;
       const int32_t flipped = RandomCandidate();
       Flag(flipped) = !Flag(flipped);
-      if (Random(2) == 0) {
+      if (random_.Below(2) == 0) {
         const int32_t other = RandomCandidate();
         Flag(other) = !Flag(other);
       }
       const double overload = Overload();
       const bool accepted =
           overload < overload_ || std::exp((overload_ - overload) / temperature) * 4294967296.0 >
-                                      static_cast<double>(Random(uint64_t{1} << 32));
+                                      static_cast<double>(random_.Below(uint64_t{1} << 32));
       if (!accepted) {
         swapped_ = before;
         continue;
@@ -187,7 +181,7 @@ class Search {
   SwapSchedule schedule_;
   std::vector<int32_t> candidates_;
   std::vector<bool> swapped_;
-  uint64_t random_;
+  base::Prng random_;
   int64_t target_bytes_ = 0;
   double overload_ = 0;
   int64_t left_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/prng.h"
 #include "base/units.h"
 #include "scheduler/plan/strategies/improvement.h"
 #include "scheduler/plan/strategies/registry.h"
@@ -14,6 +15,8 @@ namespace {
 constexpr int64_t kWorkForSearch =
     3'000'000;  // evaluations x (operations + intervals), when the problem sets no limit
 constexpr size_t kImprovedStarts = 3;
+constexpr int64_t kApproachSteps = 4;
+constexpr int64_t kMostRenewals = 40;
 constexpr int64_t kLargeProblem = 20'000;  // operations + intervals: fewer starts are considered
 
 int64_t SizeOf(const Workbench& bench) {
@@ -81,25 +84,100 @@ void ConsiderReliefs(Workbench& bench, Starts& starts) {
   }
 }
 
+// From an easier budget to the real one in a few steps, each improved before the next: what is good with more memory is mostly
+// good with less.
+std::optional<Choices> Approach(const Problem& problem, int64_t peak_bytes, int64_t evaluations) {
+  std::optional<Choices> choices;
+  for (int64_t step = 1; step <= kApproachSteps; ++step) {
+    Problem easier = problem;
+    easier.budget_bytes = peak_bytes - base::scale(peak_bytes - problem.budget_bytes, step, kApproachSteps);
+    Workbench bench(easier);
+    choices = Relieve(bench, {.target_bytes = easier.budget_bytes},
+                      choices ? std::move(*choices) : bench.NoChoices());
+    if (!choices) return std::nullopt;
+    Priced start{*choices, bench.Price(bench.Lower(*choices))};
+    if (start.prediction.runs())
+      choices = Improve(bench, std::move(start), evaluations / kApproachSteps).choices;
+  }
+  return choices;
+}
+
+// Gives up a random part of the choices, relieves again and improves; keeps what runs better.
+class Renewal {
+ public:
+  Renewal(Workbench& bench, Priced start)
+      : bench_(bench), best_(std::move(start)), random_(bench.problem().seed) {}
+
+  Priced Run(int64_t attempts) {
+    for (int64_t i = 0; i < attempts; ++i) Attempt();
+    return std::move(best_);
+  }
+
+ private:
+  static constexpr int64_t kEvaluations = 120;  // to improve one attempt with
+
+  void Attempt() {
+    constexpr int64_t kDiscounts[] = {64, 16, 4, 1};
+    const ReliefOptions options{.target_bytes = bench_.problem().budget_bytes,
+                                .copy_discount = kDiscounts[random_.Below(std::size(kDiscounts))]};
+    std::optional<Choices> choices = Relieve(bench_, options, Ruined());
+    if (!choices) return;
+    Priced attempt{std::move(*choices), {}};
+    attempt.choices.workspaces = best_.choices.workspaces;
+    attempt.prediction = bench_.Price(bench_.Lower(attempt.choices));
+    if (!attempt.prediction.runs()) return;
+    if (attempt.prediction.iteration_ns > best_.prediction.iteration_ns / 50 * 51) return;
+    attempt = Improve(bench_, std::move(attempt), kEvaluations);
+    if (RunsBetter(attempt.prediction, best_.prediction)) best_ = std::move(attempt);
+  }
+
+  // Either one in a few all over, or most of what ends within one part of the iteration.
+  Choices Ruined() {
+    Choices choices = best_.choices;
+    const auto count = static_cast<uint64_t>(bench_.timetable().operation_count());
+    const bool everywhere = random_.Below(2) == 0;
+    const uint64_t percent = everywhere ? 5 + random_.Below(30) : 80;
+    const uint64_t first = random_.Below(count), length = count / 10 + random_.Below(count / 4 + 1);
+    for (Decision& decision : choices.decisions) {
+      const auto end = static_cast<uint64_t>(bench_.interval(decision.interval).to.index);
+      const bool within = everywhere || (end + count - first) % count < length;
+      if (within && random_.Below(100) < percent) decision.treatment = Treatment::kStay;
+    }
+    return choices;
+  }
+
+  Workbench& bench_;
+  Priced best_;
+  base::Prng random_;
+};
+
 class OwnStrategy : public ChoosingStrategy {
  public:
   using ChoosingStrategy::ChoosingStrategy;
 
   std::optional<Choices> Choose(Workbench& bench) const override {
+    const bool large = SizeOf(bench) > kLargeProblem;
+    const int64_t evaluations = EvaluationsFor(bench);
     Starts starts(bench);
     starts.ConsiderVariants(bench.NoChoices());
-    if (starts.empty()) ConsiderReliefs(bench, starts);
+    const bool fits = !starts.empty();
+    if (!fits) ConsiderReliefs(bench, starts);
+    if (!fits && !large) {
+      if (const auto choices = Approach(bench.problem(), bench.timetable().peak_bytes(), evaluations / 4))
+        starts.ConsiderVariants(*choices);
+    }
     for (const ChoosingStrategy* strategy : PaperStrategies()) {
       if (const std::optional<Choices> choices = strategy->Choose(bench)) starts.ConsiderVariants(*choices);
     }
     if (starts.empty()) return std::nullopt;
-    const size_t improved_starts = SizeOf(bench) > kLargeProblem ? 1 : kImprovedStarts;
-    const int64_t evaluations = EvaluationsFor(bench) / static_cast<int64_t>(improved_starts);
+    const size_t improved_starts = large ? 1 : kImprovedStarts;
     std::optional<Priced> best;
     for (Priced& start : starts.Best(improved_starts)) {
-      Priced improved = Improve(bench, std::move(start), evaluations);
+      Priced improved = Improve(bench, std::move(start), evaluations / static_cast<int64_t>(improved_starts));
       if (!best || RunsBetter(improved.prediction, best->prediction)) best = std::move(improved);
     }
+    if (!fits && !large)
+      best = Renewal(bench, std::move(*best)).Run(std::min(kMostRenewals, evaluations / 90));
     return best->choices;
   }
 };

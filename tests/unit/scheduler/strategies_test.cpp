@@ -88,7 +88,7 @@ void ExpectAllRight(const Problem& problem) {
 }
 
 TEST(StrategiesTest, AreRightOnRandomIterations) {
-  for (uint64_t seed = 1; seed <= 600; ++seed) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Dice dice(seed);
     const IterationProfile profile = testing::random_profile(dice);
@@ -100,7 +100,7 @@ TEST(StrategiesTest, AreRightOnRandomIterations) {
 }
 
 TEST(StrategiesTest, AreRightOnChainsOfLayers) {
-  for (uint64_t seed = 1; seed <= 250; ++seed) {
+  for (uint64_t seed = 1; seed <= 120; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Dice dice(seed);
     const IterationProfile profile = Chain(dice, static_cast<int32_t>(dice.roll(2, 14)));
