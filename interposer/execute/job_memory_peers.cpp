@@ -51,9 +51,10 @@ bool JobMemory::BringAll() {
   {
     const MutexLock lock(state_);
     residency_.CancelLeaving();
-    residency_.ForEachLive([&](Range* range) SPILLWAY_REQUIRES(state_) {
-      if (residency_.IsMapped(range)) return;
-      residency_.Pin(range);
+    Residency* const residency = &residency_;
+    residency->ForEachLive([&, residency](Range* range) {
+      if (residency->IsMapped(range)) return;
+      residency->Pin(range);
       set.ranges.push_back(range);
     });
   }

@@ -36,7 +36,8 @@ std::vector<PeerTable::Access> PeerTable::ContextGone(CUcontext context) {
                                            [&](const Access& access) { return !ends(access); });
   std::vector<Access> ended(first, accesses_.end());
   accesses_.erase(first, accesses_.end());
-  std::erase_if(ended, [&](const Access& access) { return IsUsedFrom(access.device, access.owner); });
+  std::erase_if(ended, [&](const Access& access)
+                           SPILLWAY_REQUIRES(mutex_) { return IsUsedFrom(access.device, access.owner); });
   return ended;
 }
 
