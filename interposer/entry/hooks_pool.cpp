@@ -8,6 +8,7 @@
 #include "interposer/entry/export.h"
 #include "interposer/entry/memory_hooks.h"
 #include "interposer/entry/pass_through.h"
+#include "interposer/entry/pool_charges.h"
 
 namespace spillway::entry {
 namespace {
@@ -54,11 +55,14 @@ template <class Call>
   const CUdevice here = DeviceHere();
   const CUmemoryPool pool = named ? named : CurrentPool(here);
   const PoolService service = ServiceOf(pool, here);
-  JobMemory* const managed = service == PoolService::kServed ? interposer::JobForAllocation() : nullptr;
+  JobMemory* const job = interposer::JobForAllocation();
+  JobMemory* const managed = service == PoolService::kServed ? job : nullptr;
   if (!managed) {
-    return service == PoolService::kHost ? call()
-                                         : PassThrough(
-                                               interposer::JobHere(), bytes, [out] { return *out; }, call);
+    if (service == PoolService::kHost) return call();
+    const CUresult result = PassThrough(
+        job ? job : interposer::JobHere(), bytes, [out] { return *out; }, call, pool);
+    if (result == CUDA_SUCCESS) Pools::Instance().Allocated(pool, *out, bytes);
+    return result;
   }
   const CUresult result = managed->Allocate(bytes, out);
   if (result != CUDA_SUCCESS) return result;
@@ -153,11 +157,16 @@ SPILLWAY_EXPORT CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProp
   });
 }
 SPILLWAY_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
-  return After(Driver().cuMemPoolDestroy(pool), [pool](Pools& pools) { pools.Destroyed(pool); });
+  return After(Driver().cuMemPoolDestroy(pool), [pool](Pools& pools) {
+    pools.Destroyed(pool);
+    spillway::entry::ForgetPassedThrough(spillway::entry::NameOf(pool));
+  });
 }
 SPILLWAY_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes) {
-  return After(Driver().cuMemPoolTrimTo(pool, keep_bytes),
-               [&](Pools& pools) { pools.TrimTo(pool, keep_bytes); });
+  return After(Driver().cuMemPoolTrimTo(pool, keep_bytes), [&](Pools& pools) {
+    pools.TrimTo(pool, keep_bytes);
+    spillway::entry::SettlePoolCharges();
+  });
 }
 SPILLWAY_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* accesses,
                                             size_t count) {

@@ -5,6 +5,7 @@
 #include "interposer/entry/export.h"
 #include "interposer/entry/fork_watch.h"
 #include "interposer/entry/kernel_parameters.h"
+#include "interposer/entry/pool_charges.h"
 #include "interposer/ledger/pools.h"
 #include "interposer/report.h"
 
@@ -32,6 +33,7 @@ CUresult AroundWait(Covered covered, Call call) {
   const CUresult result = call();
   if (result == CUDA_SUCCESS) JobMemory::Completed(uses);
   if (result == CUDA_SUCCESS) interposer::Pools::Instance().Waited(ReleaseThreshold);
+  if (result == CUDA_SUCCESS) SettlePoolCharges();
   interposer::ShowProgress();
   return result;
 }

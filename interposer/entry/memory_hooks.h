@@ -26,10 +26,10 @@ CUresult Free(CUdeviceptr address, Release release, Call call) {
   // A driver that has shut down says so, whosever memory it was.
   if (interposer::ExitBegan() && !HasContext()) return call();
   // Before the address can serve anybody else.
-  interposer::Pools::Instance().Freed(address);
+  const CUmemoryPool heir = interposer::Pools::Instance().Freed(address);
   interposer::share::ExportService::Freed(address);
   if (interposer::AnyJob(release)) return CUDA_SUCCESS;
-  const CUresult result = FreePassedThrough(address, call);
+  const CUresult result = FreePassedThrough(address, heir, call);
   if (result == CUDA_SUCCESS) interposer::AppMemory::Managed().Remove(address);
   return result;
 }

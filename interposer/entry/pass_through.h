@@ -4,6 +4,8 @@
 // Called by the hooks of allocations, on any thread, outermost only.
 #pragma once
 
+#include <algorithm>
+
 #include "interposer/runtime.h"
 
 namespace spillway::entry {
@@ -17,17 +19,34 @@ inline size_t OccupiedBytes(size_t bytes) {
   return bytes < kRoundedFromBytes || rounded_bytes < bytes ? bytes : rounded_bytes;
 }
 
-// `call()` is the driver's allocation, `key()` what it is noted as once it is made: its address or handle.
+// What a pool of the driver's holds beyond what is allocated from it stays charged under the pool's own name, until it
+// gives it back (pool_charges.h).
+inline std::uint64_t NameOf(CUmemoryPool pool) { return reinterpret_cast<std::uint64_t>(pool); }
+
+inline void AddToPool(interposer::JobMemory* job, CUmemoryPool pool, size_t bytes) {
+  if (bytes) job->NotePassedThrough(NameOf(pool), bytes + job->TakePassedThrough(NameOf(pool)));
+}
+
+// `call()` is the driver's allocation, `key()` what it is noted as once it is made: its address or handle. What `pool`
+// holds and is charged for already, if it is from one, comes first.
 template <class Key, class Call>
-CUresult PassThrough(interposer::JobMemory* job, size_t bytes, Key key, Call call) {
+CUresult PassThrough(interposer::JobMemory* job, size_t bytes, Key key, Call call,
+                     CUmemoryPool pool = nullptr) {
   if (!job) return call();
   const size_t occupied_bytes = OccupiedBytes(bytes);
-  if (!job->Charge(occupied_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const size_t pool_bytes = pool ? job->TakePassedThrough(NameOf(pool)) : 0;
+  const size_t more_bytes = occupied_bytes - std::min(occupied_bytes, pool_bytes);
+  if (more_bytes && !job->Charge(more_bytes)) {
+    AddToPool(job, pool, pool_bytes);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   const CUresult result = call();
   if (result == CUDA_SUCCESS) {
     job->NotePassedThrough(key(), occupied_bytes);
+    AddToPool(job, pool, pool_bytes + more_bytes - occupied_bytes);
   } else {
-    job->Discharge(occupied_bytes);
+    AddToPool(job, pool, pool_bytes);
+    if (more_bytes) job->Discharge(more_bytes);
   }
   return result;
 }
@@ -40,9 +59,10 @@ inline void ForgetPassedThrough(std::uint64_t key) {
   });
 }
 
-// `call()` frees it. Its note goes before: the driver may give the address to another thread at once.
+// `call()` frees it. Its note goes before: the driver may give the address to another thread at once. The memory goes back
+// to its pool, if it is from one that may keep it (`heir`).
 template <class Call>
-CUresult FreePassedThrough(CUdeviceptr address, Call call) {
+CUresult FreePassedThrough(CUdeviceptr address, CUmemoryPool heir, Call call) {
   interposer::JobMemory* job = nullptr;
   size_t bytes = 0;
   interposer::AnyJob([&](interposer::JobMemory* one) {
@@ -51,7 +71,14 @@ CUresult FreePassedThrough(CUdeviceptr address, Call call) {
     return job != nullptr;
   });
   const CUresult result = call();
-  if (job) result == CUDA_SUCCESS ? job->Discharge(bytes) : job->NotePassedThrough(address, bytes);
+  if (!job) return result;
+  if (result != CUDA_SUCCESS) {
+    job->NotePassedThrough(address, bytes);
+  } else if (heir) {
+    AddToPool(job, heir, bytes);
+  } else {
+    job->Discharge(bytes);
+  }
   return result;
 }
 

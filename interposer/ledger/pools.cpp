@@ -45,6 +45,7 @@ void Pools::Add(CUmemoryPool pool, CUdevice device, PoolService service) {
   account->pool = pool;
   account->device = device;
   account->service = service;
+  if (IsDrivers(*account)) any_drivers_.store(true, std::memory_order_relaxed);
   const MutexLock lock(mutex_);
   accounts_[pool] = std::move(account);
 }
@@ -62,6 +63,7 @@ void Pools::Destroyed(CUmemoryPool pool) {
 void Pools::Share(CUmemoryPool pool) {
   const MutexLock lock(mutex_);
   if (Account* const account = Find(pool)) account->service = PoolService::kShared;
+  any_drivers_.store(true, std::memory_order_relaxed);
 }
 
 PoolService Pools::Service(CUmemoryPool pool, CUdevice* device) {
@@ -76,30 +78,44 @@ void Pools::Allocated(CUmemoryPool pool, CUdeviceptr address, std::size_t bytes)
   const MutexLock lock(mutex_);
   const auto at = accounts_.find(pool);
   if (at == accounts_.end()) return;
-  Account& account = *at->second;
-  PoolFigures& figures = account.figures;
+  const bool served = at->second->service == PoolService::kServed;
+  if (served) Take(at->second.get(), bytes);
+  pieces_.insert_or_assign(address, Piece{at->second, bytes, served});
+  pieces_count_.store(pieces_.size(), std::memory_order_relaxed);
+}
+
+void Pools::Take(Account* account, std::size_t bytes) {
+  PoolFigures& figures = account->figures;
   figures.used_bytes += PieceBytes(bytes);
   figures.used_high_bytes = std::max(figures.used_high_bytes, figures.used_bytes);
   figures.reserved_bytes = std::max(figures.reserved_bytes, LeastReserved(figures));
   figures.reserved_high_bytes = std::max(figures.reserved_high_bytes, figures.reserved_bytes);
-  ++account.live;
-  NoteSpare(&account);
-  pieces_.insert_or_assign(address, Piece{at->second, bytes});
-  pieces_count_.store(pieces_.size(), std::memory_order_relaxed);
+  NoteSpare(account);
 }
 
-bool Pools::Freed(CUdeviceptr address) {
-  if (pieces_count_.load(std::memory_order_relaxed) == 0) return false;
+CUmemoryPool Pools::Freed(CUdeviceptr address) {
+  if (pieces_count_.load(std::memory_order_relaxed) == 0) return nullptr;
   const MutexLock lock(mutex_);
   const auto at = pieces_.find(address);
-  if (at == pieces_.end()) return false;
-  Account& account = *at->second.account;
-  account.figures.used_bytes -= PieceBytes(at->second.bytes);
-  --account.live;
-  NoteSpare(&account);
+  if (at == pieces_.end()) return nullptr;
+  const Piece piece = at->second;
   pieces_.erase(at);
   pieces_count_.store(pieces_.size(), std::memory_order_relaxed);
-  return true;
+  Account& account = *piece.account;
+  if (!piece.served) return account.destroyed ? nullptr : account.pool;
+  account.figures.used_bytes -= PieceBytes(piece.bytes);
+  NoteSpare(&account);
+  return nullptr;
+}
+
+std::vector<CUmemoryPool> Pools::Drivers() {
+  std::vector<CUmemoryPool> pools;
+  if (!any_drivers_.load(std::memory_order_relaxed)) return pools;
+  const MutexLock lock(mutex_);
+  for (const auto& [pool, account] : accounts_) {
+    if (IsDrivers(*account)) pools.push_back(pool);
+  }
+  return pools;
 }
 
 bool Pools::PoolOf(CUdeviceptr address, CUmemoryPool* pool) {

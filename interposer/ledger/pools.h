@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "base/mutex.h"
 #include "interposer/driver/cuda_abi.h"
@@ -57,8 +58,8 @@ class Pools {
   PoolService Service(CUmemoryPool pool, CUdevice* device);
 
   void Allocated(CUmemoryPool pool, CUdeviceptr address, std::size_t bytes);
-  // True when the address was a pool's.
-  bool Freed(CUdeviceptr address);
+  // The pool that the address came from, if that one lives and is the driver's: it may keep the memory.
+  CUmemoryPool Freed(CUdeviceptr address);
   // The pool that the address came from, if it was one.
   bool PoolOf(CUdeviceptr address, CUmemoryPool* pool);
 
@@ -67,6 +68,8 @@ class Pools {
   void ResetUsedHigh(CUmemoryPool pool);
   void ResetReservedHigh(CUmemoryPool pool);
   void TrimTo(CUmemoryPool pool, std::uint64_t keep_bytes);
+  // Those that live and are the driver's, on a device; costs a load when there are none.
+  std::vector<CUmemoryPool> Drivers();
   // A wait has completed: pools give back what is above their thresholds. `threshold(pool)` asks the driver, without the
   // lock. Costs a load when no pool has anything to give.
   template <class Threshold>
@@ -90,22 +93,27 @@ class Pools {
     CUdevice device = 0;
     PoolService service = PoolService::kServed;
     PoolFigures figures;
-    std::size_t live = 0;
     bool destroyed = false;
     bool counted_spare = false;
   };
   struct Piece {
     std::shared_ptr<Account> account;
     std::size_t bytes;
+    bool served;
   };
 
+  static bool IsDrivers(const Account& account) {
+    return account.service != PoolService::kServed && account.service != PoolService::kHost;
+  }
   Account* Find(CUmemoryPool pool) SPILLWAY_REQUIRES(mutex_);
+  void Take(Account* account, std::size_t bytes) SPILLWAY_REQUIRES(mutex_);
   void NoteSpare(Account* account) SPILLWAY_REQUIRES(mutex_);
   std::size_t Spare(std::array<CUmemoryPool, 16>* pools);
 
   // Synchronises itself.
   std::atomic<int> spare_pools_{0};  // that hold more than they use
   std::atomic<std::size_t> pieces_count_{0};
+  std::atomic<bool> any_drivers_{false};
   std::array<std::atomic<CUmemoryPool>, kDevices> current_{};
   base::Mutex mutex_{base::LockRank::kPools};
   // Guarded by mutex_.

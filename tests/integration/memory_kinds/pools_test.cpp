@@ -94,13 +94,11 @@ TEST_F(PoolsTest, CurrentPoolServesWhatNamesNone) {
   EXPECT_EQ(Read(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0u);
 }
 
-TEST_F(PoolsTest, PoolWhoseMemoryCanBeExportedIsTheDriversAndCounted) {
+TEST_F(PoolsTest, PoolWithAMaximumSizeIsTheDriversAndCounted) {
   Start();
   CUmemPoolProps properties = Properties();
-  properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  CUmemoryPool pool = nullptr;
-  if (cuMemPoolCreate(&pool, &properties) != CUDA_SUCCESS)
-    GTEST_SKIP() << "the simulated driver exports no pools";
+  properties.maxSize = 1024 * kMiB;
+  const CUmemoryPool pool = Created(properties);
   const auto buffers = FilledBuffers(7, 8 * kMiB);
   const CUdeviceptr piece = From(pool, 32 * kMiB);
   ASSERT_EQ(cuMemsetD32(piece, 9, 8 << 20), CUDA_SUCCESS);
@@ -109,6 +107,29 @@ TEST_F(PoolsTest, PoolWhoseMemoryCanBeExportedIsTheDriversAndCounted) {
   EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
   CUdeviceptr too_much = 0;
   EXPECT_EQ(cuMemAllocFromPoolAsync(&too_much, 128 * kMiB, pool, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+// A pool with a threshold keeps what is freed to it, on the device: that takes room until it is trimmed.
+TEST_F(PoolsTest, FreedMemoryThatADriversPoolKeepsStillCounts) {
+  Start();
+  CUmemPoolProps properties = Properties();
+  properties.maxSize = 1024 * kMiB;
+  const CUmemoryPool pool = Created(properties);
+  cuuint64_t threshold = ~cuuint64_t{0};
+  ASSERT_EQ(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), CUDA_SUCCESS);
+  for (int round = 0; round < 3; ++round) {
+    const CUdeviceptr piece = From(pool, 32 * kMiB);
+    ASSERT_EQ(cuMemFreeAsync(piece, nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+    const auto buffers = FilledBuffers(8, 8 * kMiB);
+    for (unsigned i = 0; i < 8; ++i) EXPECT_TRUE(IsAll(buffers[i], 8 * kMiB, i));
+    for (const CUdeviceptr buffer : buffers) ASSERT_EQ(cuMemFree(buffer), CUDA_SUCCESS);
+  }
+  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  ASSERT_EQ(cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
+  const CUdeviceptr large = Allocated(60 * kMiB);
+  EXPECT_EQ(cuMemsetD32(large, 1, 15 << 20), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemPoolDestroy(pool), CUDA_SUCCESS);
 }
 
 TEST_F(PoolsTest, PoolOnTheHostTakesNothingFromTheBudget) {

@@ -1,4 +1,4 @@
-// A kernel reaches a tensor through 128 opaque bytes that name it: by value, or in a struct.
+// A kernel reaches a tensor through 128 opaque bytes that name it: by value, in a struct, and in device memory.
 #include <cstring>
 
 #include "simulator/kernels/device/tensor_maps.h"
@@ -26,15 +26,21 @@ void LoadByStruct(const simulator::LaunchShape&, void* const* arguments) {
   const auto* scaled = static_cast<const Scaled*>(arguments[1]);
   StoreFirst(&scaled->map, arguments, scaled->factor);
 }
+// The second of a group of maps in device memory.
+void LoadByPointer(const simulator::LaunchShape&, void* const* arguments) {
+  StoreFirst(*static_cast<const CUtensorMap**>(arguments[1]) + 1, arguments, 1.0f);
+}
 void LoadColumn(const simulator::LaunchShape&, void* const* arguments) {
   float tile[8 * 32];
   spillway_tensor_load_im2col(tile, arguments[1], {0, 0, 0, 0, 0}, {0, 0, 0});
   **static_cast<float**>(arguments[0]) = tile[255];
 }
 constexpr simulator::KernelParameter kByValue[] = {{0, 8}, {128, 128}};
+constexpr simulator::KernelParameter kByPointer[] = {{0, 8}, {8, 8}};
 constexpr simulator::KernelParameter kByStruct[] = {{0, 8}, {128, sizeof(Scaled)}};
 SPILLWAY_ONE_KERNEL(kLoadByValue, "load_by_value", LoadByValue, nullptr, 2, kByValue);
 SPILLWAY_ONE_KERNEL(kLoadColumn, "load_column", LoadColumn, nullptr, 2, kByValue);
+SPILLWAY_ONE_KERNEL(kLoadByPointer, "load_by_pointer", LoadByPointer, nullptr, 2, kByPointer);
 SPILLWAY_ONE_KERNEL(kLoadByStruct, "load_by_struct", LoadByStruct, nullptr, 2, kByStruct);
 
 // Tensors of floats, all away but the last ones, and their maps.
@@ -119,6 +125,18 @@ TEST_F(TensorMapsTest, Im2colMapsAreSeenToo) {
                                     CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
             CUDA_SUCCESS);
   EXPECT_EQ(Run(&kLoadColumn, "load_column", &map), 1.0f);
+}
+
+// Parked memory would forgive a map that is not followed.
+TEST_F(TensorMapsTest, MapsInDeviceMemoryAreFollowed) {
+  setenv("SPILLWAY_PARK", "off", 1);
+  MakeTensors();
+  CUdeviceptr group = Allocated(2 * sizeof(CUtensorMap));
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const CUtensorMap maps[] = {MapOf(tensors_[(i + 1) % 6]), MapOf(tensors_[i])};
+    ASSERT_EQ(cuMemcpyHtoD(group, maps, sizeof maps), CUDA_SUCCESS);
+    EXPECT_EQ(Run(&kLoadByPointer, "load_by_pointer", &group), static_cast<float>(i + 1));
+  }
 }
 
 }  // namespace
