@@ -4,7 +4,8 @@
 // A rule is a line here and an `if` where it is kept. libspillway_breakable.so, built with SPILLWAY_BREAKABLE, lacks the
 // rule that the environment variable SPILLWAY_BREAK_RULE names; everywhere else the `if` costs nothing. The comment
 // behind a rule gives the options of tests/fuzz/differential, and the environment, with which the fuzzer looks for its
-// absence, after the name of the sanitizer (asan, tsan) that finds it where results may stay equal.
+// absence, after the name of the sanitizer (asan, tsan) that finds it where results may stay equal; `elsewhere` where
+// another test does that.
 #pragma once
 
 #if defined(SPILLWAY_BREAKABLE)
@@ -25,28 +26,28 @@ inline bool IsKept(const char* rule) {
 #endif
 
 // Memory of a freed allocation is used anew only after the work that was enqueued before the free.
-SPILLWAY_ORDERING_RULE(kReuseWaitsForFree);
+SPILLWAY_ORDERING_RULE(kReuseWaitsForFree);  // SPILLWAY_PARK=off --features ''
 // Data leaves the device only after the work that was enqueued on it.
-SPILLWAY_ORDERING_RULE(kOffloadFollowsUses);
+SPILLWAY_ORDERING_RULE(kOffloadFollowsUses);  // SPILLWAY_PARK=off --features ''
 // Work on restored data starts only after the copy that brings it back.
-SPILLWAY_ORDERING_RULE(kUseFollowsRestore);
+SPILLWAY_ORDERING_RULE(kUseFollowsRestore);  // SPILLWAY_PARK=off --features ''
 // A range is unmapped only after the copy of its data and every use of it are complete.
-SPILLWAY_ORDERING_RULE(kUnmapWaitsForCompletion);
+SPILLWAY_ORDERING_RULE(kUnmapWaitsForCompletion);  // SPILLWAY_PARK=off --features ''
 // A call that may write outdates the host copy, complete or under way.
-SPILLWAY_ORDERING_RULE(kTouchOutdatesHostCopy);
+SPILLWAY_ORDERING_RULE(kTouchOutdatesHostCopy);  // SPILLWAY_PARK=off --features ''
 // A host buffer is filled anew only after the copy that still reads it.
-SPILLWAY_ORDERING_RULE(kHostBufferWaitsForCopy);
+SPILLWAY_ORDERING_RULE(kHostBufferWaitsForCopy);  // SPILLWAY_PARK=off --features ''
 
 // What a copy brings from the host is scanned for addresses.
-SPILLWAY_ORDERING_RULE(kPayloadsAreScanned);
+SPILLWAY_ORDERING_RULE(kPayloadsAreScanned);  // SPILLWAY_PARK=off --features pointers
 // A copy within the device brings along the addresses that its source holds.
-SPILLWAY_ORDERING_RULE(kCopiesBringAddresses);
+SPILLWAY_ORDERING_RULE(kCopiesBringAddresses);  // SPILLWAY_PARK=off --features pointers
 // What an unproven or opaque job loses from the device keeps a mapping.
-SPILLWAY_ORDERING_RULE(kEvictedMemoryIsParked);
+SPILLWAY_ORDERING_RULE(kEvictedMemoryIsParked);  // SPILLWAY_PARK=host --features structures,pointers
 // A kernel that is seen for the first time makes its job unproven.
-SPILLWAY_ORDERING_RULE(kNewKernelsAreNoted);
+SPILLWAY_ORDERING_RULE(kNewKernelsAreNoted);  // elsewhere: tests/integration/pointers
 // While evicted memory is parked, mappings change only when the device is idle.
-SPILLWAY_ORDERING_RULE(kParkingWaitsForIdle);
+SPILLWAY_ORDERING_RULE(kParkingWaitsForIdle);  // SPILLWAY_PARK=host --features structures,pointers
 
 // Memory freed in a stream's order is used anew only after what that stream did before.
 SPILLWAY_ORDERING_RULE(kStreamFreeFollowsItsStream);

@@ -22,6 +22,7 @@ MIB = 1 << 20
 ORDERING_RULES = pathlib.Path(__file__).resolve().parents[2] / "interposer" / "execute" / "ordering_rules.h"
 BUDGETS_MIB = [64, 96, 128, None]  # None: the whole device
 MUTANT_BUDGET_MIB = 64
+VOUCHED_FEATURES = "graphs,guests,pointers,tensor_maps,textures"
 MUTANT_QUIET_S = 8  # a broken build may hang in many seeds
 
 
@@ -68,18 +69,28 @@ def check_library(bench, arguments):
     library = bench.build / "lib" / name
     budgets = [budget_bytes(b) for b in (arguments.budgets or BUDGETS_MIB)]
     parts = batches(arguments.seeds or range(1, 1001))
-    tasks = [lambda part=part, budget=budgets[(i + i // 4) % len(budgets)]: compare_batch(bench, library, part, budget)
-             for i, part in enumerate(parts)]
+    benches = ways_of_parking(bench, arguments)
+    turns = [(part, budgets[(i + i // 4) % len(budgets)], benches[i % len(benches)]) for i, part in enumerate(parts)]
+    tasks = [lambda turn=turn: compare_batch(turn[2], library, turn[0], turn[1]) for turn in turns]
     start_s = time.monotonic()
     verdicts = list(run_all(arguments.jobs, tasks))
     for verdict in verdicts:
         for complaint in verdict.complaints:
             print(f"seeds {verdict.seeds[0]}..{verdict.seeds[-1]}: {complaint}")
-    differing = [(seed, verdict) for verdict in verdicts for seed in verdict.differing]
-    for seed, verdict in differing[:arguments.show]:
-        report_difference(bench, library, seed, verdict)
+    differing = [(seed, verdict, turn[2]) for verdict, turn in zip(verdicts, turns) for seed in verdict.differing]
+    for seed, verdict, its_bench in differing[:arguments.show]:
+        report_difference(its_bench, library, seed, verdict)
     summarise(verdicts, len(differing), time.monotonic() - start_s)
     return not differing and not any(verdict.complaints for verdict in verdicts)
+
+
+def ways_of_parking(bench, arguments):
+    """Benches that take turns: parking as it comes, never (then kernels must not write pointers), always."""
+    vouched = bench.options if arguments.features is not None else bench.options + ["--features", VOUCHED_FEATURES]
+    ways = [bench, Bench(bench.build, vouched, {"SPILLWAY_PARK": "off"}),
+            Bench(bench.build, bench.options, {"SPILLWAY_PARK": "host"})]
+    written = "structures" in (arguments.features or "")
+    return [way for way in ways if not (written and way.settings.get("SPILLWAY_PARK") == "off")]
 
 
 def budget_bytes(budget_mib):
@@ -102,7 +113,7 @@ def ordering_rules(sanitizer):
 
     Pairs of a name and the options of `differential` to look for it with; NAME=VALUE among them is set in the environment.
     """
-    pattern = re.compile(r"^SPILLWAY_ORDERING_RULE\((\w+)\);(?: *// *([at]san)?(.*))?$", re.MULTILINE)
+    pattern = re.compile(r"^SPILLWAY_ORDERING_RULE\((\w+)\);(?: *// *([at]san|elsewhere)?(.*))?$", re.MULTILINE)
     rules = pattern.findall(ORDERING_RULES.read_text())
     return [(name, shlex.split(options)) for name, wanted, options in rules if (wanted or None) == sanitizer]
 

@@ -67,9 +67,10 @@ def batches(seeds):
 class Bench:
     """The built products under test."""
 
-    def __init__(self, build, options):
+    def __init__(self, build, options, settings=None):
         self.build = build
         self.options = options
+        self.settings = settings or {}  # environment variables of runs under a library
         self.quiet_s = QUIET_S
 
     def program(self, seed):
@@ -79,11 +80,14 @@ class Bench:
 
     def run(self, seeds, library=None, budget_bytes=None, options=(), settings=None):
         """Runs all `seeds`, a batch per process; a seed that ends its process is followed by a new one for the rest."""
-        env = simulated_gpu.environment(self.build, library, budget_bytes) | (settings or {})
+        env = self.environment(library, budget_bytes) | (settings or {})
         result = SeedRuns({}, [], [])
         for batch in batches(seeds):
             self.run_batch(batch, env, options, result)
         return result
+
+    def environment(self, library=None, budget_bytes=None):
+        return simulated_gpu.environment(self.build, library, budget_bytes) | (self.settings if library else {})
 
     def run_batch(self, batch, env, options, result):
         remaining = list(batch)
@@ -115,7 +119,7 @@ class Bench:
 
     def line(self, seeds, library=None, budget_bytes=None, kept=None):
         """What the last of `seeds` prints when they run in one process; of its operations only those in `kept`."""
-        env = simulated_gpu.environment(self.build, library, budget_bytes)
+        env = self.environment(library, budget_bytes)
         run = simulated_gpu.run(self.command(seeds[0], seeds[-1], self.keep_options(kept)), env, QUIET_S)
         found = self.parse(run.output)
         return found.get(seeds[-1], self.ending(run))
@@ -130,8 +134,9 @@ class Bench:
         return simulated_gpu.run(command, env, QUIET_S).output
 
     def command_text(self, seeds, library, budget_bytes, kept=None):
-        env = simulated_gpu.environment(self.build, library, budget_bytes)
-        names = ("LD_LIBRARY_PATH", "LD_PRELOAD", "SPILLWAY_DRIVER", "SPILLWAY_BUDGET", "SPILLWAY_SIM_PROFILE")
+        env = self.environment(library, budget_bytes)
+        names = ("LD_LIBRARY_PATH", "LD_PRELOAD", "SPILLWAY_DRIVER", "SPILLWAY_BUDGET", "SPILLWAY_PARK",
+                 "SPILLWAY_SIM_PROFILE")
         settings = [f"{name}={shlex.quote(env[name])}" for name in names if name in env]
         command = self.command(seeds[0], seeds[-1], self.keep_options(kept))
         return " ".join(settings + [str(part) for part in command])

@@ -7,6 +7,8 @@ namespace spillway::fuzz {
 
 const Feature& Graphs();
 const Feature& Guests();
+const Feature& Pointers();
+const Feature& Structures();
 const Feature& TensorMaps();
 const Feature& Textures();
 
