@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kWorkForSearch =
     3'000'000;  // evaluations x (operations + intervals), when the problem sets no limit
 constexpr size_t kImprovedStarts = 3;
-constexpr int64_t kApproachSteps = 4;
+constexpr int64_t kApproachSteps = 6;
 constexpr int64_t kMostRenewals = 40;
 constexpr int64_t kLargeProblem = 20'000;  // operations + intervals: fewer starts are considered
 
