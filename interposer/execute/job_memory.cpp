@@ -76,9 +76,10 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
 }
 
 // What is granted can be used: beyond the budget there must be host memory for what is away, for the range that is on
-// its way back, and for the last one that leaves for it, each of them at most as large as the largest.
+// its way back, and for the last one that leaves for it, each of them at most as large as the largest. A range that is
+// larger than the budget is used where it is parked.
 bool JobMemory::Admits(size_t size_bytes) {
-  if (size_bytes > budget_bytes_ ||
+  if ((size_bytes > budget_bytes_ && !trust_.MayPark()) ||
       (MustStay() && counters_.wanted_bytes + size_bytes > budget_bytes_))
     return false;
   const size_t wanted_bytes = counters_.wanted_bytes + size_bytes;

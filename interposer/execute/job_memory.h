@@ -15,7 +15,8 @@
 //
 // Invariants
 //  1. Between Begin and End everything the call names is mapped and stays so.
-//  2. Begin fails only when the call's own memory and what cannot move exceed the budget (or the host limit is reached).
+//  2. Begin fails only when the call's own memory and what cannot move exceed the budget and cannot be parked (or the host
+//     limit is reached).
 //  3. A free returns at once; its memory serves others only after the work enqueued before it.
 // Never: calls into the application; waits with the state lock held.
 #pragma once
@@ -219,7 +220,8 @@ class JobMemory {
   bool IsUnexplained(const HeldWord& held) SPILLWAY_REQUIRES(state_);
 
   bool OthersMayEnd(std::uint64_t deadline_ns) const SPILLWAY_REQUIRES(state_);
-  bool AllOnDevice(const TouchSet& set) const SPILLWAY_REQUIRES(state_);
+  template <class Ranges>
+  bool AllOnDevice(const Ranges& ranges) const SPILLWAY_REQUIRES(state_);
   void Find(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(state_);
   void Enter(TouchSet* set) SPILLWAY_REQUIRES(state_);
   void OrderBehind(Tracked* memory, const TouchSet& set) SPILLWAY_REQUIRES(state_);
@@ -227,6 +229,8 @@ class JobMemory {
   CUresult BeginSlowly(const Addresses& addresses, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(making_, state_);
   bool MakeAllResident(TouchSet* set) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  base::InlineVector<Range*, 32> ThatFit(const TouchSet& set) const SPILLWAY_REQUIRES(state_);
+  bool CanUseParked(const TouchSet& set) SPILLWAY_EXCLUDES(state_);
   bool MakeResident(Range* range) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   // `take_now` is called with the state lock held.
   bool MakeRoom(size_t bytes, base::FunctionRef<bool()> take_now) SPILLWAY_REQUIRES(making_)

@@ -31,6 +31,13 @@ bool IsBlock(const Allocation* allocation) { return allocation->kind == Allocati
 
 }  // namespace
 
+template <class Ranges>
+bool JobMemory::AllOnDevice(const Ranges& ranges) const {
+  return std::all_of(ranges.begin(), ranges.end(), [this](const Range* range) SPILLWAY_REQUIRES(state_) {
+    return residency_.IsMapped(range);
+  });
+}
+
 CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
   if (addresses.empty() && IsForeign(stream)) return CUDA_SUCCESS;
   return BeginAtOnce(addresses, stream, effect, set) ? CUDA_SUCCESS
@@ -78,7 +85,7 @@ CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, E
     Find(addresses, effect, set);
     if (set->names_freed && effect != Effect::kLaunches && effect != Effect::kNames)
       return CUDA_ERROR_INVALID_VALUE;
-    if (!device_is_idle_ && !set->must_park && AllOnDevice(*set)) {
+    if (!device_is_idle_ && !set->must_park && AllOnDevice(set->ranges)) {
       Enter(set);
       return CUDA_SUCCESS;
     }
@@ -109,15 +116,42 @@ CUresult JobMemory::BeginSlowly(const Addresses& addresses, Effect effect, Touch
 
 bool JobMemory::MakeAllResident(TouchSet* set) {
   bool must_prepare;
+  base::InlineVector<Range*, 32> fitting;
   {
     const MutexLock lock(state_);
-    must_prepare = !AllOnDevice(*set) && trust_.MustPark() && MustPrepare();
+    fitting = ThatFit(*set);
+    must_prepare = !AllOnDevice(fitting) && trust_.MustPark() && MustPrepare();
   }
-  if (must_prepare && !PrepareToMove()) return false;
-  for (Range* range : set->ranges) {
-    if (!MakeResident(range)) return false;
+  bool resident = !must_prepare || PrepareToMove();
+  for (Range* range : fitting) resident = resident && MakeResident(range);
+  return (resident && fitting.size() == set->ranges.size()) || CanUseParked(*set);
+}
+
+// The ranges of the call that the budget holds together, those on the device first: the others are not worth moving.
+base::InlineVector<Range*, 32> JobMemory::ThatFit(const TouchSet& set) const {
+  base::InlineVector<Range*, 32> fitting;
+  size_t bytes = 0;
+  for (const bool mapped : {true, false}) {
+    for (Range* range : set.ranges) {
+      if (residency_.IsMapped(range) != mapped || range->size_bytes > budget_bytes_ - bytes) continue;
+      bytes += range->size_bytes;
+      fitting.push_back(range);
+    }
   }
-  return true;
+  return fitting;
+}
+
+// A call that names more than there can be on the device at once uses the rest where it is parked: slower, not refused.
+// Such a job parks for good, since mappings of memory that is in use change only while the device is idle.
+bool JobMemory::CanUseParked(const TouchSet& set) {
+  const MutexLock lock(state_);
+  if (!trust_.MayPark() || residency_.Health() != CUDA_SUCCESS) return false;
+  trust_.Opaque(Opacity::kExceedsBudget);
+  UpdateParking();
+  return std::all_of(set.ranges.begin(), set.ranges.end(),
+                     [this](const Range* range) SPILLWAY_REQUIRES(state_) {
+                       return residency_.IsMapped(range) || range->place == Place::kParked;
+                     });
 }
 
 void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {
@@ -150,14 +184,7 @@ void JobMemory::OpenGate(SlabBlock* block, StreamState* stream) {
   block->ready_after.empty() ? block->gate.OpenForAll() : block->gate.OpenFor(Timeline::SerialOf(stream));
 }
 
-bool JobMemory::AllOnDevice(const TouchSet& set) const {
-  for (const Range* range : set.ranges) {
-    if (!residency_.IsMapped(range)) return false;
-  }
-  return true;
-}
-
-// All ranges are mapped: from here to End they stay.
+// All ranges are mapped, on the device or parked: from here to End they stay so.
 void JobMemory::Enter(TouchSet* set) {
   for (Range* range : set->ranges) {
     residency_.Pin(range);

@@ -139,7 +139,9 @@ void Residency::Pin(Range* range) {
 void Residency::Used(Range* range, Use use, bool may_write) {
   range->last_touch = TouchClock();
   (range->live ? range->uses : range->ready_after).Add(use);
-  if (may_write && ordering_rules::kTouchOutdatesHostCopy) GiveHostCopy(range);
+  const bool outdates =
+      may_write && range->place != Place::kParked;  // parked, the host's bytes are the range's own
+  if (outdates && ordering_rules::kTouchOutdatesHostCopy) GiveHostCopy(range);
 }
 
 bool Residency::Restore(Range* range) {

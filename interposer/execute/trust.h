@@ -33,6 +33,7 @@ enum class Opacity : std::uint8_t {
   kTooManyAddresses,    // copies put more addresses into memory than are kept
   kDeviceHeap,          // kernels allocate memory of their own
   kReachesTooMuch,      // a launch can reach more than half of the budget through pointers in memory
+  kExceedsBudget,       // a call names more memory than the budget holds
 };
 
 // What follows from all that, for the report; the worse the later.
@@ -52,7 +53,9 @@ class Trust {
   Trust(ParkChoice choice, bool can_park) : choice_(choice), can_park_(can_park) {}
 
   // What is evicted stays mapped, and mappings change only while the device is idle.
-  bool MustPark() const { return can_park_ && choice_ != ParkChoice::kOff && !proven_; }
+  bool MustPark() const { return MayPark() && !proven_; }
+  // Memory on the host can take the place of memory on the device where a kernel looks for it.
+  bool MayPark() const { return can_park_ && choice_ != ParkChoice::kOff; }
   // Nothing that is on the device may leave.
   bool MustStay() const {
     if (can_park_ || choice_ == ParkChoice::kOff) return false;
