@@ -22,6 +22,7 @@ NodeFacts Unread() {
 
 NodeFacts ReadKernel(CUfunction function, void** parameters, void** extra) {
   NodeFacts facts;
+  facts.kernels.push_back(function);
   auto add = [&](CUdeviceptr word) {
     if (MightBeManaged(word)) facts.words.push_back(word);
   };

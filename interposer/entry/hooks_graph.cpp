@@ -103,7 +103,7 @@ CUresult Launch(CUgraphExec executable, StreamName stream, Call call) {
   const GraphLedger::Launch launch = Ledger().AboutToLaunch(executable);
   const auto collect = [&](Collector& add) {
     if (launch.facts && ordering_rules::kGraphsNameTheirMemory) AddFacts(*launch.facts, add);
-    if (!launch.facts || !launch.facts->complete || launch.first) add.IsUnsure();
+    if (!launch.facts || !launch.facts->complete || launch.brings_new_kernels) add.IsUnsure();
   };
   return Around(stream, Effect::kLaunches, collect, call);
 }

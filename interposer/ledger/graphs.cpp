@@ -1,6 +1,7 @@
 #include "interposer/ledger/graphs.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -15,9 +16,16 @@ void Append(std::vector<Item>* to, std::vector<Item>&& from) {
   to->insert(to->end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
+template <class Item>
+void KeepOneOfEach(std::vector<Item>* items) {
+  std::sort(items->begin(), items->end(), std::less<>());
+  items->erase(std::unique(items->begin(), items->end()), items->end());
+}
+
 }  // namespace
 
 void NodeFacts::Add(NodeFacts&& other) {
+  Append(&kernels, std::move(other.kernels));
   Append(&words, std::move(other.words));
   Append(&copies, std::move(other.copies));
   Append(&sets, std::move(other.sets));
@@ -28,22 +36,24 @@ void NodeFacts::Add(NodeFacts&& other) {
 std::shared_ptr<const NodeFacts> GraphLedger::SumOf(const GraphFacts& nodes) {
   auto sum = std::make_shared<NodeFacts>();
   for (const auto& [node, facts] : nodes) sum->Add(NodeFacts(facts));
-  std::sort(sum->words.begin(), sum->words.end());
-  sum->words.erase(std::unique(sum->words.begin(), sum->words.end()), sum->words.end());
+  KeepOneOfEach(&sum->kernels);
+  KeepOneOfEach(&sum->words);
   return sum;
 }
 
 void GraphLedger::Instantiated(CUgraphExec executable, GraphFacts facts) {
   std::shared_ptr<const NodeFacts> sum = SumOf(facts);
   const MutexLock lock(mutex_);
-  executables_[executable] = {std::move(facts), std::move(sum), false};
+  executables_[executable] = {std::move(facts), std::move(sum), {}};
 }
 
 void GraphLedger::Updated(CUgraphExec executable, GraphFacts facts) {
   std::shared_ptr<const NodeFacts> sum = SumOf(facts);
   const MutexLock lock(mutex_);
   const auto found = executables_.find(executable);
-  if (found != executables_.end()) found->second = {std::move(facts), std::move(sum), false};
+  if (found == executables_.end()) return;
+  found->second.nodes = std::move(facts);
+  found->second.sum = std::move(sum);
 }
 
 void GraphLedger::NodeChanged(CUgraphExec executable, CUgraphNode node, NodeFacts facts) {
@@ -52,7 +62,6 @@ void GraphLedger::NodeChanged(CUgraphExec executable, CUgraphNode node, NodeFact
   if (found == executables_.end()) return;
   found->second.nodes[node] = std::move(facts);
   found->second.sum = nullptr;
-  found->second.launched = false;
 }
 
 std::size_t GraphLedger::Destroyed(CUgraphExec executable) {
@@ -71,7 +80,14 @@ GraphLedger::Launch GraphLedger::AboutToLaunch(CUgraphExec executable) {
   if (found == executables_.end()) return {};
   Executable& known = found->second;
   if (!known.sum) known.sum = SumOf(known.nodes);
-  return {known.sum, !std::exchange(known.launched, true)};
+  const auto& kernels = known.sum->kernels;
+  const bool brings_new_kernels = !std::includes(known.launched.begin(), known.launched.end(),
+                                                 kernels.begin(), kernels.end(), std::less<>());
+  if (brings_new_kernels) {
+    known.launched.insert(known.launched.end(), kernels.begin(), kernels.end());
+    KeepOneOfEach(&known.launched);
+  }
+  return {known.sum, brings_new_kernels};
 }
 
 std::size_t GraphLedger::size() const {

@@ -44,6 +44,7 @@ struct SetFacts {
 };
 
 struct NodeFacts {
+  std::vector<CUfunction> kernels;
   std::vector<CUdeviceptr> words;  // of kernels and stream memory operations: may be addresses
   std::vector<CUDA_MEMCPY3D> copies;
   std::vector<SetFacts> sets;
@@ -67,7 +68,7 @@ class GraphLedger {
 
   struct Launch {
     std::shared_ptr<const NodeFacts> facts;  // null: not known
-    bool first = false;                      // since it was instantiated or changed
+    bool brings_new_kernels = false;         // that this executable has not launched before
   };
   Launch AboutToLaunch(CUgraphExec executable);
 
@@ -77,7 +78,7 @@ class GraphLedger {
   struct Executable {
     GraphFacts nodes;
     std::shared_ptr<const NodeFacts> sum;  // null when a node has changed since it was made
-    bool launched = false;
+    std::vector<CUfunction> launched;      // kernels, in order
   };
   static std::shared_ptr<const NodeFacts> SumOf(const GraphFacts& nodes);
 

@@ -14,6 +14,12 @@ NodeFacts Words(std::vector<CUdeviceptr> words) {
   return facts;
 }
 
+NodeFacts KernelAt(std::uintptr_t kernel, CUdeviceptr word) {
+  NodeFacts facts = Words({word});
+  facts.kernels.push_back(reinterpret_cast<CUfunction>(kernel));
+  return facts;
+}
+
 TEST(GraphLedgerTest, LaunchNamesWhatAllNodesName) {
   GraphLedger ledger;
   NodeFacts set;
@@ -30,15 +36,19 @@ TEST(GraphLedgerTest, LaunchNamesWhatAllNodesName) {
   EXPECT_TRUE(launch.facts->complete);
 }
 
-TEST(GraphLedgerTest, OnlyTheFirstLaunchIsTheFirst) {
+// A training step that is captured and updated anew in each iteration brings nothing new but addresses.
+TEST(GraphLedgerTest, OnlyKernelsNotLaunchedBeforeAreNew) {
   GraphLedger ledger;
-  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}});
-  EXPECT_TRUE(ledger.AboutToLaunch(Exec(1)).first);
-  EXPECT_FALSE(ledger.AboutToLaunch(Exec(1)).first);
+  ledger.Instantiated(Exec(1), {{Node(1), KernelAt(7, 0x1000)}, {Node(2), KernelAt(5, 0x2000)}});
+  EXPECT_TRUE(ledger.AboutToLaunch(Exec(1)).brings_new_kernels);
+  EXPECT_FALSE(ledger.AboutToLaunch(Exec(1)).brings_new_kernels);
 
-  ledger.NodeChanged(Exec(1), Node(1), Words({0x2000}));
+  ledger.Updated(Exec(1), {{Node(3), KernelAt(5, 0x3000)}, {Node(4), KernelAt(7, 0x4000)}});
+  EXPECT_FALSE(ledger.AboutToLaunch(Exec(1)).brings_new_kernels);
 
-  EXPECT_TRUE(ledger.AboutToLaunch(Exec(1)).first);
+  ledger.NodeChanged(Exec(1), Node(3), KernelAt(6, 0x3000));
+  EXPECT_TRUE(ledger.AboutToLaunch(Exec(1)).brings_new_kernels);
+  EXPECT_FALSE(ledger.AboutToLaunch(Exec(1)).brings_new_kernels);
 }
 
 TEST(GraphLedgerTest, ChangedNodeNamesItsNewMemoryOnly) {
