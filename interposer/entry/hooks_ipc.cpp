@@ -1,8 +1,9 @@
 // Memory between processes by legacy handles (cuIpcGetMemHandle): memory that we manage is none for which the driver makes
-// such handles, so it has ours (share/export_service.h, decision 0006). All other memory is the driver's.
+// such handles, so it has ours (share/export_service.h, decision 0006); what came from a pool has none. All other memory is the driver's.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
+#include "interposer/ledger/pools.h"
 #include "interposer/share/export_service.h"
 #include "interposer/share/imports.h"
 
@@ -34,6 +35,8 @@ SPILLWAY_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr a
   JobMemory* const job = guard.IsOutermost() && handle ? spillway::interposer::JobOwning(address) : nullptr;
   Allocation allocation;
   if (!job || !job->Describe(address, &allocation)) return Driver().cuIpcGetMemHandle(handle, address);
+  CUmemoryPool pool = nullptr;
+  if (spillway::interposer::Pools::Instance().PoolOf(allocation.base, &pool)) return CUDA_ERROR_INVALID_VALUE;
   return spillway::entry::ExportService::Instance().HandleOf(job, allocation.base, handle);
 }
 
