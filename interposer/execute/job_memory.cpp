@@ -83,9 +83,11 @@ bool JobMemory::Admits(size_t size_bytes) {
       (MustStay() && counters_.wanted_bytes + size_bytes > budget_bytes_))
     return false;
   const size_t wanted_bytes = counters_.wanted_bytes + size_bytes;
-  largest_range_bytes_ = std::max(largest_range_bytes_, size_bytes);
-  return wanted_bytes <= budget_bytes_ ||
-         wanted_bytes - budget_bytes_ + 2 * largest_range_bytes_ <= host_limit_bytes_;
+  const size_t largest_bytes = std::max(largest_range_bytes_, size_bytes);
+  const bool fits =
+      wanted_bytes <= budget_bytes_ || wanted_bytes - budget_bytes_ + 2 * largest_bytes <= host_limit_bytes_;
+  if (fits) largest_range_bytes_ = largest_bytes;  // what is refused needs no room
+  return fits;
 }
 
 CUresult JobMemory::AllocateSmall(size_t bytes, CUdeviceptr* out) {
