@@ -33,6 +33,8 @@ void AddPlan(CLI::App& app, Action& action) {
   plan->add_flag("--json", options->json, "for scripts");
   plan->add_option("--svg", options->svg_path, "draw memory and engines over time into a file");
   plan->add_option("--perfetto", options->perfetto_path, "write a trace for ui.perfetto.dev");
+  plan->add_option("--curve", options->curve_path,
+                   "draw the slow-down over budgets, all strategies, into an SVG file (takes minutes)");
   plan->callback([options, &action] { action = [options] { return RunPlanCommand(*options); }; });
 }
 

@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/units.h"
 #include "cli/failure.h"
+#include "cli/planner/curve_picture.h"
 #include "cli/planner/plan_pictures.h"
 #include "cli/planner/profile_source.h"
 #include "cli/size.h"
@@ -160,6 +162,27 @@ void WritePictures(const PlanOptions& options, const Problem& problem, const Res
     WriteText(options.perfetto_path, PlanToPerfetto(problem, plan, result.timeline));
 }
 
+// All strategies and the lower bound at budgets from the whole peak down to a quarter of it.
+void DrawCurves(const std::string& path, Problem problem) {
+  constexpr double kMostPercent = 60;
+  const IterationProfile& profile = problem.iteration();
+  const int64_t unlimited_ns = UnlimitedTime(problem), peak = peak_bytes(profile);
+  std::vector<Curve> curves = {{"lower bound", {}}};
+  for (const Strategy* strategy : AllStrategies()) curves.push_back({std::string(strategy->name()), {}});
+  for (int share = 100; share >= 25; share -= 5) {
+    problem.budget_bytes = base::scale(peak, share, 100);
+    const LowerBound bound = lower_bound(problem);
+    if (!bound.possible) break;
+    curves[0].points.push_back({share, Percent(bound.iteration_ns, unlimited_ns)});
+    for (size_t i = 0; i < AllStrategies().size(); ++i) {
+      const Result result = Judge(*AllStrategies()[i], problem);
+      if (result.good())
+        curves[i + 1].points.push_back({share, Percent(result.prediction.iteration_ns, unlimited_ns)});
+    }
+  }
+  WriteText(path, CurvesToSvg(profile.name + ": slow-down over budget (modelled)", curves, kMostPercent));
+}
+
 }  // namespace
 
 int64_t ParseChunk(const std::string& written) {
@@ -207,6 +230,7 @@ int RunPlanCommand(const PlanOptions& options) {
       std::printf("step %5d  %s\n", entry.step, entry.text.c_str());
   }
   WritePictures(options, problem, last);
+  if (!options.curve_path.empty()) DrawCurves(options.curve_path, problem);
   return last.good() ? 0 : 1;
 }
 

@@ -22,6 +22,7 @@ struct PlanOptions {
   bool json = false;
   std::string svg_path;
   std::string perfetto_path;
+  std::string curve_path;
 };
 
 int RunPlanCommand(const PlanOptions& options);

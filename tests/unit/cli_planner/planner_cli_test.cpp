@@ -105,6 +105,16 @@ TEST(PlanCommandTest, ComparesExplainsAndDraws) {
   EXPECT_GT(events.size(), 60u);
 }
 
+TEST(PlanCommandTest, DrawsTheSlowDownOfEveryStrategyOverBudgets) {
+  const std::string svg = TemporaryPath("curve.svg");
+  ASSERT_EQ(Spillway("plan network:vgg11_cifar -d 1080ti -b 80%peak --curve " + svg).exit_code, 0);
+  const std::string text = TextOf(svg);
+  EXPECT_THAT(text, HasSubstr(">lower bound<"));
+  EXPECT_THAT(text, HasSubstr(">spillway<"));
+  EXPECT_THAT(text, HasSubstr(">capuchin"));
+  EXPECT_THAT(text, HasSubstr("</svg>"));
+}
+
 TEST(PlanCommandTest, ABudgetThatCannotHoldTheIterationIsExitCodeOne) {
   const Ran ran = Spillway("plan network:alexnet:16 -d k40c -b 1MiB");
   EXPECT_EQ(ran.exit_code, 1);
