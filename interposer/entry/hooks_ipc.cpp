@@ -1,5 +1,6 @@
 // Memory between processes by legacy handles (cuIpcGetMemHandle): memory that we manage is none for which the driver makes
-// such handles, so it has ours (share/export_service.h, decision 0006); what came from a pool has none. All other memory is the driver's.
+// such handles, so it has ours (share/export_service.h, decision 0006); what came from a pool has none. All other memory is
+// the driver's.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"

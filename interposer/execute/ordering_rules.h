@@ -50,7 +50,7 @@ SPILLWAY_ORDERING_RULE(kNewKernelsAreNoted);  // elsewhere: tests/integration/po
 SPILLWAY_ORDERING_RULE(kParkingWaitsForIdle);  // SPILLWAY_PARK=host --features structures,pointers
 
 // Memory freed in a stream's order is used anew only after what that stream did before.
-SPILLWAY_ORDERING_RULE(kStreamFreeFollowsItsStream);
+SPILLWAY_ORDERING_RULE(kStreamFreeFollowsItsStream);  // SPILLWAY_PARK=off --features ''
 // Memory under a texture object stays on the device.
 SPILLWAY_ORDERING_RULE(kTexturesHold);  // SPILLWAY_PARK=off --features textures
 // A tensor map names the memory that it was encoded from.
