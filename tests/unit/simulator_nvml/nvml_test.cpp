@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -13,9 +14,17 @@ namespace {
 
 constexpr unsigned long long kMiB = 1 << 20;
 
+// Two small devices, for the driver too, which is not initialised yet.
+void* Library() {
+  setenv("SPILLWAY_SIM_PROFILE", "h200", 1);
+  setenv("SPILLWAY_SIM_DEVICES", "2", 1);
+  setenv("SPILLWAY_SIM_CAPACITY", "1073741824", 1);
+  return dlopen("libnvidia-ml.so.1", RTLD_NOW);
+}
+
 template <typename... Arguments>
 Result Call(const char* name, Arguments... arguments) {
-  static void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  static void* const library = Library();
   const auto function = reinterpret_cast<Result (*)(Arguments...)>(dlsym(library, name));
   EXPECT_NE(function, nullptr) << name;
   return function == nullptr ? kUnknown : function(arguments...);
