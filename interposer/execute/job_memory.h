@@ -22,6 +22,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -214,6 +215,8 @@ class JobMemory {
   void MakeCensus() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   std::vector<Part> PartsOnDevice() SPILLWAY_REQUIRES(state_);
   bool HoldsUnexplained(const Part& part, const HostBuffer& staging) SPILLWAY_EXCLUDES(state_);
+  std::vector<Range*> LiveRanges() SPILLWAY_REQUIRES(state_);
+  bool HostCopyHoldsUnexplained(const Range& range, const std::byte* bytes) SPILLWAY_REQUIRES(state_);
   bool AwaitReadBack(const CUDA_MEMCPY2D& copy) SPILLWAY_EXCLUDES(state_);
   bool HostCopiesHoldUnexplained() SPILLWAY_EXCLUDES(state_);
   bool AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at) SPILLWAY_REQUIRES(state_);

@@ -28,16 +28,17 @@ struct Piece {
   size_t rows;
 };
 
-template <class Visit>
-void ForEachPiece(size_t bytes, Visit visit) {
+std::vector<Piece> PiecesOf(size_t bytes) {
+  std::vector<Piece> pieces;
   if (bytes <= kWholeRangeBytes) {
     for (size_t offset = 0; offset < bytes; offset += kStagingBytes)
-      visit(Piece{offset, std::min(kStagingBytes, bytes - offset), 1});
-    return;
+      pieces.push_back({offset, std::min(kStagingBytes, bytes - offset), 1});
+    return pieces;
   }
   const size_t rows = bytes / kStrideBytes;  // each has a whole page
   for (size_t row = 0; row < rows; row += kRows)
-    visit(Piece{row * kStrideBytes, kScanPageBytes, std::min(kRows, rows - row)});
+    pieces.push_back({row * kStrideBytes, kScanPageBytes, std::min(kRows, rows - row)});
+  return pieces;
 }
 
 }  // namespace
@@ -61,23 +62,27 @@ void JobMemory::MakeCensus() {
   trust_.CensusMade(Launches(), found);
 }
 
+std::vector<Range*> JobMemory::LiveRanges() {
+  std::vector<Range*> live;
+  residency_.ForEachLive([&](Range* range) { live.push_back(range); });
+  return live;
+}
+
 // Ranges are pinned: their memory stays until the census is over, also when they are freed meanwhile.
 std::vector<JobMemory::Part> JobMemory::PartsOnDevice() {
   std::vector<Part> parts;
   slabs_.ForEachSlab([&](CUdeviceptr base) { parts.push_back({base, kGranuleBytes, nullptr}); });
   for (const auto& [base, bytes] : globals_) parts.push_back({base, bytes, nullptr});
-  residency_.ForEachLive([&](Range* range) {
-    if (!residency_.IsMapped(range)) return;
+  for (Range* range : LiveRanges()) {
+    if (!residency_.IsMapped(range)) continue;
     residency_.Pin(range);
     parts.push_back({range->base, range->requested_bytes, range});
-  });
+  }
   return parts;
 }
 
 bool JobMemory::HoldsUnexplained(const Part& part, const HostBuffer& staging) {
-  bool found = false;
-  ForEachPiece(part.bytes, [&](const Piece& piece) {
-    if (found) return;
+  for (const Piece& piece : PiecesOf(part.bytes)) {
     CUDA_MEMCPY2D copy{};
     copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
     copy.srcDevice = part.base + piece.offset;
@@ -86,15 +91,15 @@ bool JobMemory::HoldsUnexplained(const Part& part, const HostBuffer& staging) {
     copy.dstHost = staging.data;
     copy.dstPitch = copy.WidthInBytes = piece.width_bytes;
     copy.Height = piece.rows;
-    if (!AwaitReadBack(copy)) return;
+    if (!AwaitReadBack(copy)) continue;
     const MutexLock lock(state_);
     counters_.census_bytes += piece.rows * piece.width_bytes;
     for (size_t row = 0; row < piece.rows; ++row) {
       const auto* const data = static_cast<const std::byte*>(staging.data) + row * piece.width_bytes;
-      found = found || AnyUnexplained(data, piece.width_bytes, copy.srcDevice + row * copy.srcPitch);
+      if (AnyUnexplained(data, piece.width_bytes, copy.srcDevice + row * copy.srcPitch)) return true;
     }
-  });
-  return found;
+  }
+  return false;
 }
 
 bool JobMemory::AwaitReadBack(const CUDA_MEMCPY2D& copy) {
@@ -112,28 +117,33 @@ bool JobMemory::AwaitReadBack(const CUDA_MEMCPY2D& copy) {
 
 bool JobMemory::HostCopiesHoldUnexplained() {
   const MutexLock lock(state_);
-  bool found = false;
-  residency_.ForEachLive([&](Range* range) {
+  for (Range* range : LiveRanges()) {
     const auto* const bytes = static_cast<const std::byte*>(residency_.HostCopy(range));
-    if (!bytes) return;
-    ForEachPiece(range->requested_bytes, [&](const Piece& piece) {
-      for (size_t row = 0; row < piece.rows; ++row) {
-        const size_t offset = piece.offset + row * kStrideBytes;
-        found = found || AnyUnexplained(bytes + offset, piece.width_bytes, range->base + offset);
-      }
-    });
-  });
-  return found;
+    if (bytes && HostCopyHoldsUnexplained(*range, bytes)) return true;
+  }
+  return false;
+}
+
+bool JobMemory::HostCopyHoldsUnexplained(const Range& range, const std::byte* bytes) {
+  for (const Piece& piece : PiecesOf(range.requested_bytes)) {
+    for (size_t row = 0; row < piece.rows; ++row) {
+      const size_t offset = piece.offset + row * kStrideBytes;
+      if (AnyUnexplained(bytes + offset, piece.width_bytes, range.base + offset)) return true;
+    }
+  }
+  return false;
 }
 
 bool JobMemory::AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at) {
-  bool found = false;
-  const auto look = [&](const HeldWord& held) { found = found || IsUnexplained(held); };
-  ScanWords(data, bytes, at, Bounds(), look);
+  std::vector<HeldWord> found;
+  ScanWords(data, bytes, at, Bounds(), [&](const HeldWord& held) { found.push_back(held); });
   ForEachTensorMap(data, bytes, -at % kTensorMapAlignment, [&](size_t offset, CUdeviceptr address) {
-    look({at + offset, address});
+    found.push_back({at + offset, address});
   });
-  return found;
+  for (const HeldWord& held : found) {
+    if (IsUnexplained(held)) return true;
+  }
+  return false;
 }
 
 // An address that leads to another allocation that lives, at a place where something lives, too. Who is led to the

@@ -86,14 +86,18 @@ void JobMemory::Follow(const Addresses& addresses, Effect effect, TouchSet* set)
     return !by.stream || timeline_.Done({const_cast<StreamState*>(static_cast<const StreamState*>(by.stream)),
                                          by.sequence});
   };
-  const auto reach = [&](CUdeviceptr word, Overwrite by) {
-    if (by.stream != set->stream || !by.stream) Reach(word, set, &holders);
+  std::vector<CUdeviceptr> words;
+  const auto collect = [&](CUdeviceptr word, Overwrite by) {
+    if (by.stream != set->stream || !by.stream) words.push_back(word);
   };
-  outside_.ForAll(is_over, reach);
+  outside_.ForAll(is_over, collect);
+  for (CUdeviceptr word : words) Reach(word, set, &holders);
   for (size_t i = 0; i < holders.size(); ++i) {
     Tracked* const holder = holders[i];
-    contents_.ForEach(holder->base, holder->size_bytes, is_over, reach);
+    words.clear();
+    contents_.ForEach(holder->base, holder->size_bytes, is_over, collect);
     holder->holds_addresses = contents_.HoldsAny(holder->base, holder->size_bytes);
+    for (CUdeviceptr word : words) Reach(word, set, &holders);
   }
 }
 
