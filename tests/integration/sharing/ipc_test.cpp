@@ -129,6 +129,7 @@ TEST_F(IpcTest, MemoryThatIsAwayComesBackForItsHandle) {
 
 TEST_F(IpcTest, ClosedMemoryMovesAgain) {
   setenv("SPILLWAY_PARK", "off", 1);  // what does not fit is refused then, not used where it is parked
+  setenv("SPILLWAY_PARK", "off", 1);  // what does not fit is out of memory, and tells
   OtherProcess other([](int line) { return OpensAndCloses(line, 77); });
   Start();
   const CUdeviceptr shared = Filled(kBytes, 77);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -49,6 +50,17 @@ CUcontext UseContextOf(CUdevice device) {
   EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
   return context;
 }
+
+// Two devices of 1 GiB.
+class TwoDevices : public testing::Environment {
+ public:
+  void SetUp() override {
+    setenv("SPILLWAY_SIM_PROFILE", "h200", 1);
+    setenv("SPILLWAY_SIM_DEVICES", "2", 1);
+    setenv("SPILLWAY_SIM_CAPACITY", "1073741824", 1);
+  }
+};
+const testing::Environment* const two_devices = testing::AddGlobalTestEnvironment(new TwoDevices);
 
 class NvmlTest : public testing::Test {
  protected:
