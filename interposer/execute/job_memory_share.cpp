@@ -65,7 +65,8 @@ CUresult JobMemory::ShareResident(CUdeviceptr address, SharedMemory* out) {
   out->size_bytes = found->requested_bytes;
   if (found->kind == AllocationKind::kRange) {
     Chunks& chunks = static_cast<Range*>(found)->chunks;
-    return chunks.empty() ? CUDA_ERROR_OUT_OF_MEMORY : Export(&chunks, out);  // parked: there is no room for it
+    return chunks.empty() ? CUDA_ERROR_OUT_OF_MEMORY
+                          : Export(&chunks, out);  // parked: there is no room for it
   }
   Slab* const slab = static_cast<SlabBlock*>(found)->slab;
   out->offset_bytes = found->base - slab->plan.base;

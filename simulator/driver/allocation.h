@@ -13,7 +13,16 @@ namespace spillway::simulator {
 struct Pool;
 struct Context;
 
-enum class AllocationKind { kDevice, kPool, kManaged, kPinnedHost, kRegisteredHost, kGlobal, kOpened, kGraph };
+enum class AllocationKind {
+  kDevice,
+  kPool,
+  kManaged,
+  kPinnedHost,
+  kRegisteredHost,
+  kGlobal,
+  kOpened,
+  kGraph
+};
 
 struct Allocation {
   std::uintptr_t base;

@@ -78,7 +78,8 @@ std::uint64_t Books::Read(const std::string& key) const {
   for (std::size_t i = 0; i < device_count; ++i) {
     if (key == "device_bytes_now." + std::to_string(i)) return bytes_of_device[i].now();
     if (key == "device_bytes_peak." + std::to_string(i)) return bytes_of_device[i].peak();
-    if (key == "contexts." + std::to_string(i)) return static_cast<std::uint64_t>(contexts_of_device[i].load());
+    if (key == "contexts." + std::to_string(i))
+      return static_cast<std::uint64_t>(contexts_of_device[i].load());
   }
   return ~std::uint64_t{0};
 }

@@ -141,7 +141,7 @@ class Engine {
   std::uint64_t host_pending_ = 0;  // host functions that are not done
   bool host_running_ = false;
   bool patience_is_over_ = false;  // with the host function that runs
-  std::thread::id host_thread_;  // none before the first host function
+  std::thread::id host_thread_;    // none before the first host function
 };
 
 }  // namespace spillway::simulator

@@ -31,7 +31,8 @@ TEST_F(SimkernelsTest, RefusesTensorCoreFragmentsByFileAndLine) {
   const Finished finished = Compile("#include <cuda_runtime.h>\n#include <mma.h>\n");
 
   EXPECT_EQ(finished.exit_code, 1);
-  EXPECT_NE(finished.output.find("given.cu:2: tensor core fragments (wmma) is not supported"), std::string::npos)
+  EXPECT_NE(finished.output.find("given.cu:2: tensor core fragments (wmma) is not supported"),
+            std::string::npos)
       << finished.output;
 }
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 

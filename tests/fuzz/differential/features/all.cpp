@@ -5,7 +5,8 @@
 namespace spillway::fuzz {
 
 const std::vector<const Feature*>& AllFeatures() {
-  static const std::vector<const Feature*> all = {&Graphs(), &Guests(), &Pointers(), &Structures(), &TensorMaps(), &Textures()};
+  static const std::vector<const Feature*> all = {&Graphs(),     &Guests(),     &Pointers(),
+                                                  &Structures(), &TensorMaps(), &Textures()};
   return all;
 }
 
