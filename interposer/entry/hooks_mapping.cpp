@@ -2,6 +2,9 @@
 // against the budget, from its creation until the last handle and mapping of it are gone.
 //
 // Memory on the host is not counted, nor is memory that another process made and this one imports: it counts there.
+//
+// The chunks of ours beneath an ordinary allocation are none of the program's: whoever asks for their handles (libraries
+// that register buffers do) is told what a driver says of memory that was not made with cuMemCreate.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -47,6 +50,8 @@ CUresult Create(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemA
   return result;
 }
 
+bool IsOurs(CUdeviceptr address) { return interposer::JobOwning(address) != nullptr; }
+
 // `end(ended)` makes the driver's call and tells what ends with it.
 template <class End>
 CUresult GiveBack(End end) {
@@ -80,6 +85,8 @@ SPILLWAY_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 
 SPILLWAY_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
   const ReentryGuard guard;
+  const bool is_ours = guard.IsOutermost() && spillway::entry::IsOurs(reinterpret_cast<CUdeviceptr>(address));
+  if (is_ours) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = Driver().cuMemRetainAllocationHandle(handle, address);
   if (result == CUDA_SUCCESS && guard.IsOutermost())
     Book().Retained(*handle, reinterpret_cast<CUdeviceptr>(address));
@@ -98,5 +105,6 @@ SPILLWAY_EXPORT CUresult cuMemUnmap(CUdeviceptr base, size_t bytes) {
   const ReentryGuard guard;
   const auto call = [&] { return Driver().cuMemUnmap(base, bytes); };
   if (!guard.IsOutermost()) return call();
+  if (spillway::entry::IsOurs(base)) return CUDA_ERROR_INVALID_VALUE;
   return GiveBack([&](OwnMappings::Ended* ended) { return Book().Unmap(base, bytes, ended, call); });
 }

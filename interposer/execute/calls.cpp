@@ -87,9 +87,9 @@ bool Names(const Range* range) {
   return false;
 }
 
-bool AnyInProgress() {
+bool OthersInProgress() {
   for (const ThreadPlace* place = places.load(std::memory_order_acquire); place; place = place->next) {
-    if (place->count.load(std::memory_order_acquire)) return true;
+    if (place != my_place && place->count.load(std::memory_order_acquire)) return true;
   }
   return false;
 }

@@ -1,6 +1,6 @@
 // Which allocations the calls in progress name, told without a lock: what a call names stays where it is.
 //
-// Enter and Leave are called by job_memory on the calling thread, Names and AnyInProgress with the state lock held. Each
+// Enter and Leave are called by job_memory on the calling thread, Names and OthersInProgress with the state lock held. Each
 // thread that made a call owns a place here until it ends; the next thread takes it over.
 //
 // Note [Gates]
@@ -35,7 +35,8 @@ void Leave(size_t count);
 
 // Whether a call in progress names the range. Close its gate first.
 bool Names(const Range* range);
-bool AnyInProgress();
+// Whether another thread's call is: the caller's own, of memory on another device, ends after what is asked for.
+bool OthersInProgress();
 
 }  // namespace calls
 }  // namespace spillway::interposer

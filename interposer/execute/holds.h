@@ -36,6 +36,7 @@ class Holds {
     const Held held = at->second;
     held_.erase(at);
     if (held.range->life != held.life || --held.range->holds > 0) return;
+    if (held.range->unmovable == Unmovable::kNo) return;  // freed, and not yet anew
     counters_->UnmovableFor(held.range->unmovable).bytes -= held.range->size_bytes;
     held.range->unmovable = Unmovable::kNo;
   }

@@ -176,6 +176,7 @@ void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
   }
   ledger_.RemoveRange(found);
   if (found->unmovable != Unmovable::kNo) counters_.UnmovableFor(found->unmovable).bytes -= found->size_bytes;
+  found->unmovable = Unmovable::kNo;
   counters_.wanted_bytes -= found->size_bytes;
   residency_.Free(AsRange(found), busy);
 }

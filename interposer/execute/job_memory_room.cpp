@@ -21,7 +21,7 @@ constexpr std::uint64_t kPatienceNs = 10'000'000'000;
 }  // namespace
 
 bool JobMemory::OthersMayEnd(std::uint64_t deadline_ns) const {
-  return (locked_calls_ > 0 || calls::AnyInProgress()) && MonotonicNs() < deadline_ns;
+  return (locked_calls_ > 0 || calls::OthersInProgress()) && MonotonicNs() < deadline_ns;
 }
 
 // Tries `take_now`, frees what can be freed, starts evictions, awaits the first completion, and again. Gives up when

@@ -220,6 +220,14 @@ TEST_F(EdgesTest, ReportCoversTheLifeBeforeAReset) {
   unlink(peak.c_str());
 }
 
+// Memory that was freed before the texture over it left the count of unmovable memory twice, which fell below zero.
+TEST_F(EdgesTest, MemoryFreedBeforeItsTextureIsCountedOnce) {
+  const std::string report = TemporaryPath("report");
+  ASSERT_EQ(RunChild("free-before-texture", "SPILLWAY_REPORT=" + report), 0);
+  EXPECT_NE(Text(report).find("\"texture\": 8388608"), std::string::npos) << Text(report);
+  unlink(report.c_str());
+}
+
 // A report sent to a device or pipe (/dev/null, /dev/stderr) replaced it by a file.
 TEST_F(EdgesTest, ReportLeavesAPipeAPipe) {
   const std::string pipe = TemporaryPath("pipe");

@@ -35,6 +35,24 @@ void TwoLives() {
   Filled(2 * kMiB);
 }
 
+CUtexObject Texture(CUdeviceptr base, size_t bytes) {
+  CUDA_RESOURCE_DESC resource = {};
+  resource.resType = CU_RESOURCE_TYPE_LINEAR;
+  resource.res.linear = {base, CU_AD_FORMAT_UNSIGNED_INT32, 1, bytes};
+  const CUDA_TEXTURE_DESC texture = {};
+  CUtexObject object = 0;
+  Must(cuTexObjectCreate(&object, &resource, &texture, nullptr));
+  return object;
+}
+
+void FreeBeforeTheTexture() {
+  const CUdeviceptr first = Filled(8 * kMiB);
+  const CUtexObject object = Texture(first, kMiB);
+  Must(cuMemFree(first));
+  Must(cuTexObjectDestroy(object));
+  Texture(Filled(4 * kMiB), kMiB);
+}
+
 [[noreturn]] void ExitInAHandler() {
   CUdeviceptr buffers[7];
   for (CUdeviceptr& buffer : buffers) buffer = Filled(8 * kMiB);
@@ -56,6 +74,8 @@ int main(int count, char** arguments) {
     Filled(4 * kMiB);
   } else if (task == "reset") {
     TwoLives();
+  } else if (task == "free-before-texture") {
+    FreeBeforeTheTexture();
   } else if (task == "exit-in-handler") {
     ExitInAHandler();
   } else {
