@@ -15,8 +15,9 @@ class Climb {
 
   Priced Run() {
     bool better = true;
-    while (better && left_ > 0) {
-      better = ChangeSingles();
+    while (better && left_ > 0 && best_.prediction.iteration_ns > bench_.fastest_ns()) {
+      better = GrantWorkspaces();
+      better = ChangeSingles() || better;
       better = ExchangePairs() || better;
     }
     return std::move(best_);
@@ -57,6 +58,47 @@ class Climb {
     }
     std::stable_sort(taken.begin(), taken.end(), [&](int32_t a, int32_t b) { return CostNs(a) > CostNs(b); });
     return taken;
+  }
+
+  // Faster algorithms, the largest gain first, the fastest one first.
+  bool GrantWorkspaces() {
+    const std::vector<Operation>& operations = bench_.profile().operations;
+    std::vector<std::pair<int64_t, size_t>> gains;
+    for (size_t i = 0; i < operations.size(); ++i) {
+      const int64_t gain_ns = DurationWith(i, best_.choices.workspaces[i]) -
+                              DurationWith(i, FastestWorkspace(operations[i], kMostBytes));
+      if (gain_ns > 0) gains.emplace_back(-gain_ns, i);
+    }
+    std::sort(gains.begin(), gains.end());
+    bool better = false;
+    for (const auto& [gain, i] : gains) {
+      for (const int32_t workspace : FasterThan(i, best_.choices.workspaces[i])) {
+        if (left_ <= 0) return better;
+        Choices choices = best_.choices;
+        choices.workspaces[i] = workspace;
+        if (!Try(std::move(choices))) continue;
+        better = true;
+        break;
+      }
+    }
+    return better;
+  }
+
+  int64_t DurationWith(size_t operation, int32_t workspace) const {
+    const Operation& it = bench_.profile().operations[operation];
+    return it.workspaces.empty() ? it.duration_ns : it.workspaces[static_cast<size_t>(workspace)].duration_ns;
+  }
+
+  std::vector<int32_t> FasterThan(size_t operation, int32_t workspace) const {
+    std::vector<int32_t> faster;
+    const auto count = static_cast<int32_t>(bench_.profile().operations[operation].workspaces.size());
+    for (int32_t i = 0; i < count; ++i) {
+      if (DurationWith(operation, i) < DurationWith(operation, workspace)) faster.push_back(i);
+    }
+    std::stable_sort(faster.begin(), faster.end(), [&](int32_t a, int32_t b) {
+      return DurationWith(operation, a) < DurationWith(operation, b);
+    });
+    return faster;
   }
 
   bool ChangeSingles() {

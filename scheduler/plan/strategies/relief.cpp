@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kTriedPerRound = 6;          // swaps and recomputations that are taken into account together
 constexpr int64_t kLargeProblem = 20'000;     // operations + intervals; beyond it estimates have to do
 constexpr int64_t kWorkForLooks = 1'000'000;  // exact looks in a round x (operations + intervals)
-constexpr int64_t kWorkForRounds = 4'000'000;  // rounds x (operations + intervals)
+constexpr int64_t kWorkForRounds = 1'000'000;  // rounds x (operations + intervals)
 constexpr int64_t kLeastRounds = 24, kMostRounds = 600, kRoundsOfLarge = 12;
 
 int64_t SizeOf(const Workbench& bench) {

@@ -63,7 +63,23 @@ class Starts {
   std::vector<Priced> runs_;
 };
 
-void ConsiderReliefs(Workbench& bench, Starts& starts) {
+// For each operation the fastest workspace that leaves room for what the operation touches.
+std::vector<int32_t> FastestPossible(const Workbench& bench) {
+  std::vector<int32_t> workspaces;
+  for (const Operation& operation : bench.profile().operations) {
+    int64_t touched_bytes = 0;
+    for (const BufferId id : operation.reads) touched_bytes += bench.timetable().footprint_bytes(id);
+    for (const BufferId id : operation.writes) {
+      if (std::find(operation.reads.begin(), operation.reads.end(), id) == operation.reads.end())
+        touched_bytes += bench.timetable().footprint_bytes(id);
+    }
+    const int64_t room_bytes = (bench.problem().budget_bytes - touched_bytes) / 10 * 9;
+    workspaces.push_back(FastestWorkspace(operation, room_bytes));
+  }
+  return workspaces;
+}
+
+void ConsiderReliefs(Workbench& bench, const Choices& from, Starts& starts) {
   using Waits = SwapSchedule::Waits;
   constexpr struct {
     Waits waits;
@@ -78,7 +94,7 @@ void ConsiderReliefs(Workbench& bench, Starts& starts) {
         .target_bytes = base::scale(bench.problem().budget_bytes, trial.permille, 1000),
         .waits = trial.waits,
         .copy_discount = trial.copy_discount};
-    if (const std::optional<Choices> choices = Relieve(bench, options, bench.NoChoices()))
+    if (const std::optional<Choices> choices = Relieve(bench, options, from))
       starts.ConsiderVariants(*choices);
     if (SizeOf(bench) > kLargeProblem) break;
   }
@@ -86,14 +102,14 @@ void ConsiderReliefs(Workbench& bench, Starts& starts) {
 
 // From an easier budget to the real one in a few steps, each improved before the next: what is good with more memory is mostly
 // good with less.
-std::optional<Choices> Approach(const Problem& problem, int64_t peak_bytes, int64_t evaluations) {
-  std::optional<Choices> choices;
+std::optional<Choices> Approach(const Problem& problem, Choices from, int64_t peak_bytes,
+                                int64_t evaluations) {
+  std::optional<Choices> choices = std::move(from);
   for (int64_t step = 1; step <= kApproachSteps; ++step) {
     Problem easier = problem;
     easier.budget_bytes = peak_bytes - base::scale(peak_bytes - problem.budget_bytes, step, kApproachSteps);
     Workbench bench(easier);
-    choices = Relieve(bench, {.target_bytes = easier.budget_bytes},
-                      choices ? std::move(*choices) : bench.NoChoices());
+    choices = Relieve(bench, {.target_bytes = easier.budget_bytes}, std::move(*choices));
     if (!choices) return std::nullopt;
     Priced start{*choices, bench.Price(bench.Lower(*choices))};
     if (start.prediction.runs())
@@ -117,13 +133,13 @@ class Renewal {
   static constexpr int64_t kEvaluations = 120;  // to improve one attempt with
 
   void Attempt() {
+    if (best_.prediction.iteration_ns <= bench_.fastest_ns()) return;
     constexpr int64_t kDiscounts[] = {64, 16, 4, 1};
     const ReliefOptions options{.target_bytes = bench_.problem().budget_bytes,
                                 .copy_discount = kDiscounts[random_.Below(std::size(kDiscounts))]};
     std::optional<Choices> choices = Relieve(bench_, options, Ruined());
     if (!choices) return;
     Priced attempt{std::move(*choices), {}};
-    attempt.choices.workspaces = best_.choices.workspaces;
     attempt.prediction = bench_.Price(bench_.Lower(attempt.choices));
     if (!attempt.prediction.runs()) return;
     if (attempt.prediction.iteration_ns > best_.prediction.iteration_ns / 50 * 51) return;
@@ -160,10 +176,17 @@ class OwnStrategy : public ChoosingStrategy {
     const int64_t evaluations = EvaluationsFor(bench);
     Starts starts(bench);
     starts.ConsiderVariants(bench.NoChoices());
-    const bool fits = !starts.empty();
-    if (!fits) ConsiderReliefs(bench, starts);
-    if (!fits && !large) {
-      if (const auto choices = Approach(bench.problem(), bench.timetable().peak_bytes(), evaluations / 4))
+    Choices fast = bench.NoChoices();
+    fast.workspaces = FastestPossible(bench);
+    const bool has_workspaces = fast != bench.NoChoices();
+    if (has_workspaces) starts.ConsiderVariants(fast);
+    for (const bool quick_kernels : {false, true}) {
+      if (quick_kernels && !has_workspaces) continue;
+      const Choices& from = quick_kernels ? fast : bench.NoChoices();
+      ConsiderReliefs(bench, from, starts);
+      if (large) break;
+      if (const auto choices =
+              Approach(bench.problem(), from, bench.timetable().peak_bytes(), evaluations / 6))
         starts.ConsiderVariants(*choices);
     }
     for (const ChoosingStrategy* strategy : PaperStrategies()) {
@@ -176,7 +199,7 @@ class OwnStrategy : public ChoosingStrategy {
       Priced improved = Improve(bench, std::move(start), evaluations / static_cast<int64_t>(improved_starts));
       if (!best || RunsBetter(improved.prediction, best->prediction)) best = std::move(improved);
     }
-    if (!fits && !large)
+    if (!large)
       best = Renewal(bench, std::move(*best)).Run(std::min(kMostRenewals, evaluations / 90));
     return best->choices;
   }

@@ -17,6 +17,12 @@ Workbench::Workbench(const Problem& problem)
     chains_ns_.push_back(MeasureChain(it));
   }
   for (size_t i = 1; i < first_of_.size(); ++i) first_of_[i] += first_of_[i - 1];
+  for (const Operation& operation : problem.iteration().operations) {
+    const int32_t fastest = FastestWorkspace(operation, kMostBytes);
+    fastest_ns_ += operation.workspaces.empty()
+                       ? operation.duration_ns
+                       : operation.workspaces[static_cast<size_t>(fastest)].duration_ns;
+  }
 }
 
 Choices Workbench::NoChoices() const {

@@ -43,6 +43,8 @@ class Workbench {
   Plan Lower(const Choices& choices) const;
   Prediction Price(const Plan& plan, Timeline* timeline = nullptr);
   int64_t evaluations() const { return evaluations_; }
+  // The iteration with nothing moved and every workspace granted: no plan is faster.
+  int64_t fastest_ns() const { return fastest_ns_; }
 
   // What it would cost to run the chain of one interval, all else being present; negative: it cannot be recomputed.
   int64_t ChainNs(int32_t interval_index) const { return chains_ns_[static_cast<size_t>(interval_index)]; }
@@ -60,6 +62,7 @@ class Workbench {
   std::vector<int64_t> chains_ns_;
   CostModel model_;
   int64_t evaluations_ = 0;
+  int64_t fastest_ns_ = 0;
 };
 
 // A strategy that thinks in choices per idle interval, as all of them do.

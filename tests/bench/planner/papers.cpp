@@ -14,6 +14,7 @@ constexpr struct {
 } kSections[] = {
     {"minimalloc", PrintMinimalloc},     {"autoswap", PrintAutoSwap}, {"smartpool", PrintSmartPool},
     {"superneurons", PrintSuperNeurons}, {"reach", PrintReach},       {"hybrid", PrintHybrid},
+    {"strategies", PrintStrategies},     {"time", PrintPlanningTime},
 };
 
 bool IsSection(std::string_view name) {

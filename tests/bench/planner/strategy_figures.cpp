@@ -1,0 +1,97 @@
+#include <cstdio>
+#include <string>
+
+#include "base/units.h"
+#include "scheduler/plan/lower_bound.h"
+#include "scheduler/plan/strategies/registry.h"
+#include "tests/bench/planner/figures.h"
+#include "tests/bench/planner/judge.h"
+
+namespace spillway::papers {
+namespace {
+
+using namespace scheduler;
+
+struct Case {
+  const char* network;
+  const char* device;
+  int64_t batch_size;
+};
+constexpr Case kCases[] = {{"alexnet", "k40c", 200},      {"vgg16", "h200", 64},
+                           {"resnet50", "h200", 64},      {"resnet152", "a100", 32},
+                           {"inceptionv4", "1080ti", 32}, {"densenet121", "h200", 32},
+                           {"bert_base", "a100", 32},     {"gpt2_small", "a100", 8}};
+constexpr int kShares[] = {90, 75, 50, 35, 25};
+
+double PercentOver(int64_t time_ns, int64_t base_ns) {
+  return 100.0 * static_cast<double>(time_ns) / static_cast<double>(base_ns) - 100;
+}
+
+struct Best {
+  std::optional<int64_t> time_ns;
+  std::string_view name = "none";
+};
+
+Best BestOfOthers(const Problem& problem) {
+  Best best;
+  for (const Strategy* strategy : AllStrategies()) {
+    if (strategy->name() == kDefaultStrategy) continue;
+    const std::optional<int64_t> time_ns = PlannedTime(*strategy, problem);
+    if (time_ns && (!best.time_ns || *time_ns < *best.time_ns)) best = {time_ns, strategy->name()};
+  }
+  return best;
+}
+
+std::string Percentage(const std::optional<int64_t>& time_ns, int64_t base_ns) {
+  if (!time_ns) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", PercentOver(*time_ns, base_ns));
+  return text;
+}
+
+const char* Remark(const LowerBound& bound, const Best& others, const std::optional<int64_t>& own,
+                   int share) {
+  if (!bound.possible) return "impossible: one operation needs more";
+  if (!own) return others.time_ns ? "WORSE: not found" : "not found";
+  if (others.time_ns && *own > *others.time_ns) return "WORSE";
+  return share >= 50 && PercentOver(*own, bound.iteration_ns) > 5 ? "more than 5 % above the bound" : "";
+}
+
+void PrintCase(const Case& it, Effort effort) {
+  const IterationProfile profile = ProfileOf(it.network, it.device, it.batch_size);
+  Problem problem;
+  problem.profile = &profile;
+  problem.device = DeviceOf(it.device);
+  // Zero is the fastest that any plan could be: nothing moves, every workspace is there.
+  problem.budget_bytes = 4 * peak_bytes(profile);
+  const int64_t free_ns = lower_bound(problem).iteration_ns;
+  for (const int share : kShares) {
+    problem.budget_bytes = base::scale(peak_bytes(profile), share, 100);
+    const LowerBound bound = lower_bound(problem);
+    const Best others = bound.possible ? BestOfOthers(problem) : Best{};
+    const std::optional<int64_t> own = bound.possible ? OwnPlannedTime(problem) : std::nullopt;
+    std::printf("%-12s %-7s %5ld %5d%% %10s  %-24s %9s %9s %9s  %s\n", it.network, it.device,
+                static_cast<long>(it.batch_size), share, Percentage(others.time_ns, free_ns).c_str(),
+                std::string(others.name).c_str(), Percentage(own, free_ns).c_str(),
+                bound.possible ? Percentage(bound.iteration_ns, free_ns).c_str() : "-",
+                own ? Percentage(own, bound.iteration_ns).c_str() : "-", Remark(bound, others, own, share));
+    std::fflush(stdout);
+    if (effort.quick) return;
+  }
+}
+
+}  // namespace
+
+void PrintStrategies(Effort effort) {
+  std::printf(
+      "\nSlow-down against unlimited memory, per cent (modelled): the best of the papers' strategies, ours, "
+      "the bound\n");
+  std::printf("%-12s %-7s %5s %6s %10s  %-24s %9s %9s %9s\n", "network", "device", "batch", "share", "others",
+              "by", "ours", "bound", "distance");
+  for (const Case& it : kCases) {
+    PrintCase(it, effort);
+    if (effort.quick) return;
+  }
+}
+
+}  // namespace spillway::papers
