@@ -1,5 +1,6 @@
 #include "tests/bench/planner/judge.h"
 
+#include "scheduler/plan/decisions.h"
 #include "scheduler/plan/lower_bound.h"
 #include "scheduler/plan/plan_validator.h"
 #include "scheduler/plan/strategies/registry.h"
@@ -8,13 +9,21 @@ namespace spillway::papers {
 
 using namespace scheduler;
 
+namespace {
+
+std::optional<int64_t> RunsRightly(const Problem& problem, const Plan& plan) {
+  if (validate_plan(problem, plan)) return std::nullopt;
+  Timeline timeline;
+  const Prediction prediction = CostModel(problem).predict(plan, &timeline);
+  if (!prediction.runs() || validate_timeline(problem, plan, timeline)) return std::nullopt;
+  return prediction.iteration_ns;
+}
+
+}  // namespace
+
 std::optional<int64_t> PlannedTime(const Strategy& strategy, const Problem& problem) {
   const StrategyOutcome outcome = strategy.plan(problem);
-  if (!outcome.plan || validate_plan(problem, *outcome.plan)) return std::nullopt;
-  Timeline timeline;
-  const Prediction prediction = CostModel(problem).predict(*outcome.plan, &timeline);
-  if (!prediction.runs() || validate_timeline(problem, *outcome.plan, timeline)) return std::nullopt;
-  return prediction.iteration_ns;
+  return outcome.plan ? RunsRightly(problem, *outcome.plan) : std::nullopt;
 }
 
 std::optional<int64_t> OwnPlannedTime(const Problem& problem) {
@@ -22,6 +31,17 @@ std::optional<int64_t> OwnPlannedTime(const Problem& problem) {
   return PlannedTime(*FindStrategy(kDefaultStrategy), problem);
 }
 
-bool OwnPlanRuns(const Problem& problem) { return OwnPlannedTime(problem).has_value(); }
+bool AnyPlanRuns(const Problem& problem) {
+  if (!lower_bound(problem).possible) return false;
+  const std::vector<IdleInterval> intervals = idle_intervals(problem.iteration(), problem.min_movable_bytes);
+  std::vector<Decision> decisions;
+  for (size_t i = 0; i < intervals.size(); ++i)
+    decisions.push_back(
+        {static_cast<int32_t>(i), Treatment::kSwap, intervals[i].to, true, Reason::kStrategyRule});
+  const RecomputeChains chains(problem.iteration());
+  const Plan plan = lower_decisions(problem, chains, intervals, decisions, {}).plan;
+  if (RunsRightly(problem, plan)) return true;
+  return OwnPlannedTime(problem).has_value();
+}
 
 }  // namespace spillway::papers

@@ -15,6 +15,8 @@ std::optional<int64_t> PlannedTime(const scheduler::Strategy& strategy, const sc
 
 // Spillway's own.
 std::optional<int64_t> OwnPlannedTime(const scheduler::Problem& problem);
-bool OwnPlanRuns(const scheduler::Problem& problem);
+
+// Is there a plan at all? The simplest is tried first: everything that rests leaves, and is fetched when it is needed.
+bool AnyPlanRuns(const scheduler::Problem& problem);
 
 }  // namespace spillway::papers

@@ -74,7 +74,7 @@ Ours ComputeSuperNeurons() {
   return ours;
 }
 
-// Can the iteration run at all on the device, by Spillway's own plan?
+// Can the iteration run at all on the device?
 bool Fits(const networks::LayerGraph& graph, const networks::Device& device) {
   networks::TrainingStep step = networks::training_step(graph, networks::UpdatePlace::kAfterGradient);
   networks::set_durations(step, device.rates);
@@ -85,7 +85,7 @@ bool Fits(const networks::LayerGraph& graph, const networks::Device& device) {
   problem.device.chunk_bytes = 2 << 20;
   problem.device.slab_unit_bytes = 512;
   problem.budget_bytes = device.capacity_bytes;
-  return OwnPlanRuns(problem);
+  return AnyPlanRuns(problem);
 }
 
 // The paper's figure and its multiples are tried until one does not fit; the largest that does is ours, at least.
