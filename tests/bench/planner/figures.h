@@ -1,7 +1,8 @@
 // The papers' figures beside ours, one section each: what build/bin/spillway-papers prints.
 //
 // Called by papers.cpp on its one thread. Every figure of ours is computed when it is printed; a paper's figure stands in
-// paper_figures.csv or is a literal, with its source. Durations come from a roofline over the device profiles in simulator/profiles: nothing here ran on a GPU.
+// paper_figures.csv or is a literal, with its source. Durations come from a roofline over the device profiles in
+// simulator/profiles: nothing here ran on a GPU.
 #pragma once
 
 #include <cstdint>
