@@ -2,14 +2,18 @@
 // Between launches it is memory like any other. (ledger/graphs.h)
 //
 // Nodes that copy and set are checked by the driver when they are made, so what they name is resident then, too.
+#include <algorithm>
+
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
 #include "interposer/entry/graph_reader.h"
+#include "interposer/entry/parameter_scan.h"
 #include "interposer/entry/pass_through.h"
 #include "interposer/entry/transfers.h"
 #include "interposer/execute/ordering_rules.h"
+#include "interposer/ledger/word_scan.h"
 
 namespace spillway::entry {
 namespace {
@@ -26,9 +30,30 @@ GraphLedger& Ledger() {
   return *ledger;
 }
 
-void AddFacts(const NodeFacts& facts, Collector& add) {
+// What a launch brings from the host its own kernels may follow: that is looked at before, and not only when it is there.
+void AddPayloads(Collector& add) {
+  for (const Transfer& transfer : add.transfers()) {
+    if (transfer.source != Transfer::Source::kHost) continue;
+    for (size_t row = 0; row < transfer.rows; ++row) {
+      const auto* const bytes =
+          reinterpret_cast<const void*>(transfer.from + row * transfer.from_pitch_bytes);
+      ScanWords(bytes, std::min(transfer.width_bytes, interposer::kWholeBytes), add);
+    }
+  }
+}
+
+// Unified addresses may be of memory that the graph itself allocates: not there yet.
+bool IsFromHost(const CUDA_MEMCPY3D& copy) { return copy.srcMemoryType == CU_MEMORYTYPE_HOST; }
+
+void AddFacts(const NodeFacts& facts, Collector& add, bool looks_at_payloads = false) {
   for (CUdeviceptr word : facts.words) add(word);
-  for (const CUDA_MEMCPY3D& copy : facts.copies) AddShape(add, &copy);
+  for (const CUDA_MEMCPY3D& copy : facts.copies) {
+    if (IsFromHost(copy)) AddShape(add, &copy);
+  }
+  if (looks_at_payloads) AddPayloads(add);
+  for (const CUDA_MEMCPY3D& copy : facts.copies) {
+    if (!IsFromHost(copy)) AddShape(add, &copy);
+  }
   for (const SetFacts& set : facts.sets) AddSet(add, set.base, set.width_bytes, set.rows, set.pitch_bytes);
 }
 
@@ -102,7 +127,7 @@ CUresult Launch(CUgraphExec executable, StreamName stream, Call call) {
   if (ReentryGuard guard; !guard.IsOutermost() || JobMemory::Captures(stream)) return call();
   const GraphLedger::Launch launch = Ledger().AboutToLaunch(executable);
   const auto collect = [&](Collector& add) {
-    if (launch.facts && ordering_rules::kGraphsNameTheirMemory) AddFacts(*launch.facts, add);
+    if (launch.facts && ordering_rules::kGraphsNameTheirMemory) AddFacts(*launch.facts, add, true);
     if (!launch.facts || !launch.facts->complete || launch.brings_new_kernels) add.IsUnsure();
   };
   return Around(stream, Effect::kLaunches, collect, call);
@@ -210,6 +235,12 @@ SPILLWAY_EXEC_NODE(cuGraphExecBatchMemOpNodeSetParams, batch, ReadBatch,
 SPILLWAY_EXEC_NODE(cuGraphExecNodeSetParams, params, ReadNode,
                    (CUgraphExec executable, CUgraphNode node, CUgraphNodeParams* params),
                    (executable, node, params))
+SPILLWAY_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec executable, CUgraphNode node,
+                                               unsigned int enabled) {
+  const CUresult result = Driver().cuGraphNodeSetEnabled(executable, node, enabled);
+  if (result == CUDA_SUCCESS) Ledger().NodeSwitched(executable, node, enabled != 0);
+  return result;
+}
 SPILLWAY_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec executable, CUgraphNode node,
                                                             CUgraph child) {
   return ChangeNode(executable, node, ReadWhole(child),

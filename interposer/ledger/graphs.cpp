@@ -22,6 +22,18 @@ void KeepOneOfEach(std::vector<Item>* items) {
   items->erase(std::unique(items->begin(), items->end()), items->end());
 }
 
+// Of a node that does nothing, what it names on the device.
+NodeFacts OnlyNames(NodeFacts facts) {
+  for (const CUDA_MEMCPY3D& copy : facts.copies) {
+    if (copy.srcMemoryType != CU_MEMORYTYPE_HOST) facts.words.push_back(copy.srcDevice);
+    if (copy.dstMemoryType != CU_MEMORYTYPE_HOST) facts.words.push_back(copy.dstDevice);
+  }
+  for (const SetFacts& set : facts.sets) facts.words.push_back(set.base);
+  facts.copies.clear();
+  facts.sets.clear();
+  return facts;
+}
+
 }  // namespace
 
 void NodeFacts::Add(NodeFacts&& other) {
@@ -35,7 +47,7 @@ void NodeFacts::Add(NodeFacts&& other) {
 
 std::shared_ptr<const NodeFacts> GraphLedger::SumOf(const GraphFacts& nodes) {
   auto sum = std::make_shared<NodeFacts>();
-  for (const auto& [node, facts] : nodes) sum->Add(NodeFacts(facts));
+  for (const auto& [node, facts] : nodes) sum->Add(facts.enabled ? NodeFacts(facts) : OnlyNames(facts));
   KeepOneOfEach(&sum->kernels);
   KeepOneOfEach(&sum->words);
   return sum;
@@ -60,7 +72,17 @@ void GraphLedger::NodeChanged(CUgraphExec executable, CUgraphNode node, NodeFact
   const MutexLock lock(mutex_);
   const auto found = executables_.find(executable);
   if (found == executables_.end()) return;
-  found->second.nodes[node] = std::move(facts);
+  NodeFacts& known = found->second.nodes[node];
+  facts.enabled = known.enabled;
+  known = std::move(facts);
+  found->second.sum = nullptr;
+}
+
+void GraphLedger::NodeSwitched(CUgraphExec executable, CUgraphNode node, bool enabled) {
+  const MutexLock lock(mutex_);
+  const auto found = executables_.find(executable);
+  if (found == executables_.end()) return;
+  found->second.nodes[node].enabled = enabled;
   found->second.sum = nullptr;
 }
 

@@ -19,8 +19,8 @@
 //
 // Invariants
 //  1. An executable that is not known is one whose instantiation was not seen.
-//  2. Facts only grow between an instantiation and the next update of all nodes: a changed node's old facts go, a
-//     disabled node's stay.
+//  2. Facts only grow between an instantiation and the next update of all nodes: a changed node's old facts go. What a
+//     disabled node names stays named, but nothing is taken for read or written by it: the memory may be gone.
 #pragma once
 
 #include <cstddef>
@@ -50,6 +50,7 @@ struct NodeFacts {
   std::vector<SetFacts> sets;
   std::size_t allocated_bytes = 0;  // by memory nodes
   bool complete = true;             // false: it may name more than was found
+  bool enabled = true;              // false: launches leave the node out
 
   void Add(NodeFacts&& other);
 };
@@ -63,6 +64,7 @@ class GraphLedger {
   // All nodes have other parameters now. Nothing happens to executables that are not known.
   void Updated(CUgraphExec executable, GraphFacts facts);
   void NodeChanged(CUgraphExec executable, CUgraphNode node, NodeFacts facts);
+  void NodeSwitched(CUgraphExec executable, CUgraphNode node, bool enabled);
   // Answers the bytes that its memory nodes allocate.
   std::size_t Destroyed(CUgraphExec executable);
 

@@ -1,0 +1,111 @@
+// Graphs whose copies bring addresses from the host, and copies that are switched off.
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "tests/regressions/job.h"
+
+namespace spillway::regressions {
+namespace {
+using simulator::KernelParameter;
+using simulator::LaunchShape;
+// Adds one to the first words of the buffer that the table's first pointer leads to.
+void FollowBody(const LaunchShape&, void* const* arguments) {
+  auto* const* const table = *static_cast<std::uint32_t* const* const*>(arguments[0]);
+  for (int i = 0; i < 1024; ++i) table[0][i] += 1;
+}
+constexpr KernelParameter kOne[] = {{0, 8}};
+SPILLWAY_ONE_KERNEL(kFollowImage, "follow", FollowBody, nullptr, 1, kOne);
+
+class GraphPayloadsTest : public JobTest {
+ protected:
+  void Begin() {
+    Start();
+    follow_ = Kernel(&kFollowImage, "follow");
+    ASSERT_EQ(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  }
+  CUgraphExec CopyThenFollow(CUdeviceptr table, const void* host, CUgraphNode* copy_node) {
+    CUgraph graph = nullptr;
+    EXPECT_EQ(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+    CUDA_MEMCPY3D copy = {};
+    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.srcHost = host;
+    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.dstDevice = table;
+    copy.WidthInBytes = 64;
+    copy.Height = copy.Depth = 1;
+    EXPECT_EQ(cuGraphAddMemcpyNode(copy_node, graph, nullptr, 0, &copy, context_), CUDA_SUCCESS);
+    CUDA_KERNEL_NODE_PARAMS params = {};
+    void* pointers[] = {&table};
+    params.func = follow_;
+    params.gridDimX = params.gridDimY = params.gridDimZ = 1;
+    params.blockDimX = params.blockDimY = params.blockDimZ = 1;
+    params.kernelParams = pointers;
+    CUgraphNode node = nullptr;
+    EXPECT_EQ(cuGraphAddKernelNode(&node, graph, copy_node, 1, &params), CUDA_SUCCESS);
+    CUgraphExec step = nullptr;
+    EXPECT_EQ(cuGraphInstantiate(&step, graph, 0), CUDA_SUCCESS);
+    return step;
+  }
+  CUfunction follow_ = nullptr;
+  CUstream stream_ = nullptr;
+};
+
+// What a graph's copy brings was looked at only after the launch: the graph's kernel followed it to memory that was away.
+TEST_F(GraphPayloadsTest, KernelOfAGraphFollowsWhatTheGraphCopied) {
+  setenv("SPILLWAY_PARK", "off", 1);
+  Begin();
+  const auto buffers = FilledBuffers(8, 8 * kMiB);
+  const CUdeviceptr table = Filled(4 * kMiB, 0);
+  void* host = nullptr;
+  ASSERT_EQ(cuMemAllocHost(&host, 64), CUDA_SUCCESS);
+  memset(host, 0, 64);
+  CUgraphNode copy;
+  const CUgraphExec step = CopyThenFollow(table, host, &copy);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    memcpy(host, &buffers[i], 8);
+    ASSERT_EQ(cuGraphLaunch(step, stream_), CUDA_SUCCESS) << i;
+    ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS) << i;
+  }
+  for (unsigned i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], 4096, i + 1)) << i;
+}
+
+// The same in a job that many launches had proven harmless, after which what is evicted is not parked any more.
+TEST_F(GraphPayloadsTest, KernelOfAGraphFollowsWhatTheGraphCopiedWhenProven) {
+  Begin();
+  const auto buffers = FilledBuffers(10, 8 * kMiB);
+  const CUdeviceptr table = Filled(4 * kMiB, 0);
+  void* host = nullptr;
+  ASSERT_EQ(cuMemAllocHost(&host, 64), CUDA_SUCCESS);
+  memset(host, 0, 64);
+  CUgraphNode copy;
+  const CUgraphExec step = CopyThenFollow(table, host, &copy);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  for (int round = 0; round < 30; ++round)
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      memcpy(host, &buffers[i], 8);
+      ASSERT_EQ(cuGraphLaunch(step, stream_), CUDA_SUCCESS) << round << " " << i;
+      ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS) << round << " " << i;
+    }
+}
+
+// The host memory of a copy that is switched off may be gone. It was read at each launch, and the program crashed.
+TEST_F(GraphPayloadsTest, SwitchedOffCopyIsNotLookedAt) {
+  setenv("SPILLWAY_PARK", "off", 1);
+  Begin();
+  const CUdeviceptr buffer = Filled(4 * kMiB, 5);
+  const CUdeviceptr table = Filled(4 * kMiB, 0);
+  ASSERT_EQ(cuMemcpyHtoD(table, &buffer, 8), CUDA_SUCCESS);
+  void* host = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CUgraphNode copy;
+  const CUgraphExec step = CopyThenFollow(table, host, &copy);
+  ASSERT_EQ(cuGraphNodeSetEnabled(step, copy, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  ASSERT_EQ(munmap(host, 4096), 0);
+  ASSERT_EQ(cuGraphLaunch(step, stream_), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  EXPECT_TRUE(IsAll(buffer, 4096, 6));
+}
+}  // namespace
+}  // namespace spillway::regressions
