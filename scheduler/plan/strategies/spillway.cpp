@@ -185,8 +185,8 @@ class OwnStrategy : public ChoosingStrategy {
       const Choices& from = quick_kernels ? fast : bench.NoChoices();
       ConsiderReliefs(bench, from, starts);
       if (large) break;
-      if (const auto choices =
-              Approach(bench.problem(), from, bench.timetable().peak_bytes(), evaluations / 6))
+      if (const auto choices = Approach(bench.problem(), from, bench.timetable().peak_bytes(),
+                                        evaluations / (has_workspaces ? 6 : 4)))
         starts.ConsiderVariants(*choices);
     }
     for (const ChoosingStrategy* strategy : PaperStrategies()) {
@@ -199,8 +199,7 @@ class OwnStrategy : public ChoosingStrategy {
       Priced improved = Improve(bench, std::move(start), evaluations / static_cast<int64_t>(improved_starts));
       if (!best || RunsBetter(improved.prediction, best->prediction)) best = std::move(improved);
     }
-    if (!large)
-      best = Renewal(bench, std::move(*best)).Run(std::min(kMostRenewals, evaluations / 90));
+    if (!large) best = Renewal(bench, std::move(*best)).Run(std::min(kMostRenewals, evaluations / 90));
     return best->choices;
   }
 };
