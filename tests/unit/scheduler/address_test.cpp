@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <fstream>
 #include <random>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "scheduler/plan/address/address_planner.h"
@@ -146,6 +149,35 @@ TEST(ExactSearchTest, KeepsFixedBuffersWhereTheyAre) {
   ASSERT_EQ(outcome.verdict, SearchVerdict::kFound);
   EXPECT_EQ(outcome.layout.offsets_bytes[2], 3);
   EXPECT_EQ(CheckLayout(problem, outcome.layout), std::nullopt);
+}
+
+// Rows of id,lower,upper,size below a header line.
+Problem ReadChallenge(char name) {
+  std::ifstream file(std::string(SPILLWAY_FIXTURES "/minimalloc/") + name + ".1048576.csv");
+  Problem problem{{}, 1'048'576};
+  std::string line;
+  std::getline(file, line);
+  while (std::getline(file, line)) {
+    std::replace(line.begin(), line.end(), ',', ' ');
+    std::istringstream fields(line);
+    std::string id;
+    Buffer buffer;
+    if (fields >> id >> buffer.lower >> buffer.upper >> buffer.size_bytes) problem.buffers.push_back(buffer);
+  }
+  return problem;
+}
+
+// The other challenges take longer: build/bin/spillway-papers minimalloc solves all eleven.
+TEST(ExactSearchTest, SolvesMinimallocsChallengesAtTheirCapacity) {
+  for (const char name : {'B', 'D', 'H', 'J', 'K'}) {
+    const Problem problem = ReadChallenge(name);
+    ASSERT_GT(problem.buffers.size(), 100u) << name;
+
+    const SearchOutcome outcome = SearchLayout(problem, {});
+
+    ASSERT_EQ(outcome.verdict, SearchVerdict::kFound) << name;
+    EXPECT_EQ(CheckLayout(problem, outcome.layout), std::nullopt) << name;
+  }
 }
 
 TEST(ExactSearchTest, EqualProblemsGiveEqualLayouts) {
