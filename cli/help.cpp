@@ -36,8 +36,6 @@ Options
   -r, --report FILE        write what happened as JSON when the job ends
       --call-sites[=N]     with --report: list which libraries and functions allocated the device memory, by every
                            N-th allocation (default 16) and all large ones; better where libunwind is installed
-      --call-sites[=N]     with --report: list which libraries and functions allocated the device memory, by every
-                           N-th allocation (default 16) and all large ones; better where libunwind is installed
       --off                run the command without Spillway, for comparison
       --no-framework-switches
                            leave PYTORCH_CUDA_ALLOC_CONF, TF_GPU_ALLOCATOR, XLA_PYTHON_CLIENT_ALLOCATOR and
