@@ -12,7 +12,7 @@ namespace spillway::entry {
 inline void AboutToWaitForTheProgram(StreamName stream) {
   NoteThatTheProgramActsInStreams();
   if (JobMemory::Captures(stream)) return;
-  ForEachJob([stream](JobMemory* job) { job->TakeCheckpoint(stream); });
+  ForEachJob([stream](JobMemory* job) { job->AboutToWait(stream); });
 }
 
 }  // namespace spillway::entry

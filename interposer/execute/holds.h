@@ -30,15 +30,17 @@ class Holds {
     ++range->holds;
   }
 
-  void End(std::uint64_t owner) {
+  // The range that nobody holds any more; null when there is none, or it was freed.
+  Range* End(std::uint64_t owner) {
     const auto at = held_.find(owner);
-    if (at == held_.end()) return;
+    if (at == held_.end()) return nullptr;
     const Held held = at->second;
     held_.erase(at);
-    if (held.range->life != held.life || --held.range->holds > 0) return;
-    if (held.range->unmovable == Unmovable::kNo) return;  // freed, and not yet anew
+    if (held.range->life != held.life || --held.range->holds > 0) return nullptr;
+    if (held.range->unmovable == Unmovable::kNo) return nullptr;  // freed, and not yet anew
     counters_->UnmovableFor(held.range->unmovable).bytes -= held.range->size_bytes;
     held.range->unmovable = Unmovable::kNo;
+    return held.range;
   }
 
  private:

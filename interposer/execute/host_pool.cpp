@@ -60,7 +60,8 @@ void HostPool::Give(HostBuffer* buffer) {
 
 Use HostPool::NextToAwait() {
   for (HostBuffer& buffer : free_) {
-    if (!timeline_->AllDone(&buffer.busy)) return buffer.busy.items().front();
+    const Use next = timeline_->OneToAwait(&buffer.busy);
+    if (next.stream) return next;
   }
   return {};
 }

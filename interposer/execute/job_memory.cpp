@@ -237,9 +237,10 @@ void JobMemory::Hold(std::uint64_t owner, CUdeviceptr address, Unmovable why) {
   if (found && found->kind == AllocationKind::kRange) holds_.Add(owner, AsRange(found), why);
 }
 
+// What used the range through its holder is not known: anything that is enqueued may.
 void JobMemory::EndHold(std::uint64_t owner) {
   const MutexLock lock(state_);
-  holds_.End(owner);
+  if (Range* const range = holds_.End(owner)) range->uses.Merge(timeline_.Unfinished());
 }
 
 bool JobMemory::Describe(CUdeviceptr address, Allocation* out) {

@@ -122,7 +122,9 @@ class JobMemory {
   std::vector<Use> IssuedIn(CUcontext context) SPILLWAY_EXCLUDES(state_);
   static void Completed(const std::vector<Use>& uses);
   void StreamDestroyed(CUstream stream);
-  // The stream is about to wait for something that the program does later, or to join a capture.
+  // The stream is about to wait for something that the program does when it likes.
+  void AboutToWait(StreamName stream);
+  // The stream is about to join a capture: its work so far is marked.
   void TakeCheckpoint(StreamName stream);
   // A stream is about to capture: all streams' work so far is marked.
   void TakeCheckpoints() SPILLWAY_EXCLUDES(state_);
@@ -222,7 +224,7 @@ class JobMemory {
   bool AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at) SPILLWAY_REQUIRES(state_);
   bool IsUnexplained(const HeldWord& held) SPILLWAY_REQUIRES(state_);
 
-  bool OthersMayEnd(std::uint64_t deadline_ns) const SPILLWAY_REQUIRES(state_);
+  bool OthersMayEnd(std::uint64_t deadline_ns) SPILLWAY_REQUIRES(state_);
   template <class Ranges>
   bool AllOnDevice(const Ranges& ranges) const SPILLWAY_REQUIRES(state_);
   void Find(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(state_);

@@ -292,6 +292,13 @@ void JobMemory::StreamDestroyed(CUstream stream) {
   timeline_.Destroyed(stream);
 }
 
+void JobMemory::AboutToWait(StreamName stream) {
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(context_);
+  const MutexLock lock(state_);
+  timeline_.AboutToWait(timeline_.Of(stream));
+}
+
 void JobMemory::TakeCheckpoint(StreamName stream) {
   const RelaxedCapture relaxed(true);
   const CurrentContext current(context_);

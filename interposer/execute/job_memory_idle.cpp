@@ -95,12 +95,14 @@ void JobMemory::AwaitRestores() {
 // known.
 void JobMemory::AwaitBeforeFree() {
   UseList unfinished;
+  std::vector<CUevent> events;
   {
     const MutexLock lock(state_);
     if (!residency_.parking() || CapturesGoOn()) return;
     unfinished = timeline_.Unfinished();
+    for (Use use : unfinished.items()) events.push_back(timeline_.EventFor(use));
   }
-  for (Use use : unfinished.items()) Await(use, timeline_.EventFor(use));
+  for (size_t i = 0; i < events.size(); ++i) Await(unfinished.items()[i], events[i]);
 }
 
 bool JobMemory::AwaitIdle(std::uint64_t patience_ns) {

@@ -20,8 +20,10 @@ constexpr std::uint64_t kPatienceNs = 10'000'000'000;
 
 }  // namespace
 
-bool JobMemory::OthersMayEnd(std::uint64_t deadline_ns) const {
-  return (locked_calls_ > 0 || calls::OthersInProgress()) && MonotonicNs() < deadline_ns;
+// Other calls, which let go of what they name, and waits for the program, behind which memory may be freed.
+bool JobMemory::OthersMayEnd(std::uint64_t deadline_ns) {
+  if (MonotonicNs() >= deadline_ns) return false;
+  return locked_calls_ > 0 || calls::OthersInProgress() || timeline_.AnyStreamIsHeld();
 }
 
 // Tries `take_now`, frees what can be freed, starts evictions, awaits the first completion, and again. Gives up when

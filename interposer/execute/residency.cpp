@@ -349,6 +349,11 @@ Range* Residency::LeastRecentlyUsed(Accepts accepts) {
   return found;
 }
 
+// What waits for the program, as far as is known, would hold up the copy that takes the range away, and all behind it.
+bool Residency::IsHeld(const Range* range) {
+  return timeline_->AnyHeld(range->uses) || timeline_->AnyHeld(range->ready_after);
+}
+
 // Its gate is closed: no call can begin to use it without the lock. What a call names right now is in use.
 template <class Accepts>
 Range* Residency::Victim(Accepts accepts) {
@@ -359,7 +364,7 @@ Range* Residency::Victim(Accepts accepts) {
   for (;;) {
     Range* const victim =
         LeastRecentlyUsed([&](const Range& range) { return accepts(range) && !is_named(range); });
-    if (!victim || CloseGate(victim)) return victim;
+    if (!victim || (CloseGate(victim) && !IsHeld(victim))) return victim;
     named.push_back(victim);
   }
 }
@@ -419,10 +424,12 @@ bool Residency::CopyOut(Range* range) {
 Use Residency::NextToAwait() {
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
     const bool holds_memory = range->place == Place::kDevice && range->pins == 0;
-    if (holds_memory && !timeline_->AllDone(&range->ready_after)) return range->ready_after.items().front();
+    const Use next = holds_memory ? timeline_->OneToAwait(&range->ready_after) : Use{};
+    if (next.stream) return next;
   }
   for (Range* range : leaving_) {
-    if (!timeline_->AllDone(&range->departure)) return range->departure.items().front();
+    const Use next = timeline_->OneToAwait(&range->departure);
+    if (next.stream) return next;
   }
   return host_.NextToAwait();
 }
@@ -430,7 +437,10 @@ Use Residency::NextToAwait() {
 void Residency::CollectLeaving() {
   for (auto it = leaving_.begin(); it != leaving_.end();) {
     Range* range = *it;
-    if (ordering_rules::kUnmapWaitsForCompletion && !timeline_->AllDone(&range->departure)) return;
+    if (ordering_rules::kUnmapWaitsForCompletion && !timeline_->AllDone(&range->departure)) {
+      ++it;
+      continue;
+    }
     it = leaving_.erase(it);
     FinishLeaving(range);
   }

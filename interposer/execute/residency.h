@@ -123,6 +123,7 @@ class Residency {
   bool CollectUntil(TakeNow take_now);
   void CollectLeaving();
   bool CloseGate(Range* range);
+  bool IsHeld(const Range* range);
   bool IsIdle(Range* freed);
   bool RetireOldestIdle();
   void Retire(Range* range);

@@ -76,7 +76,8 @@ Use Slabs::NextToAwait() {
   for (const auto& slab : slabs_) {
     if (slab->live_blocks) continue;
     for (const auto& block : slab->blocks) {
-      if (!timeline_->AllDone(&block->ready_after)) return block->ready_after.items().front();
+      const Use next = timeline_->OneToAwait(&block->ready_after);
+      if (next.stream) return next;
     }
   }
   return {};

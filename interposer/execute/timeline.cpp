@@ -301,6 +301,35 @@ void Timeline::TakeCheckpoint(StreamState* stream) {
   if (!Done(last)) EventFor(last);
 }
 
+// An earlier wait that is not over holds what is behind the later one, too.
+void Timeline::AboutToWait(StreamState* stream) {
+  TakeCheckpoint(stream);
+  const bool is_over = stream->held_from == StreamState::kNotHeld || Done({stream, stream->held_from + 1});
+  if (is_over) stream->held_from = stream->issued.load();
+}
+
+bool Timeline::IsHeld(Use use) {
+  if (use.sequence <= use.stream->held_from) return false;
+  EventFor(use);
+  if (!Done(use)) return true;
+  use.stream->held_from = StreamState::kNotHeld;
+  return false;
+}
+
+bool Timeline::AnyHeld(const UseList& uses) {
+  return std::any_of(uses.items().begin(), uses.items().end(), [this](Use use) { return IsHeld(use); });
+}
+
+bool Timeline::AnyStreamIsHeld() {
+  return std::any_of(states_.begin(), states_.end(), [this](const auto& state) {
+    return IsHeld({state.get(), state->issued.load()});
+  });
+}
+
+Use Timeline::OneToAwait(UseList* uses) {
+  return AllDone(uses) || AnyHeld(*uses) ? Use{} : uses->items().front();
+}
+
 void Timeline::TakeCheckpoints() {
   for (const auto& state : states_) TakeCheckpoint(state.get());
 }
@@ -359,6 +388,7 @@ void Timeline::Recycle(StreamState* stream) {
   const MutexLock lock(stream->events);
   stream->handle = nullptr;
   stream->recordable = true;
+  stream->held_from = StreamState::kNotHeld;
   idle_states_.push_back(stream);
 }
 

@@ -49,6 +49,9 @@ struct alignas(64) StreamState {
   bool per_thread = false;
   bool foreign = false;                                   // of another device than the timeline's
   std::shared_ptr<const std::atomic<bool>> thread_ended;  // of a per-thread default stream
+  // Guarded by the state lock: what has a higher number stands behind a wait for the program, until it is seen to be done.
+  std::uint64_t held_from = kNotHeld;
+  static constexpr std::uint64_t kNotHeld = ~std::uint64_t{0};
   // Synchronise themselves.
   std::atomic<std::uint64_t> issued{0};
   std::atomic<std::uint64_t> completed{0};
@@ -102,6 +105,15 @@ class Timeline {
   bool AllDone(UseList* uses);  // forgets those that are done
   // Makes the stream's next operation wait, on the device, for `use`.
   void OrderAfter(StreamState* stream, Use use);
+  // The stream is about to wait for something that the program does when it likes, perhaps only after the call that would
+  // wait for the stream. What was enqueued before the wait gets an event of its own.
+  void AboutToWait(StreamState* stream);
+  // Whether the use stands behind such a wait: nothing of ours may wait for it.
+  bool IsHeld(Use use);
+  bool AnyHeld(const UseList& uses);
+  bool AnyStreamIsHeld();
+  // One of the uses to wait for; null stream when all are done, or one is held. Forgets those that are done.
+  Use OneToAwait(UseList* uses);
   // An event whose completion implies the use's; null when the stream cannot be recorded on (another
   // context's, or its context is beyond use): then wait for the stream.
   CUevent EventFor(Use use);

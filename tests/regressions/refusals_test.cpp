@@ -148,6 +148,38 @@ TEST_F(RefusalsTest, WorkBehindAWaitForTheProgramIsNotAwaited) {
   EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
+// A stream that waited for the program kept the calls of other streams waiting for ever: the range that was used behind
+// the wait was chosen to leave, and all copies after it stood behind its own.
+TEST_F(RefusalsTest, EvictionsGoOnBesideAStreamThatWaitsForTheProgram) {
+  setenv("SPILLWAY_PARK", "off", 1);
+  Start();
+  constexpr size_t kBytes = 8 * kMiB;
+  cuuint32_t* flag = nullptr;
+  ASSERT_EQ(cuMemHostAlloc(reinterpret_cast<void**>(&flag), 4096, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_SUCCESS);
+  *flag = 0;
+  CUdeviceptr flag_address;
+  ASSERT_EQ(cuMemHostGetDevicePointer(&flag_address, flag, 0), CUDA_SUCCESS);
+  const auto buffers = FilledBuffers(12, kBytes);
+  CUstream held, work;
+  ASSERT_EQ(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamCreate(&work, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitValue32(held, flag_address, 1, CU_STREAM_WAIT_VALUE_EQ), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD32Async(buffers[0], 77, kBytes / 4, held), CUDA_SUCCESS);
+
+  for (unsigned int round = 0; round < 3; ++round) {
+    for (size_t i = 1; i < buffers.size(); ++i) {
+      ASSERT_EQ(cuMemsetD32Async(buffers[i], round, kBytes / 4, work), CUDA_SUCCESS);
+      ASSERT_EQ(cuStreamSynchronize(work), CUDA_SUCCESS);
+    }
+  }
+
+  *static_cast<volatile cuuint32_t*>(flag) = 1;
+  ASSERT_EQ(cuStreamSynchronize(held), CUDA_SUCCESS);
+  EXPECT_TRUE(IsAll(buffers[0], kBytes, 77));
+  EXPECT_TRUE(IsAll(buffers[1], kBytes, 2));
+}
+
 // "No limit" as the largest number made budget plus limit wrap around to nothing.
 TEST_F(RefusalsTest, LargestHostLimitIsNoLimit) {
   setenv("SPILLWAY_HOST_LIMIT", "18446744073709551615", 1);
