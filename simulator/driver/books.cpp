@@ -87,8 +87,9 @@ std::uint64_t Books::Read(const std::string& key) const {
 std::string Books::DevicesJson() const {
   std::string json = "\"devices\":[";
   for (std::size_t i = 0; i < device_count; ++i) {
-    json += (i == 0 ? "{\"bytes_peak\":" : ",{\"bytes_peak\":") + std::to_string(bytes_of_device[i].peak()) +
-            ",\"bytes_now\":" + std::to_string(bytes_of_device[i].now()) + "}";
+    json.append(i == 0 ? "" : ",");
+    json.append("{\"bytes_peak\":").append(std::to_string(bytes_of_device[i].peak()));
+    json.append(",\"bytes_now\":").append(std::to_string(bytes_of_device[i].now())).append("}");
   }
   return json + "]";
 }
@@ -99,19 +100,18 @@ std::string Books::Json() const {
   for (const char* key : {"simulated_ns", "device_bytes_capacity", "device_bytes_peak", "device_bytes_now",
                           "host_bytes_peak", "host_bytes_now", "kernels", "h2d_bytes", "d2h_bytes",
                           "d2d_bytes", "unmapped_while_in_use", "illegal_accesses"}) {
-    json += ",\"" + std::string(key) + "\":" + std::to_string(Read(key));
+    json.append(",\"").append(key).append("\":").append(std::to_string(Read(key)));
   }
-  json += "," + DevicesJson();
-  json += ",\"not_supported\":{";
+  json.append(",").append(DevicesJson()).append(",\"not_supported\":{");
   const char* comma = "";
   for (const auto& [name, count] : not_supported_) {
-    json += comma + Quoted(name) + ":" + std::to_string(count);
+    json.append(comma).append(Quoted(name)).append(":").append(std::to_string(count));
     comma = ",";
   }
   json += "},\"violations\":[";
   comma = "";
   for (const auto& text : violations_) {
-    json += comma + Quoted(text);
+    json.append(comma).append(Quoted(text));
     comma = ",";
   }
   return json + "]}\n";
