@@ -1,7 +1,11 @@
 #include "interposer/entry/graph_reader.h"
 
+#include <map>
+#include <unordered_map>
+
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/parameter_scan.h"
+#include "interposer/entry/transfers.h"
 #include "interposer/runtime.h"
 
 namespace spillway::entry {
@@ -87,6 +91,10 @@ NodeFacts AskNode(CUgraphNode node) {
       return AskBatchNode(node);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
       return AskAllocNode(node);
+    case CU_GRAPH_NODE_TYPE_HOST:
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+      NoteThatTheProgramActsInStreams();
+      return {};
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
       return Unread();  // its bodies are not told
     default:
@@ -103,15 +111,56 @@ std::vector<CUgraphNode> NodesOf(CUgraph graph) {
   return nodes;
 }
 
-// A child's nodes have handles of their own, under which a program may change them.
+// An edge may carry data, about which the older question fails; it is no older than the newer one.
+CUresult AskEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, size_t* count) {
+  return Driver().cuGraphGetEdges_v2 ? Driver().cuGraphGetEdges_v2(graph, from, to, data, count)
+                                     : Driver().cuGraphGetEdges(graph, from, to, count);
+}
+
+// The nodes that wait for each node.
+std::multimap<CUgraphNode, CUgraphNode> WaitersIn(CUgraph graph) {
+  size_t count = 0;
+  if (AskEdges(graph, nullptr, nullptr, nullptr, &count) != CUDA_SUCCESS || !count) return {};
+  std::vector<CUgraphNode> from(count), to(count);
+  std::vector<CUgraphEdgeData> data(count);
+  if (AskEdges(graph, from.data(), to.data(), data.data(), &count) != CUDA_SUCCESS) return {};
+  std::multimap<CUgraphNode, CUgraphNode> waiters;
+  for (size_t i = 0; i < count; ++i) waiters.emplace(from[i], to[i]);
+  return waiters;
+}
+
+// Each node after those that it waits for; else as the driver tells them.
+std::vector<CUgraphNode> OrderedNodesOf(CUgraph graph) {
+  const std::vector<CUgraphNode> nodes = NodesOf(graph);
+  const auto waiters = WaitersIn(graph);
+  std::unordered_map<CUgraphNode, size_t> awaited;
+  for (const auto& [node, waiter] : waiters) ++awaited[waiter];
+  std::vector<CUgraphNode> ordered;
+  for (CUgraphNode node : nodes) {
+    if (!awaited.contains(node)) ordered.push_back(node);
+  }
+  for (size_t i = 0; i < ordered.size(); ++i) {
+    const auto [first, last] = waiters.equal_range(ordered[i]);
+    for (auto at = first; at != last; ++at) {
+      if (--awaited[at->second] == 0) ordered.push_back(at->second);
+    }
+  }
+  return ordered;
+}
+
+// A child's nodes have handles of their own, under which a program may change them; it may also exchange the child.
 void ReadInto(CUgraph graph, GraphFacts* facts) {
-  for (CUgraphNode node : NodesOf(graph)) {
+  for (CUgraphNode node : OrderedNodesOf(graph)) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     CUgraph child = nullptr;
     Driver().cuGraphNodeGetType(node, &type);
+    const size_t place = facts->size();
+    NodeFacts& here = (*facts)[node];
+    here = AskNode(node);
+    here.place = place;
     const bool nests = type == CU_GRAPH_NODE_TYPE_GRAPH &&
                        Driver().cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS;
-    nests ? ReadInto(child, facts) : static_cast<void>((*facts)[node] = AskNode(node));
+    if (nests) ReadInto(child, facts);
   }
 }
 
@@ -125,7 +174,8 @@ GraphFacts ReadGraph(CUgraph graph) {
 
 NodeFacts ReadWhole(CUgraph graph) {
   NodeFacts all;
-  for (auto& [node, facts] : ReadGraph(graph)) all.Add(std::move(facts));
+  const GraphFacts nodes = ReadGraph(graph);
+  for (const NodeFacts* facts : InOrder(nodes)) all.Add(NodeFacts(*facts));
   return all;
 }
 
@@ -143,14 +193,15 @@ NodeFacts ReadKernelNode(const CUDA_KERNEL_NODE_PARAMS_v1& params) {
 
 NodeFacts ReadCopyNode(const CUDA_MEMCPY3D& copy) {
   NodeFacts facts;
-  facts.copies.push_back(copy);
+  facts.writes.emplace_back(copy);
   return facts;
 }
 
 template <class SetNodeParams>
 NodeFacts ReadSetNode(const SetNodeParams& set) {
   NodeFacts facts;
-  facts.sets.push_back({set.dst, set.width * set.elementSize, set.height, set.pitch});
+  facts.writes.emplace_back(
+      interposer::SetFacts{set.dst, set.width * set.elementSize, set.height, set.pitch});
   return facts;
 }
 template NodeFacts ReadSetNode(const CUDA_MEMSET_NODE_PARAMS_v1& set);
@@ -161,8 +212,10 @@ NodeFacts ReadBatchNode(const CUstreamBatchMemOpParams* operations, unsigned int
   NodeFacts facts;
   for (unsigned int i = 0; operations && i < count; ++i) {
     const CUstreamBatchMemOpType type = operations[i].operation;
-    if (type == CU_STREAM_MEM_OP_WAIT_VALUE_32 || type == CU_STREAM_MEM_OP_WAIT_VALUE_64)
+    if (type == CU_STREAM_MEM_OP_WAIT_VALUE_32 || type == CU_STREAM_MEM_OP_WAIT_VALUE_64) {
+      NoteThatTheProgramActsInStreams();
       facts.words.push_back(operations[i].waitValue.address);
+    }
     if (type == CU_STREAM_MEM_OP_WRITE_VALUE_32 || type == CU_STREAM_MEM_OP_WRITE_VALUE_64)
       facts.words.push_back(operations[i].writeValue.address);
   }

@@ -22,6 +22,7 @@ using driver::Driver;
 using driver::RelaxedCapture;
 using interposer::GraphLedger;
 using interposer::SetFacts;
+using interposer::WriteFacts;
 namespace ordering_rules = interposer::ordering_rules;
 
 // Never destroyed: launches may come while the process exits.
@@ -31,9 +32,9 @@ GraphLedger& Ledger() {
 }
 
 // What a launch brings from the host its own kernels may follow: that is looked at before, and not only when it is there.
-void AddPayloads(Collector& add) {
-  for (const Transfer& transfer : add.transfers()) {
-    if (transfer.source != Transfer::Source::kHost) continue;
+void AddPayloads(Collector& add, size_t first) {
+  for (size_t i = first; i < add.transfers().size(); ++i) {
+    const Transfer& transfer = add.transfers()[i];
     for (size_t row = 0; row < transfer.rows; ++row) {
       const auto* const bytes =
           reinterpret_cast<const void*>(transfer.from + row * transfer.from_pitch_bytes);
@@ -45,16 +46,22 @@ void AddPayloads(Collector& add) {
 // Unified addresses may be of memory that the graph itself allocates: not there yet.
 bool IsFromHost(const CUDA_MEMCPY3D& copy) { return copy.srcMemoryType == CU_MEMORYTYPE_HOST; }
 
+void AddWrite(const SetFacts& set, Collector& add, bool) {
+  AddSet(add, set.base, set.width_bytes, set.rows, set.pitch_bytes);
+}
+
+void AddWrite(const CUDA_MEMCPY3D& copy, Collector& add, bool looks_at_payloads) {
+  const size_t first = add.transfers().size();
+  AddShape(add, &copy);
+  if (!looks_at_payloads || !IsFromHost(copy)) return;
+  AddPayloads(add, first);
+  if (MayChangeBeforeItIsRead(copy.srcHost)) add.IsUnsure();
+}
+
 void AddFacts(const NodeFacts& facts, Collector& add, bool looks_at_payloads = false) {
   for (CUdeviceptr word : facts.words) add(word);
-  for (const CUDA_MEMCPY3D& copy : facts.copies) {
-    if (IsFromHost(copy)) AddShape(add, &copy);
-  }
-  if (looks_at_payloads) AddPayloads(add);
-  for (const CUDA_MEMCPY3D& copy : facts.copies) {
-    if (!IsFromHost(copy)) AddShape(add, &copy);
-  }
-  for (const SetFacts& set : facts.sets) AddSet(add, set.base, set.width_bytes, set.rows, set.pitch_bytes);
+  for (const WriteFacts& write : facts.writes)
+    std::visit([&](const auto& one) { AddWrite(one, add, looks_at_payloads); }, write);
 }
 
 // The call writes down in a graph what `facts` says.
@@ -68,8 +75,7 @@ CUresult AroundNaming(const NodeFacts& facts, Call call) {
 NodeFacts LookedAt(const GraphFacts& facts) {
   NodeFacts all;
   for (const auto& [node, one] : facts) {
-    all.copies.insert(all.copies.end(), one.copies.begin(), one.copies.end());
-    all.sets.insert(all.sets.end(), one.sets.begin(), one.sets.end());
+    all.writes.insert(all.writes.end(), one.writes.begin(), one.writes.end());
     all.allocated_bytes += one.allocated_bytes;
   }
   return all;

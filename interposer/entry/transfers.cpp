@@ -112,7 +112,7 @@ void AddFromHost(Collector& add, CUdeviceptr to, const void* from, size_t bytes)
 
 void AddFromHostLater(Collector& add, CUdeviceptr to, const void* from, size_t bytes) {
   AddFromHost(add, to, from, bytes);
-  if (bytes && program_acts_in_streams.load(std::memory_order_relaxed) && IsPinned(from)) add.IsUnsure();
+  if (bytes && MayChangeBeforeItIsRead(from)) add.IsUnsure();
 }
 
 void AddFromDevice(Collector& add, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
@@ -159,6 +159,10 @@ void AddOperations(Collector& add, const CUDA_MEMCPY3D_BATCH_OP* operations, siz
             layout.from_pitch_bytes * Or(operation.src.op.ptr.layerHeight, extent.height),
             layout.to_pitch_bytes * Or(operation.dst.op.ptr.layerHeight, extent.height));
   }
+}
+
+bool MayChangeBeforeItIsRead(const void* host) {
+  return program_acts_in_streams.load(std::memory_order_relaxed) && IsPinned(host);
 }
 
 void NoteThatTheProgramActsInStreams() { program_acts_in_streams.store(true, std::memory_order_relaxed); }

@@ -25,6 +25,9 @@ void AddBatch(Collector& add, const CUdeviceptr* to, const CUdeviceptr* from, co
               size_t count);
 void AddOperations(Collector& add, const CUDA_MEMCPY3D_BATCH_OP* operations, size_t count);
 
+// Pinned memory, while the program acts in streams: what is there now may not be what a copy that is enqueued will read.
+bool MayChangeBeforeItIsRead(const void* host);
+
 // The program does something when a stream comes to it (a host function), or lets a stream go on (a word it waits for):
 // it may change what a copy enqueued before that will read.
 void NoteThatTheProgramActsInStreams();

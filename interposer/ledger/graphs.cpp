@@ -24,13 +24,16 @@ void KeepOneOfEach(std::vector<Item>* items) {
 
 // Of a node that does nothing, what it names on the device.
 NodeFacts OnlyNames(NodeFacts facts) {
-  for (const CUDA_MEMCPY3D& copy : facts.copies) {
+  for (const WriteFacts& write : facts.writes) {
+    if (const auto* set = std::get_if<SetFacts>(&write)) {
+      facts.words.push_back(set->base);
+      continue;
+    }
+    const auto& copy = std::get<CUDA_MEMCPY3D>(write);
     if (copy.srcMemoryType != CU_MEMORYTYPE_HOST) facts.words.push_back(copy.srcDevice);
     if (copy.dstMemoryType != CU_MEMORYTYPE_HOST) facts.words.push_back(copy.dstDevice);
   }
-  for (const SetFacts& set : facts.sets) facts.words.push_back(set.base);
-  facts.copies.clear();
-  facts.sets.clear();
+  facts.writes.clear();
   return facts;
 }
 
@@ -39,15 +42,24 @@ NodeFacts OnlyNames(NodeFacts facts) {
 void NodeFacts::Add(NodeFacts&& other) {
   Append(&kernels, std::move(other.kernels));
   Append(&words, std::move(other.words));
-  Append(&copies, std::move(other.copies));
-  Append(&sets, std::move(other.sets));
+  Append(&writes, std::move(other.writes));
   allocated_bytes += other.allocated_bytes;
   complete = complete && other.complete;
 }
 
+std::vector<const NodeFacts*> InOrder(const GraphFacts& nodes) {
+  std::vector<const NodeFacts*> ordered;
+  ordered.reserve(nodes.size());
+  for (const auto& [node, facts] : nodes) ordered.push_back(&facts);
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const NodeFacts* a, const NodeFacts* b) { return a->place < b->place; });
+  return ordered;
+}
+
 std::shared_ptr<const NodeFacts> GraphLedger::SumOf(const GraphFacts& nodes) {
   auto sum = std::make_shared<NodeFacts>();
-  for (const auto& [node, facts] : nodes) sum->Add(facts.enabled ? NodeFacts(facts) : OnlyNames(facts));
+  for (const NodeFacts* facts : InOrder(nodes))
+    sum->Add(facts->enabled ? NodeFacts(*facts) : OnlyNames(*facts));
   KeepOneOfEach(&sum->kernels);
   KeepOneOfEach(&sum->words);
   return sum;
@@ -74,6 +86,7 @@ void GraphLedger::NodeChanged(CUgraphExec executable, CUgraphNode node, NodeFact
   if (found == executables_.end()) return;
   NodeFacts& known = found->second.nodes[node];
   facts.enabled = known.enabled;
+  facts.place = known.place;
   known = std::move(facts);
   found->second.sum = nullptr;
 }

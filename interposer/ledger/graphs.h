@@ -19,7 +19,8 @@
 //
 // Invariants
 //  1. An executable that is not known is one whose instantiation was not seen.
-//  2. Facts only grow between an instantiation and the next update of all nodes: a changed node's old facts go. What a
+//  2. What nodes write is told in an order in which they may run: a copy comes behind what brought the bytes it copies.
+//  3. Facts only grow between an instantiation and the next update of all nodes: a changed node's old facts go. What a
 //     disabled node names stays named, but nothing is taken for read or written by it: the memory may be gone.
 #pragma once
 
@@ -28,6 +29,7 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "base/mutex.h"
@@ -43,20 +45,24 @@ struct SetFacts {
   std::size_t pitch_bytes;
 };
 
+using WriteFacts = std::variant<CUDA_MEMCPY3D, SetFacts>;
+
 struct NodeFacts {
   std::vector<CUfunction> kernels;
-  std::vector<CUdeviceptr> words;  // of kernels and stream memory operations: may be addresses
-  std::vector<CUDA_MEMCPY3D> copies;
-  std::vector<SetFacts> sets;
+  std::vector<CUdeviceptr> words;   // of kernels and stream memory operations: may be addresses
+  std::vector<WriteFacts> writes;   // in the order in which they happen
   std::size_t allocated_bytes = 0;  // by memory nodes
   bool complete = true;             // false: it may name more than was found
   bool enabled = true;              // false: launches leave the node out
+  std::size_t place = 0;            // in an order in which each node comes after those that it waits for
 
   void Add(NodeFacts&& other);
 };
 
 // By the handle of the node in the graph that was instantiated.
 using GraphFacts = std::map<CUgraphNode, NodeFacts>;
+
+std::vector<const NodeFacts*> InOrder(const GraphFacts& nodes);
 
 class GraphLedger {
  public:

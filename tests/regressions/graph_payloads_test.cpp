@@ -17,6 +17,12 @@ void FollowBody(const LaunchShape&, void* const* arguments) {
 constexpr KernelParameter kOne[] = {{0, 8}};
 SPILLWAY_ONE_KERNEL(kFollowImage, "follow", FollowBody, nullptr, 1, kOne);
 
+// What a host function writes where.
+struct Fill {
+  void* host = nullptr;
+  CUdeviceptr next = 0;
+};
+
 class GraphPayloadsTest : public JobTest {
  protected:
   void Begin() {
@@ -24,17 +30,33 @@ class GraphPayloadsTest : public JobTest {
     follow_ = Kernel(&kFollowImage, "follow");
     ASSERT_EQ(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   }
-  CUgraphExec CopyThenFollow(CUdeviceptr table, const void* host, CUgraphNode* copy_node) {
-    CUgraph graph = nullptr;
-    EXPECT_EQ(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  // 64 bytes from the host, or from elsewhere on the device.
+  CUgraphNode AddCopy(CUgraph graph, CUdeviceptr to, CUdeviceptr from, const void* host) {
     CUDA_MEMCPY3D copy = {};
-    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.srcMemoryType = from ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    copy.srcDevice = from;
     copy.srcHost = host;
     copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.dstDevice = table;
+    copy.dstDevice = to;
     copy.WidthInBytes = 64;
     copy.Height = copy.Depth = 1;
-    EXPECT_EQ(cuGraphAddMemcpyNode(copy_node, graph, nullptr, 0, &copy, context_), CUDA_SUCCESS);
+    CUgraphNode node = nullptr;
+    EXPECT_EQ(cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &copy, context_), CUDA_SUCCESS);
+    return node;
+  }
+  void LaunchOnce(CUgraph graph) {
+    CUgraphExec step = nullptr;
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    ASSERT_EQ(cuGraphInstantiate(&step, graph, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuGraphLaunch(step, stream_), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  }
+  CUgraphExec CopyThenFollow(CUdeviceptr table, const void* host, CUgraphNode* copy_node,
+                             CUgraph* out = nullptr) {
+    CUgraph graph = nullptr;
+    EXPECT_EQ(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+    if (out) *out = graph;
+    *copy_node = AddCopy(graph, table, 0, host);
     CUDA_KERNEL_NODE_PARAMS params = {};
     void* pointers[] = {&table};
     params.func = follow_;
@@ -106,6 +128,92 @@ TEST_F(GraphPayloadsTest, SwitchedOffCopyIsNotLookedAt) {
   ASSERT_EQ(cuGraphLaunch(step, stream_), CUDA_SUCCESS);
   ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
   EXPECT_TRUE(IsAll(buffer, 4096, 6));
+}
+
+// Host to first, first to second, and so on; the nodes are made last one first, so that no other order but the edges' tells.
+TEST_F(GraphPayloadsTest, CopyOfACopyBringsItsAddresses) {
+  setenv("SPILLWAY_PARK", "off", 1);
+  Begin();
+  const CUdeviceptr target = Filled(8 * kMiB, 5);
+  const auto tables = FilledBuffers(4, 4 * kMiB);
+  void* host = nullptr;
+  ASSERT_EQ(cuMemAllocHost(&host, 64), CUDA_SUCCESS);
+  memcpy(host, &target, 8);
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  CUgraphNode nodes[4] = {};
+  for (int i = 3; i >= 0; --i) nodes[i] = AddCopy(graph, tables[i], i ? tables[i - 1] : 0, host);
+  for (int i = 1; i < 4; ++i)
+    ASSERT_EQ(cuGraphAddDependencies(graph, &nodes[i - 1], &nodes[i], nullptr, 1), CUDA_SUCCESS);
+  LaunchOnce(graph);
+
+  const auto others = FilledBuffers(7, 8 * kMiB);
+  for (CUdeviceptr other : others) ASSERT_EQ(cuMemFree(other), CUDA_SUCCESS);
+  void* parameters[] = {const_cast<CUdeviceptr*>(&tables[3])};
+  ASSERT_EQ(Launch(follow_, stream_, parameters), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
+
+  EXPECT_TRUE(IsAll(target, 4096, 6));
+}
+
+// The set was taken for the last word on what the table holds, though the copy came after it.
+TEST_F(GraphPayloadsTest, CopyAfterASetBringsItsAddresses) {
+  setenv("SPILLWAY_PARK", "off", 1);
+  Begin();
+  const CUdeviceptr target = Filled(8 * kMiB, 5);
+  const CUdeviceptr table = Filled(4 * kMiB, 0);
+  void* host = nullptr;
+  ASSERT_EQ(cuMemAllocHost(&host, 64), CUDA_SUCCESS);
+  memcpy(host, &target, 8);
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  CUgraphNode set = nullptr, copy = AddCopy(graph, table, 0, host);
+  const CUDA_MEMSET_NODE_PARAMS clear = {table, 0, 0, 4, 1024, 1};
+  ASSERT_EQ(cuGraphAddMemsetNode(&set, graph, nullptr, 0, &clear, context_), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphAddDependencies(graph, &set, &copy, nullptr, 1), CUDA_SUCCESS);
+  LaunchOnce(graph);
+
+  const auto others = FilledBuffers(8, 8 * kMiB);
+  for (CUdeviceptr other : others) ASSERT_EQ(cuMemFree(other), CUDA_SUCCESS);
+  void* parameters[] = {const_cast<CUdeviceptr*>(&table)};
+  ASSERT_EQ(Launch(follow_, stream_, parameters), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
+
+  EXPECT_TRUE(IsAll(target, 4096, 6));
+}
+
+// A host node fills the pinned buffer after the launch has looked at it.
+TEST_F(GraphPayloadsTest, PayloadThatAHostNodeFillsIsNotTrusted) {
+  Begin();
+  const auto buffers = FilledBuffers(10, 8 * kMiB);
+  const CUdeviceptr table = Filled(4 * kMiB, 0);
+  Fill fill;
+  ASSERT_EQ(cuMemAllocHost(&fill.host, 64), CUDA_SUCCESS);
+  memcpy(fill.host, &buffers[0], 8);
+  CUgraphNode copy = nullptr, host_node = nullptr;
+  CUgraph graph = nullptr;
+  CopyThenFollow(table, fill.host, &copy, &graph);
+  CUDA_HOST_NODE_PARAMS params = {};
+  params.fn = [](void* data) {
+    const auto* const fill = static_cast<Fill*>(data);
+    memcpy(fill->host, &fill->next, 8);
+  };
+  params.userData = &fill;
+  ASSERT_EQ(cuGraphAddHostNode(&host_node, graph, nullptr, 0, &params), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphAddDependencies(graph, &host_node, &copy, nullptr, 1), CUDA_SUCCESS);
+  CUgraphExec step = nullptr;
+  ASSERT_EQ(cuGraphInstantiate(&step, graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+
+  for (int round = 0; round < 30; ++round) {
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      fill.next = buffers[i];
+      ASSERT_EQ(cuGraphLaunch(step, stream_), CUDA_SUCCESS) << round << " " << i;
+      ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS) << round << " " << i;
+    }
+  }
+
+  for (unsigned i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], 4096, i + 30)) << i;
 }
 }  // namespace
 }  // namespace spillway::regressions

@@ -23,7 +23,7 @@ NodeFacts KernelAt(std::uintptr_t kernel, CUdeviceptr word) {
 TEST(GraphLedgerTest, LaunchNamesWhatAllNodesName) {
   GraphLedger ledger;
   NodeFacts set;
-  set.sets.push_back({0x3000, 64, 1, 0});
+  set.writes.emplace_back(SetFacts{0x3000, 64, 1, 0});
   ledger.Instantiated(Exec(1),
                       {{Node(1), Words({0x2000, 0x1000})}, {Node(2), Words({0x2000})}, {Node(3), set}});
 
@@ -31,8 +31,8 @@ TEST(GraphLedgerTest, LaunchNamesWhatAllNodesName) {
 
   ASSERT_TRUE(launch.facts);
   EXPECT_EQ(launch.facts->words, (std::vector<CUdeviceptr>{0x1000, 0x2000}));
-  ASSERT_EQ(launch.facts->sets.size(), 1u);
-  EXPECT_EQ(launch.facts->sets[0].base, 0x3000u);
+  ASSERT_EQ(launch.facts->writes.size(), 1u);
+  EXPECT_EQ(std::get<SetFacts>(launch.facts->writes[0]).base, 0x3000u);
   EXPECT_TRUE(launch.facts->complete);
 }
 
