@@ -139,18 +139,29 @@ CUresult Launch(CUgraphExec executable, StreamName stream, Call call) {
   return Around(stream, Effect::kLaunches, collect, call);
 }
 
-// What the executable allocated and freed is given back now, and not only when the program trims.
+void TrimGraphMemory() {
+  const RelaxedCapture relaxed(true);
+  ForEachJob([](JobMemory* job) {
+    if (Driver().cuDeviceGraphMemTrim) Driver().cuDeviceGraphMemTrim(job->device());
+  });
+}
+
+// What the executable allocated and freed is given back now, and not only when the program trims. What is known of it goes
+// before: the driver may give the handle to another thread at once.
 template <class Call>
 CUresult Destroy(CUgraphExec executable, Call call) {
-  const CUresult result = call();
   const ReentryGuard guard;
-  if (result != CUDA_SUCCESS || !guard.IsOutermost()) return result;
-  if (!Ledger().Destroyed(executable)) return result;
-  const RelaxedCapture relaxed(true);
-  ForEachJob([&](JobMemory* job) {
-    if (Driver().cuDeviceGraphMemTrim) Driver().cuDeviceGraphMemTrim(job->device());
-    job->ForgetPassedThrough(KeyOf(executable));
-  });
+  if (!guard.IsOutermost()) return call();
+  GraphLedger::Taken taken = Ledger().Take(executable);
+  const auto destroy_and_trim = [&] {
+    const CUresult result = call();
+    if (result == CUDA_SUCCESS) TrimGraphMemory();
+    return result;
+  };
+  const CUresult result = GraphLedger::AllocatedBytes(taken)
+                              ? FreePassedThrough(KeyOf(executable), nullptr, destroy_and_trim)
+                              : call();
+  if (result != CUDA_SUCCESS) Ledger().PutBack(std::move(taken));
   return result;
 }
 

@@ -15,6 +15,7 @@ namespace spillway::entry {
 namespace {
 
 using driver::Driver;
+using interposer::Holds;
 using interposer::Unmovable;
 namespace ordering_rules = interposer::ordering_rules;
 
@@ -37,9 +38,19 @@ CUresult Hold(CUdeviceptr address, Owner owner, Call call) {
       });
 }
 
-void Release(std::uint64_t owner) {
+// `call()` destroys the owner. Its number may be another thread's at once; the memory stays held meanwhile.
+template <class Call>
+CUresult Release(std::uint64_t owner, Call call) {
   const ReentryGuard guard;
-  if (guard.IsOutermost()) ForEachJob([owner](JobMemory* job) { job->EndHold(owner); });
+  if (!guard.IsOutermost()) return call();
+  std::vector<std::pair<JobMemory*, Holds::Held>> taken;
+  ForEachJob([&](JobMemory* job) {
+    if (const Holds::Held held = job->TakeHold(owner); held.range) taken.emplace_back(job, held);
+  });
+  const CUresult result = call();
+  for (const auto& [job, held] : taken)
+    result == CUDA_SUCCESS ? job->EndHold(held) : job->PutHoldBack(owner, held);
+  return result;
 }
 
 std::uint64_t OwnerOf(CUtexref reference) { return reinterpret_cast<std::uint64_t>(reference); }
@@ -63,9 +74,7 @@ SPILLWAY_EXPORT CUresult cuTexObjectCreate(CUtexObject* object, const CUDA_RESOU
 }
 
 SPILLWAY_EXPORT CUresult cuTexObjectDestroy(CUtexObject object) {
-  const CUresult result = Driver().cuTexObjectDestroy(object);
-  if (result == CUDA_SUCCESS) Release(object);
-  return result;
+  return Release(object, [object] { return Driver().cuTexObjectDestroy(object); });
 }
 
 #define SPILLWAY_TEXTURE_REFERENCE(name, parameters, arguments)                                \
@@ -85,7 +94,5 @@ SPILLWAY_TEXTURE_REFERENCE(cuTexRefSetAddress2D_v3,
                             size_t pitch),
                            (reference, descriptor, address, pitch))
 SPILLWAY_EXPORT CUresult cuTexRefDestroy(CUtexref reference) {
-  const CUresult result = Driver().cuTexRefDestroy(reference);
-  if (result == CUDA_SUCCESS) Release(OwnerOf(reference));
-  return result;
+  return Release(OwnerOf(reference), [reference] { return Driver().cuTexRefDestroy(reference); });
 }

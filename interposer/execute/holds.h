@@ -4,7 +4,7 @@
 // number, and its holds end by themselves.
 //
 // Invariants
-//  1. range->holds is the number of entries that name the range in its present life.
+//  1. range->holds is the number of entries, taken ones included, that name the range in its present life.
 //  2. An owner holds at most one range; a new hold ends its former one.
 #pragma once
 
@@ -30,13 +30,26 @@ class Holds {
     ++range->holds;
   }
 
-  // The range that nobody holds any more; null when there is none, or it was freed.
-  Range* End(std::uint64_t owner) {
+  // What one owner holds; no range: nothing.
+  struct Held {
+    Range* range = nullptr;
+    std::uint32_t life = 0;
+  };
+
+  // The owner is unknown from now on; what it held stays held until End or PutBack.
+  Held Take(std::uint64_t owner) {
     const auto at = held_.find(owner);
-    if (at == held_.end()) return nullptr;
+    if (at == held_.end()) return {};
     const Held held = at->second;
     held_.erase(at);
-    if (held.range->life != held.life || --held.range->holds > 0) return nullptr;
+    return held;
+  }
+  void PutBack(std::uint64_t owner, Held held) { held_[owner] = held; }
+
+  // The range that nobody holds any more; null when there is none, or it was freed.
+  Range* End(std::uint64_t owner) { return End(Take(owner)); }
+  Range* End(Held held) {
+    if (!held.range || held.range->life != held.life || --held.range->holds > 0) return nullptr;
     if (held.range->unmovable == Unmovable::kNo) return nullptr;  // freed, and not yet anew
     counters_->UnmovableFor(held.range->unmovable).bytes -= held.range->size_bytes;
     held.range->unmovable = Unmovable::kNo;
@@ -44,10 +57,6 @@ class Holds {
   }
 
  private:
-  struct Held {
-    Range* range;
-    std::uint32_t life;
-  };
   Counters* const counters_;
   std::unordered_map<std::uint64_t, Held> held_;
 };

@@ -237,10 +237,22 @@ void JobMemory::Hold(std::uint64_t owner, CUdeviceptr address, Unmovable why) {
   if (found && found->kind == AllocationKind::kRange) holds_.Add(owner, AsRange(found), why);
 }
 
-// What used the range through its holder is not known: anything that is enqueued may.
-void JobMemory::EndHold(std::uint64_t owner) {
+void JobMemory::EndHold(std::uint64_t owner) { EndHold(TakeHold(owner)); }
+
+Holds::Held JobMemory::TakeHold(std::uint64_t owner) {
   const MutexLock lock(state_);
-  if (Range* const range = holds_.End(owner)) range->uses.Merge(timeline_.Unfinished());
+  return holds_.Take(owner);
+}
+
+void JobMemory::PutHoldBack(std::uint64_t owner, Holds::Held held) {
+  const MutexLock lock(state_);
+  holds_.PutBack(owner, held);
+}
+
+// What used the range through its holder is not known: anything that is enqueued may.
+void JobMemory::EndHold(Holds::Held held) {
+  const MutexLock lock(state_);
+  if (Range* const range = holds_.End(held)) range->uses.Merge(timeline_.Unfinished());
 }
 
 bool JobMemory::Describe(CUdeviceptr address, Allocation* out) {

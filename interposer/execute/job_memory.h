@@ -91,6 +91,10 @@ class JobMemory {
   // Begin and End of a call that names the address; small allocations stay anyway.
   void Hold(std::uint64_t owner, CUdeviceptr address, Unmovable why) SPILLWAY_EXCLUDES(state_);
   void EndHold(std::uint64_t owner) SPILLWAY_EXCLUDES(state_);
+  // The same in two steps, for owners whose number may be another's as soon as they are destroyed.
+  Holds::Held TakeHold(std::uint64_t owner) SPILLWAY_EXCLUDES(state_);
+  void EndHold(Holds::Held held) SPILLWAY_EXCLUDES(state_);
+  void PutHoldBack(std::uint64_t owner, Holds::Held held) SPILLWAY_EXCLUDES(state_);
 
   // Another device's work may use the job's memory, also where no call of ours names it: until DenyPeer all of it is on the
   // device, and no more is granted than the budget. CUDA_ERROR_PEER_ACCESS_UNSUPPORTED while more than that is allocated.

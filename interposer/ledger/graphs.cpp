@@ -99,13 +99,20 @@ void GraphLedger::NodeSwitched(CUgraphExec executable, CUgraphNode node, bool en
   found->second.sum = nullptr;
 }
 
-std::size_t GraphLedger::Destroyed(CUgraphExec executable) {
+GraphLedger::Taken GraphLedger::Take(CUgraphExec executable) {
   const MutexLock lock(mutex_);
-  const auto found = executables_.find(executable);
-  if (found == executables_.end()) return 0;
+  return executables_.extract(executable);
+}
+
+void GraphLedger::PutBack(Taken taken) {
+  const MutexLock lock(mutex_);
+  executables_.insert(std::move(taken));
+}
+
+std::size_t GraphLedger::AllocatedBytes(const Taken& taken) {
   std::size_t bytes = 0;
-  for (const auto& [node, facts] : found->second.nodes) bytes += facts.allocated_bytes;
-  executables_.erase(found);
+  if (!taken) return bytes;
+  for (const auto& [node, facts] : taken.mapped().nodes) bytes += facts.allocated_bytes;
   return bytes;
 }
 

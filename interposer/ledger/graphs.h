@@ -71,8 +71,6 @@ class GraphLedger {
   void Updated(CUgraphExec executable, GraphFacts facts);
   void NodeChanged(CUgraphExec executable, CUgraphNode node, NodeFacts facts);
   void NodeSwitched(CUgraphExec executable, CUgraphNode node, bool enabled);
-  // Answers the bytes that its memory nodes allocate.
-  std::size_t Destroyed(CUgraphExec executable);
 
   struct Launch {
     std::shared_ptr<const NodeFacts> facts;  // null: not known
@@ -80,18 +78,27 @@ class GraphLedger {
   };
   Launch AboutToLaunch(CUgraphExec executable);
 
-  std::size_t size() const;
-
- private:
   struct Executable {
     GraphFacts nodes;
     std::shared_ptr<const NodeFacts> sum;  // null when a node has changed since it was made
     std::vector<CUfunction> launched;      // kernels, in order
   };
+  using Executables = std::unordered_map<CUgraphExec, Executable>;
+  // Of an executable that is about to be destroyed: the driver may give its handle to another thread at once.
+  using Taken = Executables::node_type;  // empty: not known
+  Taken Take(CUgraphExec executable);
+  // It was not destroyed.
+  void PutBack(Taken taken);
+  // By its memory nodes.
+  static std::size_t AllocatedBytes(const Taken& taken);
+
+  std::size_t size() const;
+
+ private:
   static std::shared_ptr<const NodeFacts> SumOf(const GraphFacts& nodes);
 
   mutable base::Mutex mutex_{base::LockRank::kGraphs};
-  std::unordered_map<CUgraphExec, Executable> executables_ SPILLWAY_GUARDED_BY(mutex_);
+  Executables executables_ SPILLWAY_GUARDED_BY(mutex_);
 };
 
 }  // namespace spillway::interposer

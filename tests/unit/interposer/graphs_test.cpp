@@ -71,14 +71,14 @@ TEST(GraphLedgerTest, FactsInUseOutliveChangesAndTheGraph) {
   ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}});
   const GraphLedger::Launch launch = ledger.AboutToLaunch(Exec(1));
   ledger.NodeChanged(Exec(1), Node(1), Words({0x2000}));
-  ledger.Destroyed(Exec(1));
+  ledger.Take(Exec(1));
   EXPECT_EQ(launch.facts->words, (std::vector<CUdeviceptr>{0x1000}));
 }
 
 TEST(GraphLedgerTest, DestroyedGraphIsForgotten) {
   GraphLedger ledger;
   ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}});
-  ledger.Destroyed(Exec(1));
+  ledger.Take(Exec(1));
   EXPECT_EQ(ledger.size(), 0u);
   EXPECT_FALSE(ledger.AboutToLaunch(Exec(1)).facts);
 }
@@ -88,8 +88,8 @@ TEST(GraphLedgerTest, DestroyedGraphTellsWhatItsNodesAllocated) {
   NodeFacts alloc;
   alloc.allocated_bytes = 4096;
   ledger.Instantiated(Exec(1), {{Node(1), alloc}, {Node(2), alloc}});
-  EXPECT_EQ(ledger.Destroyed(Exec(1)), 8192u);
-  EXPECT_EQ(ledger.Destroyed(Exec(1)), 0u);
+  EXPECT_EQ(GraphLedger::AllocatedBytes(ledger.Take(Exec(1))), 8192u);
+  EXPECT_EQ(GraphLedger::AllocatedBytes(ledger.Take(Exec(1))), 0u);
 }
 
 // An executable whose instantiation was not seen stays unknown: changes of it make no half-known one.
@@ -111,9 +111,45 @@ TEST(GraphLedgerTest, OneUnreadNodeMakesTheWholeIncomplete) {
 TEST(GraphLedgerTest, HandleThatIsUsedAgainIsANewGraph) {
   GraphLedger ledger;
   ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}});
-  ledger.Destroyed(Exec(1));
+  ledger.Take(Exec(1));
   ledger.Instantiated(Exec(1), {{Node(1), Words({0x2000})}});
   EXPECT_EQ(ledger.AboutToLaunch(Exec(1)).facts->words, (std::vector<CUdeviceptr>{0x2000}));
+}
+
+// Another thread's executable gets the handle before the destruction has returned.
+TEST(GraphLedgerTest, HandleThatIsUsedAgainAtOnceKeepsItsFacts) {
+  GraphLedger ledger;
+  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}});
+  {
+    const GraphLedger::Taken taken = ledger.Take(Exec(1));
+    ledger.Instantiated(Exec(1), {{Node(1), Words({0x2000})}});
+  }
+  EXPECT_EQ(ledger.AboutToLaunch(Exec(1)).facts->words, (std::vector<CUdeviceptr>{0x2000}));
+}
+
+TEST(GraphLedgerTest, GraphThatIsNotDestroyedAfterAllIsKnown) {
+  GraphLedger ledger;
+  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}});
+  ledger.PutBack(ledger.Take(Exec(1)));
+  ledger.PutBack(ledger.Take(Exec(2)));
+  EXPECT_EQ(ledger.size(), 1u);
+  EXPECT_EQ(ledger.AboutToLaunch(Exec(1)).facts->words, (std::vector<CUdeviceptr>{0x1000}));
+}
+
+// Places come from the graph's edges; handles say nothing.
+TEST(GraphLedgerTest, WritesComeInTheOrderOfTheirPlaces) {
+  GraphLedger ledger;
+  NodeFacts early, late;
+  early.writes.emplace_back(SetFacts{0x1000, 64, 1, 0});
+  late.writes.emplace_back(SetFacts{0x2000, 64, 1, 0});
+  late.place = 1;
+  ledger.Instantiated(Exec(1), {{Node(2), early}, {Node(1), late}});
+
+  const auto facts = ledger.AboutToLaunch(Exec(1)).facts;
+  const auto& writes = facts->writes;
+
+  ASSERT_EQ(writes.size(), 2u);
+  EXPECT_EQ(std::get<SetFacts>(writes[0]).base, 0x1000u);
 }
 
 }  // namespace
