@@ -6,6 +6,7 @@
 // stream beside a blocking one that captures, how far its earlier work has come. So all streams' work is marked before.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
+#include "interposer/entry/capture_origins.h"
 #include "interposer/entry/export.h"
 
 namespace spillway::entry {
@@ -15,13 +16,13 @@ using driver::Driver;
 
 // Counted before the streams are marked: what is enqueued from then on takes the lock.
 template <class Call>
-CUresult BeginCapture(Call call) {
+CUresult BeginCapture(CUstream stream, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
   JobMemory::CaptureBegan();
   ForEachJob([](JobMemory* job) { job->TakeCheckpoints(); });
   const CUresult result = call();
-  if (result != CUDA_SUCCESS) JobMemory::CaptureEnded();
+  result == CUDA_SUCCESS ? CaptureOrigins::Instance().Add(stream) : JobMemory::CaptureEnded();
   return result;
 }
 
@@ -31,7 +32,10 @@ CUresult EndCapture(StreamName stream, Call call) {
   if (!guard.IsOutermost()) return call();
   const bool captured = JobMemory::Captures(stream);
   const CUresult result = call();
-  if (captured && !JobMemory::Captures(stream)) JobMemory::CaptureEnded();
+  if (captured && !JobMemory::Captures(stream)) {
+    CaptureOrigins::Instance().Remove(stream.handle);
+    JobMemory::CaptureEnded();
+  }
   return result;
 }
 
@@ -55,15 +59,15 @@ using spillway::entry::WaitForEvent;
 
 #define SPILLWAY_CAPTURE(suffix, per_thread)                                                                \
   SPILLWAY_EXPORT CUresult cuStreamBeginCapture##suffix(CUstream stream) {                                  \
-    return BeginCapture([&] { return Driver().cuStreamBeginCapture##suffix(stream); });                     \
+    return BeginCapture(stream, [&] { return Driver().cuStreamBeginCapture##suffix(stream); });             \
   }                                                                                                         \
   SPILLWAY_EXPORT CUresult cuStreamBeginCapture_v2##suffix(CUstream stream, CUstreamCaptureMode mode) {     \
-    return BeginCapture([&] { return Driver().cuStreamBeginCapture_v2##suffix(stream, mode); });            \
+    return BeginCapture(stream, [&] { return Driver().cuStreamBeginCapture_v2##suffix(stream, mode); });    \
   }                                                                                                         \
   SPILLWAY_EXPORT CUresult cuStreamBeginCaptureToGraph##suffix(                                             \
       CUstream stream, CUgraph graph, const CUgraphNode* nodes, const CUgraphEdgeData* edges, size_t count, \
       CUstreamCaptureMode mode) {                                                                           \
-    return BeginCapture([&] {                                                                               \
+    return BeginCapture(stream, [&] {                                                                       \
       return Driver().cuStreamBeginCaptureToGraph##suffix(stream, graph, nodes, edges, count, mode);        \
     });                                                                                                     \
   }                                                                                                         \

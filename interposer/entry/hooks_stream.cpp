@@ -2,6 +2,7 @@
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
+#include "interposer/entry/capture_origins.h"
 #include "interposer/entry/export.h"
 #include "interposer/entry/fork_watch.h"
 #include "interposer/entry/kernel_parameters.h"
@@ -58,6 +59,7 @@ CUcontext CurrentContext() {
 }  // namespace spillway::entry
 
 using spillway::driver::Driver;
+using spillway::entry::CaptureOrigins;
 using spillway::entry::ForgetKernelParameters;
 using spillway::entry::JobMemory;
 using spillway::entry::ReentryGuard;
@@ -86,9 +88,12 @@ SPILLWAY_EXPORT CUresult cuCtxSynchronize_v2(CUcontext context) {
 
 SPILLWAY_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
   const ReentryGuard guard;
-  if (guard.IsOutermost() && stream)
-    spillway::entry::ForEachJob([stream](JobMemory* job) { job->StreamDestroyed(stream); });
-  return Driver().cuStreamDestroy_v2(stream);
+  if (!guard.IsOutermost() || !stream) return Driver().cuStreamDestroy_v2(stream);
+  spillway::entry::ForEachJob([stream](JobMemory* job) { job->StreamDestroyed(stream); });
+  const bool captured = CaptureOrigins::Instance().Remove(stream);
+  const CUresult result = Driver().cuStreamDestroy_v2(stream);
+  if (captured) result == CUDA_SUCCESS ? JobMemory::CaptureEnded() : CaptureOrigins::Instance().Add(stream);
+  return result;
 }
 
 // Contexts that begin are counted: while there is one, default streams need no owner (timeline.h).

@@ -458,5 +458,23 @@ TEST_F(GraphsTest, GraphInsideACaptureNamesItsMemoryToo) {
   EXPECT_TRUE(IsAll(buffers[1], kBytes, 4));
 }
 
+// The capture was counted for ever. While one goes on, a free does not wait for the work enqueued before it.
+TEST_F(GraphsTest, CaptureOfADestroyedStreamIsOver) {
+  setenv("SPILLWAY_PARK", "host", 1);
+  Start();
+  CUstream capturing, working;
+  ASSERT_EQ(cuStreamCreate(&capturing, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamCreate(&working, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  const auto buffers = FilledBuffers(10, 8 * kMiB);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture(capturing, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamDestroy(capturing), CUDA_SUCCESS);
+
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(cuMemsetD32Async(buffers[9], 3, 2 * kMiB, working), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFree(buffers[0]), CUDA_SUCCESS);
+
+  EXPECT_EQ(cuStreamQuery(working), CUDA_SUCCESS);
+}
+
 }  // namespace
 }  // namespace spillway::regressions
