@@ -31,9 +31,10 @@ constinit bool primary_is_managed[JobList::kMost] = {};  // by device; guarded b
 struct Global {
   CUdeviceptr base;
   size_t bytes;
+  const void* module;
   Global* next;
 };
-constinit Global* globals = nullptr;  // all there have been; guarded by making_job
+constinit Global* globals = nullptr;  // of what is loaded; guarded by making_job
 
 // The first number after `key` in a file, in units of `unit_bytes`; unlimited where there is none ("max", no file).
 size_t NumberIn(const char* path, const char* key, size_t unit_bytes) {
@@ -189,13 +190,30 @@ JobMemory* JobForAllocation() {
   return JobHere() ? nullptr : MakeJob(context);
 }
 
-void KnowGlobal(CUdeviceptr base, size_t bytes) {
+void KnowGlobal(CUdeviceptr base, size_t bytes, const void* module) {
   const std::lock_guard<std::mutex> lock(making_job);
-  globals = new Global{base, bytes, globals};
+  globals = new Global{base, bytes, module, globals};
   AnyJob([&](JobMemory* job) {
     job->KnowGlobal(base, bytes);
     return false;
   });
+}
+
+void ForgetGlobals(const void* module) {
+  const std::lock_guard<std::mutex> lock(making_job);
+  for (Global** at = &globals; *at;) {
+    Global* const global = *at;
+    if (global->module != module) {
+      at = &global->next;
+      continue;
+    }
+    AnyJob([global](JobMemory* job) {
+      job->ForgetGlobal(global->base, global->bytes);
+      return false;
+    });
+    *at = global->next;
+    delete global;
+  }
 }
 
 // The driver refuses to destroy a primary context: then nothing goes away.

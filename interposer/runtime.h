@@ -66,8 +66,11 @@ JobMemory* JobHere();
 // when the allocation is not for us to manage.
 JobMemory* JobForAllocation();
 
-// A device variable that the program has asked for: for the jobs that there are, and those that come.
-void KnowGlobal(CUdeviceptr base, size_t bytes);
+// A device variable that the program has asked for: for the jobs that there are, and those that come. `module`: the handle
+// of the module or library it was asked of.
+void KnowGlobal(CUdeviceptr base, size_t bytes, const void* module);
+// The module or library is about to be unloaded: its variables' places may serve others.
+void ForgetGlobals(const void* module);
 
 // The managed context, or the primary context that it is, is about to be destroyed.
 void ContextGoesAway(CUcontext context);

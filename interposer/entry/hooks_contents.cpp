@@ -12,13 +12,13 @@ using driver::Driver;
 
 // `call()` asks the driver for the place and size of a device variable.
 template <class Call>
-CUresult AroundGlobal(CUdeviceptr* base, size_t* bytes, Call call) {
+CUresult AroundGlobal(CUdeviceptr* base, size_t* bytes, const void* module, Call call) {
   const ReentryGuard guard;
   CUdeviceptr own_base = 0;
   size_t own_bytes = 0;
   const CUresult result = call(base ? base : &own_base, bytes ? bytes : &own_bytes);
   if (result == CUDA_SUCCESS && guard.IsOutermost())
-    interposer::KnowGlobal(base ? *base : own_base, bytes ? *bytes : own_bytes);
+    interposer::KnowGlobal(base ? *base : own_base, bytes ? *bytes : own_bytes, module);
   return result;
 }
 
@@ -39,13 +39,13 @@ using spillway::entry::BeforeTheProgram;
 
 SPILLWAY_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr* base, size_t* bytes, CUmodule module,
                                               const char* name) {
-  return AroundGlobal(base, bytes, [&](CUdeviceptr* base, size_t* bytes) {
+  return AroundGlobal(base, bytes, module, [&](CUdeviceptr* base, size_t* bytes) {
     return Driver().cuModuleGetGlobal_v2(base, bytes, module, name);
   });
 }
 SPILLWAY_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr* base, size_t* bytes, CUlibrary library,
                                             const char* name) {
-  return AroundGlobal(base, bytes, [&](CUdeviceptr* base, size_t* bytes) {
+  return AroundGlobal(base, bytes, library, [&](CUdeviceptr* base, size_t* bytes) {
     return Driver().cuLibraryGetGlobal(base, bytes, library, name);
   });
 }

@@ -86,6 +86,8 @@ class JobMemory {
   static void HeapIsUsed() { heap_is_used.store(true, std::memory_order_relaxed); }
   // A device variable of the program, to be looked through with the rest.
   void KnowGlobal(CUdeviceptr base, size_t bytes) SPILLWAY_EXCLUDES(state_);
+  // Its module is about to be unloaded.
+  void ForgetGlobal(CUdeviceptr base, size_t bytes) SPILLWAY_EXCLUDES(state_);
 
   // From now on the range stays where it is, on the device, until the owner's hold ends (holds.h). To be called between
   // Begin and End of a call that names the address; small allocations stay anyway.

@@ -164,4 +164,11 @@ void JobMemory::KnowGlobal(CUdeviceptr base, size_t bytes) {
   if (std::find(globals_.begin(), globals_.end(), global) == globals_.end()) globals_.push_back(global);
 }
 
+void JobMemory::ForgetGlobal(CUdeviceptr base, size_t bytes) {
+  const MutexLock lock(state_);
+  std::erase(globals_, std::pair<CUdeviceptr, size_t>(base, bytes));
+  outside_.Forget(base, bytes);
+  UpdateEverything();
+}
+
 }  // namespace spillway::interposer

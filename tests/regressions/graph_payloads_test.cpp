@@ -215,5 +215,31 @@ TEST_F(GraphPayloadsTest, PayloadThatAHostNodeFillsIsNotTrusted) {
 
   for (unsigned i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], 4096, i + 30)) << i;
 }
+
+// What a module's variable held was brought to the device for every launch after the module was gone.
+TEST_F(GraphPayloadsTest, VariableOfAnUnloadedModuleLeadsNowhere) {
+  setenv("SPILLWAY_PARK", "off", 1);
+  Begin();
+  static std::uint64_t place = 0;
+  static const simulator::GlobalEntry kGlobal[] = {{"held", &place, sizeof place}};
+  static const simulator::Image kImage = {
+      {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 0, nullptr, 1, kGlobal};
+  const auto buffers = FilledBuffers(10, 8 * kMiB);
+  CUmodule module = nullptr;
+  CUdeviceptr global = 0;
+  ASSERT_EQ(cuModuleLoadData(&module, &kImage), CUDA_SUCCESS);
+  ASSERT_EQ(cuModuleGetGlobal(&global, nullptr, module, "held"), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemcpyHtoD(global, &buffers[0], 8), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemcpyHtoD(buffers[8], &buffers[9], 8), CUDA_SUCCESS);
+  ASSERT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  const auto before = Books("h2d_bytes");
+
+  void* parameters[] = {const_cast<CUdeviceptr*>(&buffers[8])};
+  ASSERT_EQ(Launch(follow_, stream_, parameters), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
+
+  EXPECT_EQ(Books("h2d_bytes"), before);
+}
 }  // namespace
 }  // namespace spillway::regressions
