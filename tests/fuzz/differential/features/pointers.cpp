@@ -5,6 +5,7 @@
 
 #include "tests/fuzz/differential/digest.h"
 #include "tests/fuzz/differential/features/all.h"
+#include "tests/fuzz/differential/features/reading.h"
 #include "tests/fuzz/differential/random.h"
 #include "tests/fuzz/differential/running.h"
 #include "tests/support/driver_check.h"
@@ -89,11 +90,13 @@ class PointersFeature : public Feature {
   void Propose(Proposer& proposer) const override {
     const std::uint64_t choice = proposer.Dice().Below(100);
     const int object = proposer.PickObject();
-    if (object == kNone || choice < 25) return ProposeTables(proposer);
+    if (object == kNone || choice < 25)
+      return ProposeObjectOver(proposer, kLargestWindowBytes,
+                               [](const View& view) { return view.IsDense(); });
     if (choice < 30) {
       proposer.Add({.kind = Kind::kFeatureCall, .object = object, .object_use = ObjectUse::kEnd});
     } else {
-      choice < 70 ? ProposeRead(proposer, object) : ProposeWrite(proposer, object);
+      choice < 70 ? ProposeReading(proposer, object, kLargestWindowBytes) : ProposeWrite(proposer, object);
     }
   }
 
@@ -111,36 +114,6 @@ class PointersFeature : public Feature {
   }
 
  private:
-  static void ProposeTables(Proposer& proposer) {
-    Chooser& choose = proposer.Choose();
-    const int buffer = choose.PickBuffer([](const Buffer& b) { return !b.InHostMemory() && b.bytes > kMiB; });
-    if (buffer == kNone) return;
-    const std::optional<View> view = choose.PickReadable(buffer, kLargestWindowBytes);
-    if (!view || !view->IsDense()) return;
-    proposer.Add({.kind = Kind::kFeatureCall,
-                  .object = proposer.NewObject(),
-                  .object_use = ObjectUse::kMake,
-                  .names = {*view}});
-  }
-
-  static void ProposeRead(Proposer& proposer, int object) {
-    Chooser& choose = proposer.Choose();
-    const View in = proposer.Now().ObjectAt(object).maker.names[0];
-    const int target = choose.PickBuffer([&](const Buffer& b) {
-      return b.form != AllocForm::kPageable && &b != &proposer.Now().At(in.buffer);
-    });
-    if (target == kNone) return;
-    const std::optional<View> out = choose.PickWritable(target, kLargestWindowBytes);
-    if (!out) return;
-    Operation kernel{
-        .kind = Kind::kFeatureWork, .on_stream = true, .stream = choose.PickStream(), .out = *out};
-    kernel.in = {in};
-    kernel.slow = proposer.Dice().Percent(40);
-    kernel.object = object;
-    kernel.object_use = ObjectUse::kRead;
-    proposer.Add(kernel);
-  }
-
   static void ProposeWrite(Proposer& proposer, int object) {
     Operation kernel{.kind = Kind::kFeatureWork, .on_stream = true, .stream = proposer.Choose().PickStream()};
     kernel.out = proposer.Now().ObjectAt(object).maker.names[0];
@@ -194,8 +167,7 @@ class PointersFeature : public Feature {
     follow.seed = operation.salt;
     follow.flops = operation.slow ? kSlowFlops : 0;
     void* parameters[] = {&follow};
-    SPILLWAY_DRIVER_CALL(cuLaunchKernel(running.device.KernelNamed(kFollowKernel), 1, 1, 1, 1, 1, 1, 0,
-                                        running.table.StreamOf(operation), parameters, nullptr));
+    LaunchOne(operation, running, kFollowKernel, parameters);
   }
 
   const bool by_kernels_;

@@ -6,6 +6,7 @@
 #include "simulator/kernels/device/tensor_maps.h"
 #include "tests/fuzz/differential/digest.h"
 #include "tests/fuzz/differential/features/all.h"
+#include "tests/fuzz/differential/features/reading.h"
 #include "tests/fuzz/differential/random.h"
 #include "tests/fuzz/differential/running.h"
 #include "tests/support/driver_check.h"
@@ -76,6 +77,8 @@ std::uint64_t RowsIn(const View& view) {
   return end > first ? (end - first) / kRowBytes : 0;
 }
 
+bool HoldsATile(const View& view) { return RowsIn(view) >= kTileRows; }
+
 void Encode(CUtensorMap* map, std::uint64_t address, std::uint64_t rows) {
   const cuuint64_t sizes[] = {kRowBytes, rows}, strides[] = {kRowBytes};
   const cuuint32_t box[] = {kRowBytes, kTileRows}, steps[] = {1, 1};
@@ -113,11 +116,11 @@ class TensorMapsFeature : public Feature {
   void Propose(Proposer& proposer) const override {
     const std::uint64_t choice = proposer.Dice().Below(100);
     const int object = proposer.PickObject();
-    if (object == kNone || choice < 25) return ProposeObject(proposer);
+    if (object == kNone || choice < 25) return ProposeObjectOver(proposer, kLargestWindowBytes, HoldsATile);
     if (choice < 30) {
       proposer.Add({.kind = Kind::kFeatureCall, .object = object, .object_use = ObjectUse::kEnd});
     } else {
-      ProposeKernel(proposer, object);
+      ProposeReading(proposer, object, kLargestWindowBytes);
     }
   }
 
@@ -132,36 +135,6 @@ class TensorMapsFeature : public Feature {
   std::span<const simulator::KernelEntry> Kernels() const override { return kEntries; }
 
  private:
-  static void ProposeObject(Proposer& proposer) {
-    Chooser& choose = proposer.Choose();
-    const int buffer = choose.PickBuffer([](const Buffer& b) { return !b.InHostMemory() && b.bytes > kMiB; });
-    if (buffer == kNone) return;
-    const std::optional<View> view = choose.PickReadable(buffer, kLargestWindowBytes);
-    if (!view || RowsIn(*view) < kTileRows) return;
-    proposer.Add({.kind = Kind::kFeatureCall,
-                  .object = proposer.NewObject(),
-                  .object_use = ObjectUse::kMake,
-                  .names = {*view}});
-  }
-
-  static void ProposeKernel(Proposer& proposer, int object) {
-    Chooser& choose = proposer.Choose();
-    const View in = proposer.Now().ObjectAt(object).maker.names[0];
-    const int target = choose.PickBuffer([&](const Buffer& b) {
-      return b.form != AllocForm::kPageable && &b != &proposer.Now().At(in.buffer);
-    });
-    if (target == kNone) return;
-    const std::optional<View> out = choose.PickWritable(target, kLargestWindowBytes);
-    if (!out) return;
-    Operation kernel{
-        .kind = Kind::kFeatureWork, .on_stream = true, .stream = choose.PickStream(), .out = *out};
-    kernel.in = {in};
-    kernel.slow = proposer.Dice().Percent(40);
-    kernel.object = object;
-    kernel.object_use = ObjectUse::kRead;
-    proposer.Add(kernel);
-  }
-
   static void Launch(const Operation& operation, const Running& running) {
     auto& map = *static_cast<Map*>(running.table.objects[operation.object].get());
     TileArguments tile;
@@ -176,8 +149,7 @@ class TensorMapsFeature : public Feature {
     tile.seed = operation.salt;
     tile.flops = operation.slow ? kSlowFlops : 0;
     void* parameters[] = {&by_value, &tile};
-    SPILLWAY_DRIVER_CALL(cuLaunchKernel(running.device.KernelNamed(kKernel), 1, 1, 1, 1, 1, 1, 0,
-                                        running.table.StreamOf(operation), parameters, nullptr));
+    LaunchOne(operation, running, kKernel, parameters);
   }
 };
 

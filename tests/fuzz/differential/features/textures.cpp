@@ -9,6 +9,7 @@
 #include "simulator/kernels/device/textures.h"
 #include "tests/fuzz/differential/digest.h"
 #include "tests/fuzz/differential/features/all.h"
+#include "tests/fuzz/differential/features/reading.h"
 #include "tests/fuzz/differential/random.h"
 #include "tests/fuzz/differential/running.h"
 #include "tests/support/driver_check.h"
@@ -152,14 +153,7 @@ class TexturesFeature : public Feature {
         [](const Buffer& b) { return b.form != AllocForm::kPageable && b.feature != Own(); });
     if (!in || target == kNone) return;
     const std::optional<View> out = choose.PickWritable(target, kLargestWindowBytes);
-    if (!out) return;
-    Operation kernel{
-        .kind = Kind::kFeatureWork, .on_stream = true, .stream = choose.PickStream(), .out = *out};
-    kernel.in = {*in};
-    kernel.slow = proposer.Dice().Percent(40);
-    kernel.object = object;
-    kernel.object_use = ObjectUse::kRead;
-    proposer.Add(kernel);
+    if (out) AddReading(proposer, object, *in, *out);
   }
 
   static void Launch(const Operation& operation, const Running& running) {
@@ -176,8 +170,7 @@ class TexturesFeature : public Feature {
     fold.seed = operation.salt;
     fold.flops = operation.slow ? kSlowFlops : 0;
     void* parameters[] = {&fold};
-    SPILLWAY_DRIVER_CALL(cuLaunchKernel(running.device.KernelNamed(kKernel), 1, 1, 1, 1, 1, 1, 0,
-                                        running.table.StreamOf(operation), parameters, nullptr));
+    LaunchOne(operation, running, kKernel, parameters);
   }
 };
 
