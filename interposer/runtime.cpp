@@ -117,16 +117,6 @@ JobMemory* MakeJob(CUcontext context) {
   return job;
 }
 
-// The job that manages this very context.
-JobMemory* JobIn(CUcontext context) {
-  JobMemory* found = nullptr;
-  AnyJob([&](JobMemory* job) {
-    found = job->context() == context ? job : nullptr;
-    return found != nullptr;
-  });
-  return found;
-}
-
 // Accesses between contexts end with either of them.
 void PeersWentAway(CUcontext context) {
   for (const share::PeerTable::Access& access : share::PeerTable::Instance().ContextGone(context)) {
@@ -165,13 +155,12 @@ size_t BudgetBytes(size_t device_bytes) {
   return std::min<size_t>(ProcessConfig().budget_bytes.value_or(device_bytes), device_bytes);
 }
 
+JobMemory* JobIn(CUcontext context) {
+  return FindJob([context](JobMemory* job) { return job->context() == context; });
+}
+
 JobMemory* JobOwning(CUdeviceptr address) {
-  JobMemory* owner = nullptr;
-  AnyJob([&](JobMemory* job) {
-    owner = job->MightBeManaged(address) && job->Owns(address) ? job : nullptr;
-    return owner != nullptr;
-  });
-  return owner;
+  return FindJob([address](JobMemory* job) { return job->MightBeManaged(address) && job->Owns(address); });
 }
 
 JobMemory* JobOf(CUdevice device) { return Jobs().At(device); }
@@ -193,10 +182,7 @@ JobMemory* JobForAllocation() {
 void KnowGlobal(CUdeviceptr base, size_t bytes, const void* module) {
   const std::lock_guard<std::mutex> lock(making_job);
   globals = new Global{base, bytes, module, globals};
-  AnyJob([&](JobMemory* job) {
-    job->KnowGlobal(base, bytes);
-    return false;
-  });
+  ForEachJob([&](JobMemory* job) { job->KnowGlobal(base, bytes); });
 }
 
 void ForgetGlobals(const void* module) {
@@ -207,10 +193,7 @@ void ForgetGlobals(const void* module) {
       at = &global->next;
       continue;
     }
-    AnyJob([global](JobMemory* job) {
-      job->ForgetGlobal(global->base, global->bytes);
-      return false;
-    });
+    ForEachJob([global](JobMemory* job) { job->ForgetGlobal(global->base, global->bytes); });
     *at = global->next;
     delete global;
   }
@@ -225,10 +208,7 @@ void ContextGoesAway(CUcontext context) {
 
 void ContextWentAway(CUcontext context) {
   PeersWentAway(context);
-  AnyJob([context](JobMemory* job) {
-    job->ContextDestroyed(context);
-    return false;
-  });
+  ForEachJob([context](JobMemory* job) { job->ContextDestroyed(context); });
 }
 
 void PrimaryContextGoesAway(CUdevice device) {

@@ -47,15 +47,22 @@ extern JobList jobs;
 }
 
 inline const JobList& Jobs() { return internal::jobs; }
-// `job(memory)` for each, until one answers true.
-template <class Visit>
-bool AnyJob(Visit visit) {
+// The first that `accepts` takes; the others are not asked. Null when it takes none.
+template <class Accepts>
+JobMemory* FindJob(Accepts accepts) {
   int place = 0;
   while (JobMemory* job = Jobs().Next(&place)) {
-    if (visit(job)) return true;
+    if (accepts(job)) return job;
   }
-  return false;
+  return nullptr;
 }
+template <class Visit>
+void ForEachJob(Visit visit) {
+  int place = 0;
+  while (JobMemory* job = Jobs().Next(&place)) visit(job);
+}
+// The job that manages this very context; null when none does.
+JobMemory* JobIn(CUcontext context);
 // The job whose memory the address is, or was; null when it is none's.
 JobMemory* JobOwning(CUdeviceptr address);
 // The job of the device, or of the calling thread's current device; null before its first allocation there.

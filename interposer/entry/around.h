@@ -12,6 +12,7 @@ namespace spillway::entry {
 
 using interposer::Addresses;
 using interposer::Effect;
+using interposer::ForEachJob;
 using interposer::JobMemory;
 using interposer::StreamName;
 using interposer::Transfer;
@@ -72,15 +73,6 @@ CUresult Around(StreamName stream, Effect effect, Collect collect, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
   return internal::AroundJobs(0, stream, effect, collect, call);
-}
-
-// `visit(job)` for every job, from a hook that is outermost.
-template <class Visit>
-void ForEachJob(Visit visit) {
-  interposer::AnyJob([&](JobMemory* job) {
-    visit(job);
-    return false;
-  });
 }
 
 }  // namespace spillway::entry

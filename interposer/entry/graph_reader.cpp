@@ -15,7 +15,7 @@ using driver::Driver;
 using interposer::JobMemory;
 
 bool MightBeManaged(CUdeviceptr word) {
-  return interposer::AnyJob([word](const JobMemory* job) { return job->MightBeManaged(word); });
+  return interposer::FindJob([word](const JobMemory* job) { return job->MightBeManaged(word); }) != nullptr;
 }
 
 NodeFacts Unread() {

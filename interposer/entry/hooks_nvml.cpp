@@ -46,15 +46,11 @@ JobMemory* JobOn(nvml::Device device) {
   char text[96] = {};
   auto* const get_uuid = Real<Result(nvml::Device, char*, unsigned)>("nvmlDeviceGetUUID");
   if (!get_uuid || get_uuid(device, text, sizeof text) != nvml::kSuccess) return nullptr;
-  JobMemory* found = nullptr;
-  interposer::AnyJob([&](JobMemory* job) {
+  return interposer::FindJob([&](JobMemory* job) {
     CUuuid uuid{};
-    const bool is_it = Driver().cuDeviceGetUuid(&uuid, job->device()) == CUDA_SUCCESS &&
-                       strcmp(UuidText(uuid).text, text) == 0;
-    if (is_it) found = job;
-    return is_it;
+    return Driver().cuDeviceGetUuid(&uuid, job->device()) == CUDA_SUCCESS &&
+           strcmp(UuidText(uuid).text, text) == 0;
   });
-  return found;
 }
 
 template <class Memory>

@@ -20,21 +20,11 @@ bool Describe(CUcontext owner, PeerTable::Access* access) {
          Driver().cuCtxGetDevice(&access->device) == CUDA_SUCCESS;
 }
 
-// The job whose memory is the context's.
-JobMemory* JobOfOwner(CUcontext owner) {
-  JobMemory* found = nullptr;
-  interposer::AnyJob([&](JobMemory* job) {
-    found = job->context() == owner ? job : nullptr;
-    return found != nullptr;
-  });
-  return found;
-}
-
 CUresult Enable(CUcontext owner) {
   PeerTable::Access access{};
   if (!Describe(owner, &access)) return CUDA_SUCCESS;
   const std::vector<CUdevice> before = PeerTable::Instance().UsersOf(owner);
-  JobMemory* const job = JobOfOwner(owner);
+  JobMemory* const job = interposer::JobIn(owner);
   const bool is_first = std::find(before.begin(), before.end(), access.device) == before.end();
   const CUresult allowed = job && is_first ? job->AllowPeer(access.device) : CUDA_SUCCESS;
   if (allowed != CUDA_SUCCESS) {
@@ -48,7 +38,7 @@ CUresult Enable(CUcontext owner) {
 void Disable(CUcontext owner) {
   PeerTable::Access access{};
   if (!Describe(owner, &access) || !PeerTable::Instance().Disabled(access)) return;
-  if (JobMemory* const job = JobOfOwner(owner)) job->DenyPeer(access.device);
+  if (JobMemory* const job = interposer::JobIn(owner)) job->DenyPeer(access.device);
 }
 
 }  // namespace

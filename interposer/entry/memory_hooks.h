@@ -28,7 +28,7 @@ CUresult Free(CUdeviceptr address, Release release, Call call) {
   // Before the address can serve anybody else.
   const CUmemoryPool heir = interposer::Pools::Instance().Freed(address);
   interposer::share::ExportService::Freed(address);
-  if (interposer::AnyJob(release)) return CUDA_SUCCESS;
+  if (interposer::FindJob(release)) return CUDA_SUCCESS;
   const CUresult result = FreePassedThrough(address, heir, call);
   if (result == CUDA_SUCCESS) interposer::AppMemory::Managed().Remove(address);
   return result;

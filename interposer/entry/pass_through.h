@@ -53,22 +53,17 @@ CUresult PassThrough(interposer::JobMemory* job, size_t bytes, Key key, Call cal
 
 // The driver has freed or destroyed it.
 inline void ForgetPassedThrough(std::uint64_t key) {
-  interposer::AnyJob([key](interposer::JobMemory* job) {
-    job->ForgetPassedThrough(key);
-    return false;
-  });
+  interposer::ForEachJob([key](interposer::JobMemory* job) { job->ForgetPassedThrough(key); });
 }
 
 // `call()` frees it. Its note goes before: the driver may give the address to another thread at once. The memory goes back
 // to its pool, if it is from one that may keep it (`heir`).
 template <class Call>
 CUresult FreePassedThrough(CUdeviceptr address, CUmemoryPool heir, Call call) {
-  interposer::JobMemory* job = nullptr;
   size_t bytes = 0;
-  interposer::AnyJob([&](interposer::JobMemory* one) {
+  interposer::JobMemory* const job = interposer::FindJob([&](interposer::JobMemory* one) {
     bytes = one->TakePassedThrough(address);
-    if (bytes) job = one;
-    return job != nullptr;
+    return bytes > 0;
   });
   const CUresult result = call();
   if (!job) return result;

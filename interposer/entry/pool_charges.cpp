@@ -29,7 +29,7 @@ size_t SpareBytes(CUmemoryPool pool) {
 void SettlePoolCharges() {
   for (const CUmemoryPool pool : interposer::Pools::Instance().Drivers()) {
     const size_t spare_bytes = SpareBytes(pool);
-    interposer::AnyJob([&](JobMemory* job) {
+    interposer::FindJob([&](JobMemory* job) {
       const size_t charged_bytes = job->TakePassedThrough(NameOf(pool));
       const size_t kept_bytes = std::min(charged_bytes, spare_bytes);
       AddToPool(job, pool, kept_bytes);

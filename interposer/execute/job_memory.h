@@ -180,8 +180,8 @@ class JobMemory {
   bool BeginAtOnce(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set);
   CUresult BeginLocked(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(making_, state_);
-  void EndAtOnce(TouchSet* set, Use use);
-  void EndLocked(TouchSet* set, Use use, Effect effect) SPILLWAY_EXCLUDES(state_);
+  static void EndAtOnce(const TouchSet& set);
+  void EndLocked(TouchSet* set, Effect effect) SPILLWAY_EXCLUDES(state_);
   void OpenGate(SlabBlock* block, StreamState* stream) SPILLWAY_REQUIRES(state_);
 
   // What memory holds.

@@ -213,35 +213,30 @@ void JobMemory::OrderBehind(Tracked* memory, const TouchSet& set) {
 void JobMemory::End(TouchSet* set, Effect effect) {
   if (!set->stream) return;
   const RelaxedCapture relaxed(!set->at_once);
-  if (set->recorded) return EndLocked(set, {}, effect);
+  if (set->recorded) return EndLocked(set, effect);
   auto& count = effect == Effect::kLaunches ? set->stream->launches : set->stream->copies;
   count.fetch_add(1, std::memory_order_relaxed);
-  if (set->at_once) {
-    set->use = timeline_.Issue(set->stream);
-    EndAtOnce(set, set->use);
-    return;
-  }
   set->use = timeline_.Issue(set->stream);
-  EndLocked(set, set->use, effect);
+  set->at_once ? EndAtOnce(*set) : EndLocked(set, effect);
 }
 
 // The uses are noted before the ranges are let go: whoever closes a gate then sees them.
-void JobMemory::EndAtOnce(TouchSet* set, Use use) {
+void JobMemory::EndAtOnce(const TouchSet& set) {
   const std::uint64_t now = TouchClock();
-  for (size_t i = 1; i < set->ranges.size(); ++i) {  // the first stands for everything
-    NoteTouch(&set->ranges[i]->last_touch, now);
-    set->ranges[i]->recent.Note(use);
+  for (size_t i = 1; i < set.ranges.size(); ++i) {  // the first stands for everything
+    NoteTouch(&set.ranges[i]->last_touch, now);
+    set.ranges[i]->recent.Note(set.use);
   }
-  calls::Leave(set->ranges.size());
+  calls::Leave(set.ranges.size());
 }
 
-void JobMemory::EndLocked(TouchSet* set, Use use, Effect effect) {
+void JobMemory::EndLocked(TouchSet* set, Effect effect) {
   const MutexLock lock(state_);
   --locked_calls_;
   for (Range* range : set->ranges) {
     residency_.Unpin(range);
     if (set->recorded) continue;
-    residency_.Used(range, use, effect != Effect::kReads);
+    residency_.Used(range, set->use, effect != Effect::kReads);
     residency_.OpenGate(range, Timeline::SerialOf(set->stream));
   }
 }
