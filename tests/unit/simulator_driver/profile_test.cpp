@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <fstream>
 
@@ -43,7 +45,7 @@ TEST(ProfileTest, AnUnknownNameListsTheKnownOnes) {
 class ProfileFileTest : public ::testing::Test {
  protected:
   std::string ErrorOf(const std::string& text) {
-    const std::string path = ::testing::TempDir() + "/own.profile";
+    const std::string path = ::testing::TempDir() + "/own-" + std::to_string(getpid()) + ".profile";
     std::ofstream(path) << text;
     Profile profile;
     std::string error;
