@@ -3,6 +3,7 @@
 //
 // | rank       | protects                                   | not done while holding it                     |
 // |------------|--------------------------------------------|-----------------------------------------------|
+// | kSteward   | who learns and plans (steward/steward.h)   | application calls                             |
 // | kMaking    | the right to make memory resident          | application calls (launches, copies)          |
 // | kState     | ledger, residency, timeline, pools         | waiting for the device, application calls     |
 // | kStream    | one stream's events (timeline.h)           | waiting for the device, application calls     |
@@ -12,11 +13,13 @@
 // | kExports   | memory with handles (export_service.h)     | waiting for the device                        |
 // | kPeers     | who may use whose memory (peer_table.h)    | anything                                      |
 // | kImports   | opened memory (imports.h)                  | application calls                             |
+// | kRecorder  | what was live when recording began (recorder.h) | anything                                 |
 #pragma once
 
 namespace spillway::base {
 
 enum class LockRank {
+  kSteward = 0,
   kMaking = 1,
   kState = 2,
   kStream = 3,
@@ -25,7 +28,8 @@ enum class LockRank {
   kGraphs = 6,
   kExports = 7,
   kImports = 8,
-  kPeers = 9
+  kPeers = 9,
+  kRecorder = 10
 };
 
 }  // namespace spillway::base

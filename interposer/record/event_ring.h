@@ -1,0 +1,115 @@
+// What one thread records, until it is drained: a queue of events with one writer and one reader.
+//
+// Put is called by the thread that owns the ring, Front and Pop by the one reader (recorder.h). Rings are made at a
+// thread's first event, taken over by a later thread when theirs has ended, and never given back.
+//
+// Invariants
+//  1. A ring serves one recorder at a time, until that recorder is gone.
+//  2. Tickets ascend within a ring.
+//  3. Put is refused, and takes no ticket, when there is no room.
+// Never: waits, locks, or allocates in Put.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace spillway::interposer {
+
+// An allocation that an operation names, by its id.
+struct RecordedTouch {
+  std::uint64_t allocation = 0;
+  bool writes = false;  // it may
+};
+
+enum class RecordedKind : std::uint8_t { kAllocate, kFree, kOperation, kSynchronize };
+
+// As it lies in a ring; touches follow.
+struct RecordedEvent {
+  std::uint64_t ticket = 0;  // its place among all threads' events
+  RecordedKind kind = RecordedKind::kSynchronize;
+  std::uint32_t touch_count = 0;
+  std::uint32_t sample = 0;      // of an operation's duration (duration_samples.h); 0: none
+  std::uint64_t value = 0;       // an operation's shape, an allocation's bytes
+  std::uint64_t allocation = 0;  // allocated or freed
+};
+
+class EventRing {
+ public:
+  static constexpr std::size_t kWords = std::size_t{1} << 16;
+  static constexpr std::size_t kMostTouches = kWords / 8;
+
+  // `event.ticket` is given out here, by adding to `tickets`.
+  bool Put(const RecordedEvent& event, std::span<const RecordedTouch> touches,
+           std::atomic<std::uint64_t>* tickets);
+
+  // The oldest event; false when there is none.
+  bool Front(RecordedEvent* out) const;
+  // The touches of the oldest event, which has `count` of them.
+  void CopyTouches(std::uint32_t count, RecordedTouch* out) const;
+  void Pop(const RecordedEvent& front);
+
+  // Constant once in the list of all rings (recorder.cpp).
+  EventRing* next = nullptr;
+  // Synchronise themselves.
+  std::atomic<const void*> owner{nullptr};  // of the thread that writes; null: it has ended
+  std::atomic<std::uint64_t> recorder{0};   // the serial of the recorder that it serves; 0: none any more
+
+ private:
+  static constexpr std::size_t kHeaderWords = 4;
+  std::uint64_t& At(std::uint64_t position) { return words_[position % kWords]; }
+  std::uint64_t At(std::uint64_t position) const { return words_[position % kWords]; }
+
+  alignas(64) std::atomic<std::uint64_t> written_{0};  // words so far
+  std::uint64_t known_read_ = 0;                       // the writer's: no fewer have been read
+  alignas(64) std::atomic<std::uint64_t> read_{0};
+  std::uint64_t words_[kWords];  // not set: pages that are never used are never made
+};
+
+inline bool EventRing::Put(const RecordedEvent& event, std::span<const RecordedTouch> touches,
+                           std::atomic<std::uint64_t>* tickets) {
+  const std::uint64_t begin = written_.load(std::memory_order_relaxed);
+  const std::size_t words = kHeaderWords + touches.size();
+  if (words > kWords - (begin - known_read_)) {
+    known_read_ = read_.load(std::memory_order_acquire);
+    if (touches.size() > kMostTouches || words > kWords - (begin - known_read_)) return false;
+  }
+  At(begin) = tickets->fetch_add(1, std::memory_order_relaxed);
+  At(begin + 1) = static_cast<std::uint64_t>(event.kind) | std::uint64_t{touches.size()} << 8 |
+                  std::uint64_t{event.sample} << 32;
+  At(begin + 2) = event.value;
+  At(begin + 3) = event.allocation;
+  for (std::size_t i = 0; i < touches.size(); ++i)
+    At(begin + kHeaderWords + i) = touches[i].allocation << 1 | (touches[i].writes ? 1 : 0);
+  written_.store(begin + words, std::memory_order_release);
+  return true;
+}
+
+inline bool EventRing::Front(RecordedEvent* out) const {
+  const std::uint64_t begin = read_.load(std::memory_order_relaxed);
+  if (begin == written_.load(std::memory_order_acquire)) return false;
+  const std::uint64_t packed = At(begin + 1);
+  *out = {.ticket = At(begin),
+          .kind = static_cast<RecordedKind>(packed & 0xff),
+          .touch_count = static_cast<std::uint32_t>(packed >> 8 & 0xffffff),
+          .sample = static_cast<std::uint32_t>(packed >> 32),
+          .value = At(begin + 2),
+          .allocation = At(begin + 3)};
+  return true;
+}
+
+inline void EventRing::CopyTouches(std::uint32_t count, RecordedTouch* out) const {
+  const std::uint64_t begin = read_.load(std::memory_order_relaxed) + kHeaderWords;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint64_t word = At(begin + i);
+    out[i] = {.allocation = word >> 1, .writes = (word & 1) != 0};
+  }
+}
+
+inline void EventRing::Pop(const RecordedEvent& front) {
+  const std::uint64_t begin = read_.load(std::memory_order_relaxed);
+  read_.store(begin + kHeaderWords + front.touch_count, std::memory_order_release);
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,49 @@
+// How long the iterations of a plan take on the device, and how far each was the plan's.
+//
+// Began is called where a plan's follower comes to an iteration's first event, by one thread at a time, with the job's
+// context current; Next by the recorder's reader. Owns a few events, which it uses again and again.
+//
+// Invariants
+//  1. A time is read only when the device has passed both its ends: nothing waits.
+//  2. When the reader is behind, iterations go untold; a time never spans two.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "interposer/driver/cuda_abi.h"
+
+namespace spillway::interposer {
+
+struct IterationTime {
+  std::int64_t duration_ns = 0;
+  std::uint64_t misses = 0;  // events that were other than the plan's
+};
+
+class IterationTimes {
+ public:
+  // `misses`: of the iteration that this one follows.
+  void Began(CUstream stream, std::uint64_t misses);
+  // The oldest that has not been told; false when there is none yet.
+  bool Next(IterationTime* out);
+  std::uint64_t begun() const { return begun_.load(std::memory_order_relaxed); }
+  // Gives the events back. The job's context is current.
+  void Release();
+
+ private:
+  struct Mark {
+    CUevent event = nullptr;
+    bool is_recorded = false;
+    std::uint64_t iteration = 0;
+    std::uint64_t misses = 0;
+  };
+  static constexpr std::size_t kMarks = 16;
+
+  std::atomic<std::uint64_t> begun_{0};
+  std::atomic<std::uint64_t> marked_{0};
+  std::atomic<std::uint64_t> read_{0};
+  Mark marks_[kMarks];  // those from read_ to marked_ are the reader's, the others the writer's
+};
+
+}  // namespace spillway::interposer
