@@ -1,0 +1,37 @@
+// One side of a connection that carries messages: a socket (socket_channel.h), or a queue in memory for tests and the simulation
+// (memory_channel.h).
+//
+// Called by the thread that owns it: the agent's loop, a job's steward, the command. Owned by that side of the session.
+//
+// Invariants
+//  1. Nothing here blocks. A full queue is said, and the message is not half sent.
+//  2. A message is delivered whole or not at all, in order.
+//  3. What was sent before a close is delivered before kClosed. After a fault its owner closes: nothing behind it counts.
+#pragma once
+
+#include "base/unique_fd.h"
+#include "protocol/codec.h"
+
+namespace spillway::protocol {
+
+enum class Sent : uint8_t { kSent, kFull, kClosed };
+
+struct Received {
+  enum class What : uint8_t { kMessage, kNothing, kClosed, kFault };
+  What what = What::kNothing;
+  Message message;
+  Fault fault = Fault::kNone;
+  base::UniqueFd file;  // the memfd that came with it
+};
+
+class Channel {
+ public:
+  virtual ~Channel() = default;
+  // `file` stays the caller's; -1: none.
+  virtual Sent Send(const Message& message, int file = -1) = 0;
+  virtual Received Receive() = 0;
+  // To be polled for reading; -1 where there is nothing to poll.
+  virtual int file() const = 0;
+};
+
+}  // namespace spillway::protocol

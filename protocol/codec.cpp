@@ -1,0 +1,279 @@
+#include "protocol/codec.h"
+
+#include <concepts>
+#include <type_traits>
+#include <utility>
+
+namespace spillway::protocol {
+namespace {
+
+constexpr uint8_t kMagic[4] = {'S', 'P', 'W', 'Y'};
+constexpr int64_t kMost = INT64_MAX;
+
+class Writer {
+ public:
+  explicit Writer(Frame* frame) : frame_(frame) {}
+
+  template <class T>
+  void Number(T value, T /*least*/, T /*most*/) {
+    Raw(static_cast<uint64_t>(value), sizeof(T));
+  }
+  template <class E>
+  void OneOf(E value, E /*last*/) {
+    Raw(static_cast<uint64_t>(value), sizeof(E));
+  }
+  void Flag(bool value) { Raw(value ? 1 : 0, 1); }
+  template <size_t N>
+  void Line(const Text<N>& text) {
+    for (char c : text.bytes) Raw(static_cast<uint8_t>(c), 1);
+  }
+  void Bytes(const DeviceUuid& bytes) {
+    for (uint8_t byte : bytes) Raw(byte, 1);
+  }
+  void Raw(uint64_t bits, size_t size) {
+    for (size_t i = 0; i < size; ++i) (*frame_)[at_++] = static_cast<uint8_t>(bits >> (8 * i));
+  }
+
+ private:
+  Frame* frame_;
+  size_t at_ = 0;
+};
+
+class Reader {
+ public:
+  Reader(const uint8_t* bytes, size_t at) : bytes_(bytes), at_(at) {}
+
+  template <class T>
+  void Number(T& value, T least, T most) {
+    value = static_cast<T>(Raw(sizeof(T)));
+    valid_ = valid_ && value >= least && value <= most;
+  }
+  // Enumerations count from 1.
+  template <class E>
+  void OneOf(E& value, E last) {
+    const uint64_t bits = Raw(sizeof(E));
+    valid_ = valid_ && bits >= 1 && bits <= static_cast<uint64_t>(last);
+    value = static_cast<E>(bits);
+  }
+  void Flag(bool& value) {
+    const uint64_t bits = Raw(1);
+    valid_ = valid_ && bits <= 1;
+    value = bits == 1;
+  }
+  template <size_t N>
+  void Line(Text<N>& text) {
+    bool ended = false;
+    for (char& c : text.bytes) {
+      c = static_cast<char>(Raw(1));
+      const bool printable = c >= 0x20 && c <= 0x7e;
+      valid_ = valid_ && (c == 0 || (printable && !ended));
+      ended = ended || c == 0;
+    }
+    valid_ = valid_ && ended;
+  }
+  void Bytes(DeviceUuid& bytes) {
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(Raw(1));
+  }
+  uint64_t Raw(size_t size) {
+    uint64_t bits = 0;
+    for (size_t i = 0; i < size; ++i) bits |= uint64_t{bytes_[at_++]} << (8 * i);
+    return bits;
+  }
+  bool RestIsZero() const {
+    for (size_t i = at_; i < kFrameBytes; ++i) {
+      if (bytes_[i] != 0) return false;
+    }
+    return true;
+  }
+  bool valid() const { return valid_; }
+
+ private:
+  const uint8_t* bytes_;
+  size_t at_;
+  bool valid_ = true;
+};
+
+// The fields of each message, once for writing and reading. C is Writer with a const message, or Reader.
+template <class M, class Expected>
+concept Is = std::same_as<std::remove_const_t<M>, Expected>;
+
+template <class C>
+void Size(C& coder, auto& bytes) {
+  coder.Number(bytes, int64_t{0}, kMostBytes);
+}
+template <class C>
+void Count(C& coder, auto& count) {
+  coder.Number(count, int64_t{0}, kMost);
+}
+template <class C>
+void Change(C& coder, auto& bytes) {
+  coder.Number(bytes, kUnchanged, kMostBytes);
+}
+template <class C>
+void Device(C& coder, auto& device) {
+  coder.Number(device, uint32_t{0}, kMostDevices - 1);
+}
+template <class C>
+void AnyOf64(C& coder, auto& number) {
+  coder.Number(number, uint64_t{0}, UINT64_MAX);
+}
+
+void Fields(auto& c, Is<Hello> auto& m) {
+  c.Number(m.oldest_version, uint16_t{1}, uint16_t{UINT16_MAX});
+  c.Number(m.newest_version, uint16_t{1}, uint16_t{UINT16_MAX});
+  c.OneOf(m.role, Role::kOperator);
+  c.Number(m.leader_pid, 0, INT32_MAX);
+  c.Line(m.software);
+}
+void Fields(auto& c, Is<Welcome> auto& m) {
+  c.Number(m.version, kOldestVersion, kNewestVersion);
+  AnyOf64(c, m.agent_instance);
+  AnyOf64(c, m.session);
+  c.Number(m.usage_interval_ms, uint32_t{1}, uint32_t{3'600'000});
+  c.Line(m.job);
+}
+void Fields(auto& c, Is<Register> auto& m) {
+  Device(c, m.device);
+  c.Bytes(m.uuid);
+  Size(c, m.memory_bytes);
+  Size(c, m.wanted_bytes);
+  Size(c, m.own_limit_bytes);
+  Size(c, m.own_host_limit_bytes);
+  Size(c, m.held_bytes);
+  Size(c, m.held_host_bytes);
+}
+void Fields(auto& c, Is<Admission> auto& m) {
+  Device(c, m.device);
+  c.OneOf(m.state, AdmissionState::kRejected);
+  c.Number(m.position, uint32_t{0}, uint32_t{1'000'000});
+  c.Line(m.reason);
+}
+void Fields(auto& c, Is<Grant> auto& m) {
+  Device(c, m.device);
+  AnyOf64(c, m.serial);
+  Size(c, m.budget_bytes);
+  Size(c, m.host_bytes);
+  c.Number(m.link_permille, 0, kMostPermille);
+  c.Number(m.deadline_ms, uint32_t{0}, uint32_t{3'600'000});
+  c.OneOf(m.reason, GrantReason::kKept);
+}
+void Fields(auto& c, Is<Obeyed> auto& m) {
+  Device(c, m.device);
+  AnyOf64(c, m.serial);
+  Size(c, m.held_bytes);
+  Size(c, m.host_bytes);
+}
+void Fields(auto& c, Is<Usage> auto& m) {
+  Device(c, m.device);
+  c.Flag(m.active);
+  c.OneOf(m.phase, Phase::kPassThrough);
+  Size(c, m.wanted_bytes);
+  Size(c, m.resident_bytes);
+  Size(c, m.unmovable_bytes);
+  Size(c, m.host_bytes);
+  Count(c, m.to_host_bytes);
+  Count(c, m.to_device_bytes);
+  Count(c, m.stall_ns);
+  Count(c, m.iterations);
+  Count(c, m.demand_fetches);
+  Count(c, m.refused_allocations);
+}
+void Fields(auto& c, Is<Goodbye> auto& m) { c.Number(m.exit_code, INT32_MIN, INT32_MAX); }
+void Fields(auto& c, Is<Error> auto& m) {
+  c.OneOf(m.code, ErrorCode::kTooManyDevices);
+  c.Number(m.oldest_version, uint16_t{1}, uint16_t{UINT16_MAX});
+  c.Number(m.newest_version, uint16_t{1}, uint16_t{UINT16_MAX});
+  c.Line(m.reason);
+}
+void Fields(auto& c, Is<Ask> auto& m) {
+  c.OneOf(m.question, Question::kConfig);
+  c.OneOf(m.form, Form::kJson);
+  c.Number(m.columns, uint16_t{0}, uint16_t{1000});
+  c.Line(m.job);
+}
+void Fields(auto& c, Is<Document> auto& m) {
+  c.Number(m.schema, uint32_t{1}, uint32_t{1000});
+  c.Number(m.size_bytes, uint64_t{0}, uint64_t{1} << 30);
+}
+void Fields(auto& c, Is<SetBudget> auto& m) {
+  c.Line(m.job);
+  c.Number(m.device, -1, static_cast<int32_t>(kMostDevices) - 1);
+  c.Flag(m.dry_run);
+  Change(c, m.guaranteed_bytes);
+  Change(c, m.limit_bytes);
+  Change(c, m.host_bytes);
+  c.Number(m.link_permille, -1, kMostPermille);
+  c.Number(m.weight, -1, 10'000);
+  c.Number(m.priority_plus_one, 0, 1001);
+}
+void Fields(auto& c, Is<Control> auto& m) {
+  c.OneOf(m.action, Action::kLogLevel);
+  c.Line(m.value);
+}
+void Fields(auto& c, Is<Done> auto& m) {
+  c.OneOf(m.outcome, Outcome::kUnknownJob);
+  c.Line(m.text);
+}
+
+template <class M>
+Decoded ReadFields(const uint8_t* bytes) {
+  Reader reader(bytes, kHeaderBytes);
+  M message;
+  Fields(reader, message);
+  if (!reader.valid()) return {std::nullopt, Fault::kField};
+  if (!reader.RestIsZero()) return {std::nullopt, Fault::kLeftover};
+  return {message, Fault::kNone};
+}
+
+template <size_t... Index>
+Decoded ReadKind(const uint8_t* bytes, size_t index, std::index_sequence<Index...>) {
+  Decoded decoded{std::nullopt, Fault::kKind};
+  ((index == Index ? (decoded = ReadFields<std::variant_alternative_t<Index, Message>>(bytes), true)
+                   : false) ||
+   ...);
+  return decoded;
+}
+
+}  // namespace
+
+Frame Encode(const Message& message) {
+  Frame frame{};
+  Writer writer(&frame);
+  for (uint8_t letter : kMagic) writer.Raw(letter, 1);
+  writer.Raw(kNewestVersion, 2);
+  writer.Raw(message.index() + 1, 2);
+  writer.Raw(kFrameBytes, 4);
+  writer.Raw(0, 4);
+  std::visit([&writer](const auto& m) { Fields(writer, m); }, message);
+  return frame;
+}
+
+Decoded Decode(const uint8_t* bytes, size_t size) {
+  if (size != kFrameBytes) return {std::nullopt, Fault::kSize};
+  Reader header(bytes, sizeof kMagic);
+  if (std::memcmp(bytes, kMagic, sizeof kMagic) != 0) return {std::nullopt, Fault::kMagic};
+  const uint64_t version = header.Raw(2);
+  const uint64_t kind = header.Raw(2);
+  // Hello and Error are the same in all versions: by them two sides find out that they have none in common.
+  const bool of_all_versions = kind == Message(Hello{}).index() + 1 || kind == Message(Error{}).index() + 1;
+  if (version == 0 || (!of_all_versions && (version < kOldestVersion || version > kNewestVersion)))
+    return {std::nullopt, Fault::kVersion};
+  if (header.Raw(4) != kFrameBytes) return {std::nullopt, Fault::kSize};
+  if (header.Raw(4) != 0) return {std::nullopt, Fault::kLeftover};
+  return ReadKind(bytes, kind - 1, std::make_index_sequence<std::variant_size_v<Message>>());
+}
+
+const char* NameOf(Fault fault) {
+  constexpr const char* names[] = {"none", "size", "magic", "version", "kind", "field", "leftover"};
+  return names[static_cast<size_t>(fault)];
+}
+
+const char* NameOf(const Message& message) {
+  constexpr const char* names[] = {"Hello",    "Welcome",   "Register", "Admission", "Grant",
+                                   "Obeyed",   "Usage",     "Goodbye",  "Error",     "Ask",
+                                   "Document", "SetBudget", "Control",  "Done"};
+  static_assert(std::size(names) == std::variant_size_v<Message>);
+  return names[message.index()];
+}
+
+}  // namespace spillway::protocol

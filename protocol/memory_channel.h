@@ -1,0 +1,45 @@
+// A connection without a kernel: two channels that share two queues. For tests and the simulation.
+//
+// One thread. Owned by the two sides together. A side may also push bytes that are no message, and be severed.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "protocol/channel.h"
+
+namespace spillway::protocol {
+
+class MemoryChannel : public Channel {
+ public:
+  // `most`: frames that a queue holds before it is full.
+  static std::pair<std::unique_ptr<MemoryChannel>, std::unique_ptr<MemoryChannel>> Pair(size_t most = 64);
+  ~MemoryChannel() override { Sever(); }
+
+  Sent Send(const Message& message, int file = -1) override;
+  Received Receive() override;
+  int file() const override { return -1; }
+
+  Sent SendBytes(std::vector<uint8_t> bytes, int file = -1);
+  // As when the process behind it is killed: what it had sent still arrives.
+  void Sever();
+  bool has_mail() const { return !incoming_->mail.empty() || incoming_->severed; }
+
+ private:
+  struct Letter {
+    std::vector<uint8_t> bytes;
+    base::UniqueFd file;
+  };
+  struct Queue {
+    std::deque<Letter> mail;
+    bool severed = false;
+  };
+  MemoryChannel(std::shared_ptr<Queue> incoming, std::shared_ptr<Queue> outgoing, size_t most)
+      : most_(most), incoming_(std::move(incoming)), outgoing_(std::move(outgoing)) {}
+
+  const size_t most_;
+  std::shared_ptr<Queue> incoming_, outgoing_;
+};
+
+}  // namespace spillway::protocol

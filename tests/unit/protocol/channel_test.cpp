@@ -1,0 +1,140 @@
+// What every channel promises, asked of each kind.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <cstring>
+
+#include "protocol/memory_channel.h"
+#include "protocol/socket_channel.h"
+
+namespace spillway::protocol {
+namespace {
+
+using What = Received::What;
+
+struct Ends {
+  std::unique_ptr<Channel> near, far;
+};
+
+Ends SocketEnds() {
+  int files[2];
+  EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, files), 0);
+  return {std::make_unique<SocketChannel>(base::UniqueFd(files[0])),
+          std::make_unique<SocketChannel>(base::UniqueFd(files[1]))};
+}
+Ends MemoryEnds() {
+  auto [near, far] = MemoryChannel::Pair();
+  return {std::move(near), std::move(far)};
+}
+
+class ChannelTest : public testing::TestWithParam<Ends (*)()> {
+ protected:
+  Ends ends_ = GetParam()();
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ChannelTest, testing::Values(&SocketEnds, &MemoryEnds),
+                         [](const auto& info) { return info.index == 0 ? "Socket" : "Memory"; });
+
+TEST_P(ChannelTest, DeliversInOrder) {
+  EXPECT_EQ(ends_.near->Send(Obeyed{0, 1, 10, 0}), Sent::kSent);
+  EXPECT_EQ(ends_.near->Send(Obeyed{0, 2, 20, 0}), Sent::kSent);
+
+  EXPECT_EQ(std::get<Obeyed>(ends_.far->Receive().message).serial, 1u);
+  EXPECT_EQ(std::get<Obeyed>(ends_.far->Receive().message).serial, 2u);
+  EXPECT_EQ(ends_.far->Receive().what, What::kNothing);
+}
+
+TEST_P(ChannelTest, WhatWasSentBeforeTheEndStillArrives) {
+  ends_.near->Send(Goodbye{3});
+  ends_.near.reset();
+
+  EXPECT_EQ(ends_.far->Receive().what, What::kMessage);
+  EXPECT_EQ(ends_.far->Receive().what, What::kClosed);
+  EXPECT_EQ(ends_.far->Send(Done{}), Sent::kClosed);
+}
+
+TEST_P(ChannelTest, SaysThatTheQueueIsFullAndLosesNothing) {
+  int sent = 0;
+  while (ends_.near->Send(Goodbye{sent}) == Sent::kSent) ++sent;
+  EXPECT_EQ(ends_.near->Send(Goodbye{}), Sent::kFull);
+
+  for (int i = 0; i < sent; ++i) ASSERT_EQ(std::get<Goodbye>(ends_.far->Receive().message).exit_code, i);
+  EXPECT_EQ(ends_.far->Receive().what, What::kNothing);
+}
+
+TEST_P(ChannelTest, CarriesAFile) {
+  const base::UniqueFd file(open("/dev/null", O_RDONLY | O_CLOEXEC));
+
+  EXPECT_EQ(ends_.near->Send(Document{1, 0}, file.get()), Sent::kSent);
+
+  const Received received = ends_.far->Receive();
+  struct stat sent, arrived;
+  ASSERT_EQ(fstat(file.get(), &sent), 0);
+  ASSERT_EQ(fstat(received.file.get(), &arrived), 0);
+  EXPECT_EQ(sent.st_rdev, arrived.st_rdev);
+  EXPECT_NE(received.file.get(), file.get());
+}
+
+TEST(SocketChannelTest, AFaultyFrameIsSaidAndItsFilesAreClosed) {
+  int files[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, files), 0);
+  const base::UniqueFd near(files[0]);
+  SocketChannel far{base::UniqueFd(files[1])};
+  const std::vector<char> noise(kFrameBytes + 1, 'x');
+
+  ASSERT_EQ(send(near.get(), noise.data(), noise.size(), 0), static_cast<ssize_t>(noise.size()));
+  ASSERT_EQ(send(near.get(), noise.data(), kFrameBytes, 0), static_cast<ssize_t>(kFrameBytes));
+
+  const Received too_long = far.Receive();
+  EXPECT_EQ(too_long.what, What::kFault);
+  EXPECT_EQ(too_long.fault, Fault::kSize);
+  EXPECT_EQ(far.Receive().fault, Fault::kMagic);
+}
+
+TEST(SocketChannelTest, AdditionalFilesNeverOpenHere) {
+  int files[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, files), 0);
+  const base::UniqueFd near(files[0]);
+  SocketChannel far{base::UniqueFd(files[1])};
+  Frame frame = Encode(Goodbye{});
+  alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
+  iovec content{frame.data(), frame.size()};
+  msghdr header{};
+  header.msg_iov = &content;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  cmsghdr* const part = CMSG_FIRSTHDR(&header);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(8 * sizeof(int));
+  for (int i = 0; i < 8; ++i) memcpy(CMSG_DATA(part) + i * sizeof(int), &files[0], sizeof(int));
+  const base::UniqueFd before(dup(0));
+
+  ASSERT_GT(sendmsg(near.get(), &header, 0), 0);
+  { const Received received = far.Receive(); }
+
+  const base::UniqueFd after(dup(0));
+  EXPECT_EQ(after.get(), before.get() + 1) << "a file of the sender is still open here";
+}
+
+TEST(SocketChannelTest, ConnectsAndAcceptsByPath) {
+  const std::string path = testing::TempDir() + "channel_test." + std::to_string(getpid());
+  const base::UniqueFd listener = ListenOn(path, 0600);
+  ASSERT_TRUE(listener);
+
+  SocketChannel near(ConnectTo(path));
+  SocketChannel far(AcceptFrom(listener.get()));
+  near.Send(Goodbye{5});
+
+  EXPECT_EQ(std::get<Goodbye>(far.Receive().message).exit_code, 5);
+  EXPECT_FALSE(AcceptFrom(listener.get()));
+  unlink(path.c_str());
+  EXPECT_FALSE(ConnectTo(path));
+  EXPECT_FALSE(ListenOn(std::string(200, 'x'), 0600));
+}
+
+}  // namespace
+}  // namespace spillway::protocol

@@ -1,0 +1,86 @@
+#include "protocol/codec.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/protocol/samples.h"
+
+namespace spillway::protocol {
+namespace {
+
+Fault FaultOf(const Frame& frame, size_t size = kFrameBytes) { return Decode(frame.data(), size).fault; }
+
+Frame Changed(const Message& message, size_t at, uint8_t byte) {
+  Frame frame = Encode(message);
+  frame[at] = byte;
+  return frame;
+}
+
+TEST(CodecTest, EveryKindComesBackAsItWas) {
+  ASSERT_EQ(Samples().size(), std::variant_size_v<Message>) << "a kind has no sample";
+  for (const Message& message : Samples()) {
+    const Frame frame = Encode(message);
+    const Decoded decoded = Decode(frame.data(), frame.size());
+    ASSERT_TRUE(decoded.message) << NameOf(message) << ": " << NameOf(decoded.fault);
+    EXPECT_EQ(*decoded.message, message) << NameOf(message);
+  }
+}
+
+TEST(CodecTest, FramesOfAnotherSizeAreRefused) {
+  const Frame frame = Encode(Goodbye{});
+
+  EXPECT_EQ(FaultOf(frame, 0), Fault::kSize);
+  EXPECT_EQ(FaultOf(frame, kFrameBytes - 1), Fault::kSize);
+  EXPECT_EQ(FaultOf(Changed(Goodbye{}, 8, 0xff)), Fault::kSize);
+}
+
+TEST(CodecTest, OtherProtocolsVersionsAndKindsAreRefused) {
+  EXPECT_EQ(FaultOf(Changed(Goodbye{}, 0, 'X')), Fault::kMagic);
+  EXPECT_EQ(FaultOf(Changed(Goodbye{}, 4, 2)), Fault::kVersion);
+  EXPECT_EQ(FaultOf(Changed(Goodbye{}, 4, 0)), Fault::kVersion);
+  EXPECT_EQ(FaultOf(Changed(Goodbye{}, 6, 0)), Fault::kKind);
+  EXPECT_EQ(FaultOf(Changed(Goodbye{}, 6, 15)), Fault::kKind);
+}
+
+TEST(CodecTest, HelloOfAYoungerVersionIsUnderstood) {
+  const Frame frame = Changed(Hello{2, 9, Role::kJob, 0, "younger"}, 4, 9);
+
+  const Decoded decoded = Decode(frame.data(), frame.size());
+
+  ASSERT_TRUE(decoded.message);
+  EXPECT_EQ(std::get<Hello>(*decoded.message).oldest_version, 2);
+}
+
+TEST(CodecTest, FieldsOutsideTheirRangeAreRefused) {
+  EXPECT_EQ(FaultOf(Encode(Register{.device = kMostDevices})), Fault::kField);
+  EXPECT_EQ(FaultOf(Encode(Register{.wanted_bytes = -1})), Fault::kField);
+  EXPECT_EQ(FaultOf(Encode(Register{.wanted_bytes = kMostBytes + 1})), Fault::kField);
+  EXPECT_EQ(FaultOf(Encode(Usage{.stall_ns = -1})), Fault::kField);
+  EXPECT_EQ(FaultOf(Encode(Admission{.state = AdmissionState{4}})), Fault::kField);
+  EXPECT_EQ(FaultOf(Encode(Admission{.state = AdmissionState{0}})), Fault::kField);
+  EXPECT_EQ(FaultOf(Encode(SetBudget{.limit_bytes = -2})), Fault::kField);
+  EXPECT_EQ(FaultOf(Changed(Usage{}, kHeaderBytes + 4, 2)), Fault::kField) << "a flag is 0 or 1";
+}
+
+TEST(CodecTest, TextThatIsNotPrintableOrHasNoEndIsRefused) {
+  const size_t text_at = kHeaderBytes + 1;  // Control: an action, then 16 bytes of text
+
+  EXPECT_EQ(FaultOf(Changed(Control{Action::kLogLevel, "debug"}, text_at, '\n')), Fault::kField);
+  EXPECT_EQ(FaultOf(Changed(Control{Action::kLogLevel, "debug"}, text_at + 9, 'x')), Fault::kField)
+      << "behind the end";
+  EXPECT_EQ(FaultOf(Changed(Control{Action::kLogLevel, "fifteen letters"}, text_at + 15, 'x')),
+            Fault::kField);
+}
+
+TEST(CodecTest, SomethingWhereZerosBelongIsRefused) {
+  EXPECT_EQ(FaultOf(Changed(Goodbye{}, 12, 1)), Fault::kLeftover);
+  EXPECT_EQ(FaultOf(Changed(Goodbye{}, kHeaderBytes + 4, 1)), Fault::kLeftover);
+  EXPECT_EQ(FaultOf(Changed(Goodbye{}, kFrameBytes - 1, 1)), Fault::kLeftover);
+}
+
+TEST(CodecTest, TextIsCutAndMadePrintable) {
+  EXPECT_EQ(Text<4>("longer").view(), "lon");
+  EXPECT_EQ(Text<8>("a\nb\x80").view(), "a?b?");
+}
+
+}  // namespace
+}  // namespace spillway::protocol

@@ -1,0 +1,37 @@
+// One message of each kind with every field set to something that cannot be mistaken for another field.
+#pragma once
+
+#include <vector>
+
+#include "protocol/message.h"
+
+namespace spillway::protocol {
+
+inline std::vector<Message> Samples() {
+  return {
+      Hello{1, 3, Role::kJob, 4711, "libspillway 0.1.0"},
+      Welcome{1, 0x1122334455667788, 42, 500, "slurm-1201"},
+      Register{2,
+               {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
+               150754820096,
+               9663676416,
+               8589934592,
+               17179869184,
+               1073741824,
+               2147483648},
+      Admission{2, AdmissionState::kQueued, 3, "12.0 GiB are guaranteed to others"},
+      Grant{2, 7, 8589934592, 17179869184, 250, 2000, GrantReason::kRevoked},
+      Obeyed{2, 7, 8589934592, 4294967296},
+      Usage{2, true, Phase::kPlanned, 12884901888, 8589934592, 2097152, 4294967296, 1000001, 1000002, 1000003,
+            1000004, 1000005, 1000006},
+      Goodbye{-9},
+      Error{ErrorCode::kVersion, 1, 1, "the agent speaks version 1"},
+      Ask{Question::kJob, Form::kJson, 80, "pod-1f2e3d4c"},
+      Document{1, 65536},
+      SetBudget{"local-3", -1, true, 6442450944, 12884901888, kUnchanged, 500, 4, 11},
+      Control{Action::kLogLevel, "debug"},
+      Done{Outcome::kWouldBeDone, "local-3: 12.0 GiB on device 0"},
+  };
+}
+
+}  // namespace spillway::protocol
