@@ -6,6 +6,7 @@
 #pragma once
 
 #include "interposer/entry/reentry_guard.h"
+#include "interposer/record/operation_shape.h"
 #include "interposer/runtime.h"
 
 namespace spillway::entry {
@@ -29,13 +30,18 @@ class Collector {
   void Transferred(const Transfer& transfer) {
     (*this)(transfer.to);
     (*this)(transfer.from);
+    Says(static_cast<std::uint64_t>(transfer.source));
+    Says(transfer.width_bytes * transfer.rows);
     transfers_.push_back(transfer);
   }
+  // What the call is, beside what it names (Note [Shapes]).
+  void Says(std::uint64_t word) { shape_ = interposer::MixShape(shape_, word); }
   // What it brings may be another thing than what is there now.
   void IsUnsure() { is_unsure_ = true; }
   bool MightBeOurs(CUdeviceptr word) const { return job_.MightBeManaged(word); }
   const Addresses& addresses() const { return addresses_; }
   bool is_unsure() const { return is_unsure_; }
+  interposer::Shape shape() const { return shape_; }
   const interposer::Transfers& transfers() const { return transfers_; }
 
  private:
@@ -43,6 +49,7 @@ class Collector {
   Addresses addresses_;
   interposer::Transfers transfers_;
   bool is_unsure_ = false;
+  interposer::Shape shape_ = 0;
 };
 
 namespace internal {

@@ -22,9 +22,7 @@ CUresult ReadToHost(StreamName stream, void* to, CUdeviceptr from, size_t bytes,
       if (job->ReadAway(from, to, bytes)) return CUDA_SUCCESS;
     }
   }
-  const auto collect = [&](Collector& add) {
-    if (bytes) add(from);
-  };
+  const auto collect = [&](Collector& add) { AddRead(add, from, bytes); };
   const CUresult result = Around(stream, Effect::kReads, collect, call);
   interposer::ShowProgress();
   return result;
@@ -38,6 +36,7 @@ using spillway::entry::AddFromDevice;
 using spillway::entry::AddFromHost;
 using spillway::entry::AddFromHostLater;
 using spillway::entry::AddOperations;
+using spillway::entry::AddRead;
 using spillway::entry::AddSet;
 using spillway::entry::AddShape;
 using spillway::entry::AddUnified;
@@ -59,7 +58,7 @@ SPILLWAY_SYNCHRONOUS(cuMemcpyHtoD_v2, (CUdeviceptr d, const void* h, size_t n), 
 SPILLWAY_ASYNCHRONOUS(cuMemcpyHtoDAsync_v2, (CUdeviceptr d, const void* h, size_t n, CUstream s),
                       (d, h, n, s), Effect::kMayWrite, AddFromHostLater(add, d, h, n))
 SPILLWAY_ASYNCHRONOUS(cuMemcpyDtoHAsync_v2, (void* h, CUdeviceptr f, size_t n, CUstream s), (h, f, n, s),
-                      Effect::kReads, if (n) add(f))
+                      Effect::kReads, AddRead(add, f, n))
 SPILLWAY_SYNCHRONOUS(cuMemcpyDtoD_v2, (CUdeviceptr d, CUdeviceptr f, size_t n), (d, f, n), Effect::kMayWrite,
                      AddFromDevice(add, d, f, n))
 SPILLWAY_ASYNCHRONOUS(cuMemcpyDtoDAsync_v2, (CUdeviceptr d, CUdeviceptr f, size_t n, CUstream s),
@@ -112,7 +111,7 @@ SPILLWAY_ASYNCHRONOUS(cuMemcpy3DBatchAsync_v2,
 SPILLWAY_SYNCHRONOUS(cuMemcpyAtoD_v2, (CUdeviceptr d, CUarray a, size_t o, size_t n), (d, a, o, n),
                      Effect::kMayWrite, AddSet(add, d, n))
 SPILLWAY_SYNCHRONOUS(cuMemcpyDtoA_v2, (CUarray a, size_t o, CUdeviceptr f, size_t n), (a, o, f, n),
-                     Effect::kReads, if (n) add(f))
+                     Effect::kReads, AddRead(add, f, n))
 
 // Sets.
 #define SPILLWAY_SET(bits, type)                                                                             \

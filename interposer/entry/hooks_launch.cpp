@@ -10,26 +10,39 @@ namespace spillway::entry {
 namespace {
 
 using driver::Driver;
+using interposer::LaunchDimensions;
+using interposer::ShapeOfLaunch;
 
 // What a kernel does with addresses in memory is not known before it has run. (Note [Trust] in execute/trust.h)
 void NoteNewKernel() {
   ForEachJob([](JobMemory* job) { job->SomethingNew(); });
 }
 
-void ScanLaunch(CUfunction function, void** parameters, void** extra, Collector& add) {
+void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** parameters, void** extra,
+                Collector& add) {
   KernelParameters scratch;
-  const KernelParameters& layout = ParametersOf(function, &scratch, NoteNewKernel);
+  const KernelFacts facts = FactsOf(function, &scratch, NoteNewKernel);
+  add.Says(ShapeOfLaunch(facts.name, dimensions));
   if (parameters) {
-    ScanParameters(layout, parameters, add);
+    ScanParameters(*facts.parameters, parameters, add);
   } else if (extra) {
     ScanExtra(extra, add);
   }
 }
 
 template <class Call>
-CUresult AroundLaunch(CUfunction function, StreamName stream, void** parameters, void** extra, Call call) {
+CUresult AroundLaunch(CUfunction function, const LaunchDimensions& dimensions, StreamName stream,
+                      void** parameters, void** extra, Call call) {
   return Around(
-      stream, Effect::kLaunches, [&](Collector& add) { ScanLaunch(function, parameters, extra, add); }, call);
+      stream, Effect::kLaunches,
+      [&](Collector& add) { ScanLaunch(function, dimensions, parameters, extra, add); }, call);
+}
+
+template <class Config>
+LaunchDimensions DimensionsOf(const Config* config) {
+  if (!config) return {};
+  return {config->gridDimX,  config->gridDimY,  config->gridDimZ,      config->blockDimX,
+          config->blockDimY, config->blockDimZ, config->sharedMemBytes};
 }
 
 // Of the attributes only the window of addresses that is to stay in the cache names memory.
@@ -46,7 +59,7 @@ template <class Call>
 CUresult AroundEach(const CUDA_LAUNCH_PARAMS* launches, unsigned int count, Call& call) {
   if (count == 0) return call();
   auto collect = [launches](Collector& add) {
-    ScanLaunch(launches->function, launches->kernelParams, nullptr, add);
+    ScanLaunch(launches->function, DimensionsOf(launches), launches->kernelParams, nullptr, add);
   };
   auto others = [&] { return AroundEach(launches + 1, count - 1, call); };
   return internal::AroundJobs(0, {launches->hStream, false}, Effect::kLaunches, collect, others);
@@ -61,17 +74,18 @@ using spillway::entry::Around;
 using spillway::entry::AroundEach;
 using spillway::entry::AroundLaunch;
 using spillway::entry::Collector;
+using spillway::entry::DimensionsOf;
 using spillway::entry::Effect;
 using spillway::entry::ReentryGuard;
 using spillway::entry::ScanLaunch;
 
-#define SPILLWAY_LAUNCH_KERNEL(name, per_thread)                                                        \
-  SPILLWAY_EXPORT CUresult name(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,        \
-                                unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, \
-                                CUstream stream, void** parameters, void** extra) {                     \
-    return AroundLaunch(f, {stream, per_thread}, parameters, extra, [&] {                               \
-      return Driver().name(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);               \
-    });                                                                                                 \
+#define SPILLWAY_LAUNCH_KERNEL(name, per_thread)                                                            \
+  SPILLWAY_EXPORT CUresult name(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,            \
+                                unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,     \
+                                CUstream stream, void** parameters, void** extra) {                         \
+    return AroundLaunch(f, {gx, gy, gz, bx, by, bz, shared}, {stream, per_thread}, parameters, extra, [&] { \
+      return Driver().name(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);                   \
+    });                                                                                                     \
   }
 SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel, false)
 SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
@@ -83,7 +97,7 @@ SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
     return Around(                                                                             \
         {stream, per_thread}, Effect::kLaunches,                                               \
         [&](Collector& add) {                                                                  \
-          ScanLaunch(f, parameters, extra, add);                                               \
+          ScanLaunch(f, DimensionsOf(config), parameters, extra, add);                         \
           AddAttributes(config, add);                                                          \
         },                                                                                     \
         [&] { return Driver().name(config, f, parameters, extra); });                          \
@@ -95,9 +109,9 @@ SPILLWAY_LAUNCH_KERNEL_EX(cuLaunchKernelEx_ptsz, true)
   SPILLWAY_EXPORT CUresult name(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,        \
                                 unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, \
                                 CUstream stream, void** parameters) {                                   \
-    return AroundLaunch(f, {stream, per_thread}, parameters, nullptr, [&] {                             \
-      return Driver().name(f, gx, gy, gz, bx, by, bz, shared, stream, parameters);                      \
-    });                                                                                                 \
+    return AroundLaunch(                                                                                \
+        f, {gx, gy, gz, bx, by, bz, shared}, {stream, per_thread}, parameters, nullptr,                 \
+        [&] { return Driver().name(f, gx, gy, gz, bx, by, bz, shared, stream, parameters); });          \
   }
 SPILLWAY_LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel, false)
 SPILLWAY_LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, true)

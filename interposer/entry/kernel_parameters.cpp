@@ -21,6 +21,7 @@ struct alignas(32) Slot {  // never across two cache lines
   std::atomic<std::uint64_t> word{0};
   std::atomic<CUfunction> function{nullptr};
   std::atomic<const KernelParameters*> parameters{nullptr};
+  std::atomic<interposer::Shape> name{0};
 };
 constexpr std::uint64_t WordOf(std::uint64_t generation) { return 2 * generation; }
 constexpr std::uint64_t kBusy = 1;
@@ -79,30 +80,45 @@ bool Ask(CUfunction function, KernelParameters* out) {
   return as_kernel || (as_function && out->size_bytes.empty());
 }
 
+interposer::Shape NameOf(CUfunction function, const KernelParameters& parameters) {
+  const char* name = nullptr;
+  const auto is_told = [&name](auto ask, auto handle) {
+    return ask && ask(&name, handle) == CUDA_SUCCESS && name;
+  };
+  if (is_told(Driver().cuFuncGetName, function) ||
+      is_told(Driver().cuKernelGetName, reinterpret_cast<CUkernel>(function)))
+    return interposer::ShapeOfName(name);
+  interposer::Shape shape = 0;
+  for (const std::uint32_t size_bytes : parameters.size_bytes)
+    shape = interposer::MixShape(shape, size_bytes);
+  return shape;
+}
+
 size_t HashOf(CUfunction function) {
   return (reinterpret_cast<std::uintptr_t>(function) * 0x9e3779b97f4a7c15u) >> 50;
 }
 
-// What a slot says of the function; null also when it is being written over right now.
-const KernelParameters* ReadSlot(const Slot& slot, std::uint64_t word, CUfunction function) {
-  if (slot.function.load(std::memory_order_acquire) != function) return nullptr;
-  const KernelParameters* const parameters = slot.parameters.load(std::memory_order_acquire);
-  return slot.word.load(std::memory_order_relaxed) == word ? parameters : nullptr;
+// What a slot says of the function; no parameters also when it is being written over right now.
+KernelFacts ReadSlot(const Slot& slot, std::uint64_t word, CUfunction function) {
+  if (slot.function.load(std::memory_order_acquire) != function) return {};
+  const KernelFacts facts{slot.parameters.load(std::memory_order_acquire),
+                          slot.name.load(std::memory_order_acquire)};
+  return slot.word.load(std::memory_order_relaxed) == word ? facts : KernelFacts{};
 }
 
 // Claims a slot whose content is of an earlier generation; a busy one is left to its writer.
 void WriteSlot(Slot* slot, std::uint64_t seen, std::uint64_t word, CUfunction function,
-               const KernelParameters* parameters) {
+               const KernelFacts& facts) {
   if ((seen & kBusy) || !slot->word.compare_exchange_strong(seen, word | kBusy)) return;
   slot->function.store(function, std::memory_order_release);
-  slot->parameters.store(parameters, std::memory_order_release);
+  slot->parameters.store(facts.parameters, std::memory_order_release);
+  slot->name.store(facts.name, std::memory_order_release);
   slot->word.store(word, std::memory_order_release);
 }
 
 }  // namespace
 
-const KernelParameters& ParametersOf(CUfunction function, KernelParameters* scratch,
-                                     void (*at_first_sight)()) {
+KernelFacts FactsOf(CUfunction function, KernelParameters* scratch, void (*at_first_sight)()) {
   const std::uint64_t word = WordOf(current_generation.load(std::memory_order_acquire));
   Slot* free = nullptr;
   std::uint64_t free_word = 0;
@@ -110,17 +126,19 @@ const KernelParameters& ParametersOf(CUfunction function, KernelParameters* scra
     Slot& slot = slots[(HashOf(function) + probe) % kSlots];
     const std::uint64_t seen = slot.word.load(std::memory_order_acquire);
     if (seen == word) {
-      if (const KernelParameters* known = ReadSlot(slot, word, function)) return *known;
+      if (const KernelFacts known = ReadSlot(slot, word, function); known.parameters) return known;
     } else {
       free = &slot;
       free_word = seen;
     }
   }
   if (at_first_sight) at_first_sight();
-  if (!function || !Ask(function, scratch) || !free) return *scratch;
-  const KernelParameters* const kept = Keep(*scratch);
+  const bool is_told = function && Ask(function, scratch);
+  const interposer::Shape name = function ? NameOf(function, *scratch) : 0;
+  if (!is_told || !free) return {scratch, name};
+  const KernelFacts kept{Keep(*scratch), name};
   WriteSlot(free, free_word, word, function, kept);
-  return *kept;
+  return kept;
 }
 
 void ForgetKernelParameters() { current_generation.fetch_add(1, std::memory_order_acq_rel); }

@@ -15,6 +15,12 @@ void AddFromHostLater(Collector& add, CUdeviceptr to, const void* from, size_t b
 void AddFromDevice(Collector& add, CUdeviceptr to, CUdeviceptr from, size_t bytes);
 // From memory of either kind, told apart by the driver.
 void AddUnified(Collector& add, CUdeviceptr to, CUdeviceptr from, size_t bytes);
+// To memory of no device, or to an array.
+inline void AddRead(Collector& add, CUdeviceptr from, size_t bytes) {
+  if (!bytes) return;
+  add(from);
+  add.Says(bytes);
+}
 // A constant, or what an array holds.
 void AddSet(Collector& add, CUdeviceptr to, size_t width_bytes, size_t rows = 1, size_t pitch_bytes = 0);
 

@@ -69,11 +69,12 @@ class EventRing {
 
 inline bool EventRing::Put(const RecordedEvent& event, std::span<const RecordedTouch> touches,
                            std::atomic<std::uint64_t>* tickets) {
+  if (touches.size() > kMostTouches) return false;
   const std::uint64_t begin = written_.load(std::memory_order_relaxed);
   const std::size_t words = kHeaderWords + touches.size();
   if (words > kWords - (begin - known_read_)) {
     known_read_ = read_.load(std::memory_order_acquire);
-    if (touches.size() > kMostTouches || words > kWords - (begin - known_read_)) return false;
+    if (words > kWords - (begin - known_read_)) return false;
   }
   At(begin) = tickets->fetch_add(1, std::memory_order_relaxed);
   At(begin + 1) = static_cast<std::uint64_t>(event.kind) | std::uint64_t{touches.size()} << 8 |
