@@ -1,0 +1,53 @@
+// Finds a job's iterations in the stream of its events and makes patterns of them.
+//
+// Called by the recorder's reader with each event in order, on one thread. A pure decider: no clock, no randomness. Owns the last
+// events of the job, as many as two of the longest iterations have.
+//
+// Invariants
+//   1. A claimed iteration was seen twice in a row: equal token for token, and the allocations that the one touches are those of
+//      the other (persistent), or were made at the same place of their own iteration. Nothing else is ever claimed: equal layers,
+//      which touch other weights, are no iteration.
+//   2. At most kMostPatterns are kept; a new one takes the place of the one seen longest ago. One that turns out to be a part of
+//      a longer one (gradient accumulation) gives way to it.
+//   3. Memory is bounded by the longest iteration; the time for an event is constant, amortised.
+//   4. With several threads, what they do is one sequence while it repeats as one. Where their order varies too much for that,
+//      the thread that does most is learned, and what the others do is passed over.
+// Source: DESIGN section 4; AutoSwap's iteration detection (Zhang et al. 2019, section 3) knows exact repetition only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "scheduler/learn/iteration_pattern.h"
+
+namespace spillway::scheduler {
+
+struct LearnerOptions {
+  int64_t longest_iteration = int64_t{1} << 18;  // events; a longer one is not found
+};
+
+class IterationLearner {
+ public:
+  static constexpr int32_t kMostPatterns = 8;
+  using Pattern = std::shared_ptr<const IterationPattern>;
+
+  explicit IterationLearner(LearnerOptions options = {});
+  ~IterationLearner();
+
+  // What was alive when recording began, before the first event.
+  void AddAlive(uint64_t allocation, int64_t size_bytes);
+  // A pattern that was not known until this event, or null.
+  Pattern Add(const JobEvent& event);
+  // Events were lost here: nothing repeats across this place.
+  void AddGap();
+
+  // Those that are known, the one seen last first.
+  std::vector<Pattern> Patterns() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace spillway::scheduler
