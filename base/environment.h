@@ -10,9 +10,13 @@ namespace spillway::environment {
 inline constexpr char kDriver[] = "SPILLWAY_DRIVER";  // path of the real libcuda.so.1
 inline constexpr char kBudget[] = "SPILLWAY_BUDGET";  // device bytes; default: the whole device
 inline constexpr char kHostLimit[] =
-    "SPILLWAY_HOST_LIMIT";                            // host bytes for evicted data; default: 80 % of free
-inline constexpr char kPark[] = "SPILLWAY_PARK";      // "auto" (default), "host" or "off": see --park
-inline constexpr char kReport[] = "SPILLWAY_REPORT";  // file for the JSON report at exit
+    "SPILLWAY_HOST_LIMIT";                        // host bytes for evicted data; default: 80 % of free
+inline constexpr char kPark[] = "SPILLWAY_PARK";  // "auto" (default), "host" or "off": see --park
+inline constexpr char kLearn[] =
+    "SPILLWAY_LEARN";  // "auto" (default), "off", "always", "wait": learn_choice.h
+inline constexpr char kStrategy[] = "SPILLWAY_STRATEGY";     // who plans what moves; default "spillway"
+inline constexpr char kPlanStore[] = "SPILLWAY_PLAN_STORE";  // folder of plans; default: none are kept
+inline constexpr char kReport[] = "SPILLWAY_REPORT";         // file for the JSON report at exit
 inline constexpr char kPeakFile[] = "SPILLWAY_PEAK_FILE";    // file that remembers this command's own peak
 inline constexpr char kCallSites[] = "SPILLWAY_CALL_SITES";  // N: sample every N-th allocation's call site
 inline constexpr char kProgress[] = "SPILLWAY_PROGRESS";     // "1": a progress line on the terminal
@@ -25,6 +29,7 @@ inline constexpr char kSimProfile[] =
 inline constexpr char kSimCapacity[] = "SPILLWAY_SIM_CAPACITY";   // device bytes; default: the profile's
 inline constexpr char kSimDevices[] = "SPILLWAY_SIM_DEVICES";     // how many such devices; default 1
 inline constexpr char kSimClock[] = "SPILLWAY_SIM_CLOCK";         // "virtual" (default) or "real"
+inline constexpr char kSimCompute[] = "SPILLWAY_SIM_COMPUTE";     // "full" (default) or "tags"
 inline constexpr char kSimHostNuma[] = "SPILLWAY_SIM_HOST_NUMA";  // "0": no host memory at device addresses
 inline constexpr char kSimKernels[] = "SPILLWAY_SIM_KERNELS";     // colon-separated kernel plug-ins
 inline constexpr char kSimStats[] =

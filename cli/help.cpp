@@ -32,6 +32,11 @@ Options
       --park WHEN          memory that is away stays mapped, on the host, so that kernels may reach it by pointers
                            in memory: host: always; off: never, the job is vouched for; auto (default): until it
                            is known that its kernels build no structures of pointers
+      --strategy NAME      who plans what moves once the job's iteration is known: spillway (default), or one of the
+                           papers' strategies, for comparison (--strategy list shows their names)
+      --no-learn           make no plan: move memory only when something else needs its place
+      --plan-store DIR     where plans are kept, so that the next run of this job has one from its second iteration on
+                           (default: $XDG_STATE_HOME/spillway/plans, or ~/.local/state/spillway/plans)
       --simulate[=PROFILE] run on the simulated GPU (k40c, m40, 1080ti, a100, h200; default h200)
   -r, --report FILE        write what happened as JSON when the job ends
       --call-sites[=N]     with --report: list which libraries and functions allocated the device memory, by every

@@ -72,6 +72,16 @@ std::string PreparePeakFile(const Launch& launch, const std::string& profile, st
   return *folder + "/" + PeakKey(program, arguments, profile);
 }
 
+// Where plans are kept; empty when there is no place for them.
+std::string PreparePlanStore(const RunOptions& options, std::string& warning) {
+  if (!options.learn) return "";
+  const std::optional<std::string> folder =
+      options.plan_store.empty() ? StateFolder("plans") : AbsolutePath(options.plan_store);
+  if (!folder || MakePrivateFolders(*folder)) return folder.value_or("");
+  warning = "cannot make " + *folder + " (" + std::strerror(errno) + "): plans will not be kept";
+  return "";
+}
+
 std::string MeasureCommand(const RunOptions& options) {
   std::string text = "spillway run";
   if (options.simulate) text += " --simulate=" + ShellQuoted(*options.simulate);
@@ -114,9 +124,10 @@ std::string DescribeStart(const RunOptions& options, const Machine& machine, con
 
 // Variables that are ours to set: what a caller left in them must not reach the job.
 void ForgetOldSettings(EnvironmentChanges& environment) {
-  for (const char* name : {environment::kBudget, environment::kHostLimit, environment::kPark,
-                           environment::kReport, environment::kPeakFile, environment::kCallSites,
-                           environment::kProgress, environment::kSummary, environment::kJobPid}) {
+  for (const char* name :
+       {environment::kBudget, environment::kHostLimit, environment::kPark, environment::kLearn,
+        environment::kStrategy, environment::kPlanStore, environment::kReport, environment::kPeakFile,
+        environment::kCallSites, environment::kProgress, environment::kSummary, environment::kJobPid}) {
     environment.Unset(name);
   }
 }
@@ -150,10 +161,16 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   std::string warning;
   const std::string peak_file = PreparePeakFile(launch, machine.peak_profile, warning);
   AddNote(launch, "warning: ", warning);
+  std::string store_warning;
+  const std::string plan_store = PreparePlanStore(options, store_warning);
+  AddNote(launch, "warning: ", store_warning);
   const std::uint64_t budget_bytes = DecideBudget(options, machine, peak_file, launch);
   if (options.budget) environment.Set(environment::kBudget, std::to_string(budget_bytes));
   if (options.host) environment.Set(environment::kHostLimit, std::to_string(options.host->bytes));
   if (!options.park.empty()) environment.Set(environment::kPark, options.park);
+  if (!options.learn) environment.Set(environment::kLearn, "off");
+  if (!options.strategy.empty()) environment.Set(environment::kStrategy, options.strategy);
+  if (!plan_store.empty()) environment.Set(environment::kPlanStore, plan_store);
   if (!options.report.empty()) environment.Set(environment::kReport, ClearReport(options.report));
   if (!options.call_sites.empty()) environment.Set(environment::kCallSites, options.call_sites);
   if (!peak_file.empty()) environment.Set(environment::kPeakFile, peak_file);

@@ -34,14 +34,16 @@ class Fnv128 {
 
 }  // namespace
 
-std::optional<std::string> PeakFolder() {
+std::optional<std::string> StateFolder(const std::string& name) {
   const std::string state = EnvironmentValue("XDG_STATE_HOME");
   // The base directory specification: relative paths in its variables are ignored.
-  if (!state.empty() && state.front() == '/') return state + "/spillway/peaks";
+  if (!state.empty() && state.front() == '/') return state + "/spillway/" + name;
   const std::string home = EnvironmentValue("HOME");
   if (home.empty() || home.front() != '/') return std::nullopt;
-  return home + "/.local/state/spillway/peaks";
+  return home + "/.local/state/spillway/" + name;
 }
+
+std::optional<std::string> PeakFolder() { return StateFolder("peaks"); }
 
 std::string PeakKey(const std::string& program_path, const std::vector<std::string>& arguments,
                     const std::string& profile) {

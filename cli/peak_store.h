@@ -16,7 +16,11 @@
 
 namespace spillway::cli {
 
-// The folder; nothing when neither XDG_STATE_HOME nor HOME is set to an absolute path.
+// The folder of that name in the user's state folder; nothing when neither XDG_STATE_HOME nor HOME is set to an absolute
+// path.
+std::optional<std::string> StateFolder(const std::string& name);
+
+// The folder of peaks; nothing when neither XDG_STATE_HOME nor HOME is set to an absolute path.
 std::optional<std::string> PeakFolder();
 
 // 32 hex digits from the program's resolved path, its arguments (without argv[0]) and the device profile.

@@ -2,6 +2,7 @@
 
 #include "cli/failure.h"
 #include "cli/option_list.h"
+#include "scheduler/plan/strategies/registry.h"
 
 namespace spillway::cli {
 namespace {
@@ -12,6 +13,9 @@ constexpr option kOptions[] = {
     {"simulate", optional_argument, nullptr, 's'},
     {"report", required_argument, nullptr, 'r'},
     {"park", required_argument, nullptr, 'p'},
+    {"strategy", required_argument, nullptr, 'S'},
+    {"no-learn", no_argument, nullptr, 'L'},
+    {"plan-store", required_argument, nullptr, 'P'},
     {"off", no_argument, nullptr, 'o'},
     {"quiet", no_argument, nullptr, 'q'},
     {"no-framework-switches", no_argument, nullptr, 'n'},
@@ -57,6 +61,21 @@ std::string ParseParkOption(const std::string& value) {
                 "write --park auto, --park host or --park off");
 }
 
+std::string ParseStrategyOption(const std::string& value) {
+  if (scheduler::FindStrategy(value)) return value;
+  std::string names;
+  for (const scheduler::Strategy* strategy : scheduler::AllStrategies())
+    names += (names.empty() ? "" : ", ") + std::string(strategy->name());
+  throw Failure(kExitUsage, "--strategy cannot be '" + value + "'", "there is no strategy of that name",
+                "leave it out for Spillway's own, or take one of\n" + names);
+}
+
+std::string ParsePlanStoreOption(const std::string& value) {
+  if (!value.empty()) return value;
+  throw Failure(kExitUsage, "--plan-store needs a folder", "the one given is empty",
+                "name a folder, for example --plan-store plans");
+}
+
 // One of how many allocations is looked at.
 std::string ParseCallSitesOption(const std::string& value) {
   constexpr std::size_t kMostDigits = 9;
@@ -88,6 +107,15 @@ void TakeOption(RunOptions& options, int letter, const std::string& value) {
     case 'p':
       options.park = ParseParkOption(value);
       break;
+    case 'S':
+      options.strategy = ParseStrategyOption(value);
+      break;
+    case 'L':
+      options.learn = false;
+      break;
+    case 'P':
+      options.plan_store = ParsePlanStoreOption(value);
+      break;
     case 'o':
       options.off = true;
       break;
@@ -111,11 +139,19 @@ void CheckTogether(const RunOptions& options) {
     throw Failure(kExitUsage, "--call-sites needs --report", "the report is where they are listed",
                   "add --report FILE");
   }
-  if (options.off && (options.budget || options.host || !options.report.empty() || !options.park.empty() ||
-                      !options.call_sites.empty())) {
-    throw Failure(kExitUsage, "--off cannot be combined with --budget, --host, --park or --report",
-                  "--off runs the command without Spillway, so nobody would keep or report them",
-                  "leave out --off, or leave out the others");
+  const bool plans = !options.strategy.empty() || !options.plan_store.empty();
+  if (!options.learn && plans) {
+    throw Failure(kExitUsage, "--no-learn cannot be combined with --strategy or --plan-store",
+                  "a job that is not learned is not planned",
+                  "leave out --no-learn, or leave out the others");
+  }
+  if (options.off && (plans || !options.learn || options.budget || options.host || !options.report.empty() ||
+                      !options.park.empty() || !options.call_sites.empty())) {
+    throw Failure(
+        kExitUsage,
+        "--off cannot be combined with --budget, --host, --park, --report, or how to learn and plan",
+        "--off runs the command without Spillway, so nobody would keep or report them",
+        "leave out --off, or leave out the others");
   }
 }
 

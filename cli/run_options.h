@@ -15,6 +15,9 @@ struct RunOptions {
   std::optional<std::string> simulate;  // profile name or path; none: a real device
   std::string call_sites;               // empty: not sampled; else one of how many allocations
   std::string report;                   // empty: no report
+  std::string strategy;                 // empty: the library's default
+  bool learn = true;                    // false: memory moves only when it is needed
+  std::string plan_store;               // a folder; empty: the user's own
   std::string park;                     // auto, host or off; empty: the library's default
   bool off = false;
   bool quiet = false;

@@ -48,6 +48,15 @@ class Reader {
     return ParkChoice::kAuto;
   }
 
+  LearnChoice Learn(const char* name) {
+    if (!Set(name) || strcmp(environment_(name), "auto") == 0) return LearnChoice::kAuto;
+    if (strcmp(environment_(name), "off") == 0) return LearnChoice::kOff;
+    if (strcmp(environment_(name), "always") == 0) return LearnChoice::kAlways;
+    if (strcmp(environment_(name), "wait") == 0) return LearnChoice::kWait;
+    Complain(name, "is none of auto, off, always and wait");
+    return LearnChoice::kAuto;
+  }
+
  private:
   // An empty variable counts as unset, as it does for the dynamic loader.
   bool Set(const char* name) const { return environment_(name) != nullptr && environment_(name)[0] != '\0'; }
@@ -69,6 +78,9 @@ Config ReadConfig(Environment environment) {
   config.budget_bytes = reader.PositiveNumber(environment::kBudget, UINT64_MAX);
   config.host_limit_bytes = reader.PositiveNumber(environment::kHostLimit, UINT64_MAX);
   config.park = reader.Park(environment::kPark);
+  config.learn = reader.Learn(environment::kLearn);
+  config.strategy = reader.Text(environment::kStrategy);
+  config.plan_store_path = reader.Text(environment::kPlanStore);
   config.report_path = reader.Text(environment::kReport);
   config.peak_path = reader.Text(environment::kPeakFile);
   config.call_sites_every = reader.PositiveNumber(environment::kCallSites, UINT64_MAX);

@@ -22,6 +22,7 @@
 #include "base/function_ref.h"
 
 #include "interposer/execute/trust.h"
+#include "interposer/record/learn_choice.h"
 
 namespace spillway::interposer {
 
@@ -29,6 +30,9 @@ struct Config {
   std::optional<uint64_t> budget_bytes;      // unset: the whole device
   std::optional<uint64_t> host_limit_bytes;  // unset: 80 % of what is free
   ParkChoice park = ParkChoice::kAuto;
+  LearnChoice learn = LearnChoice::kAuto;
+  std::string strategy;                      // empty: the scheduler's default
+  std::string plan_store_path;               // empty: plans are not kept
   std::string report_path;                   // empty: no report
   std::string peak_path;                     // empty: the peak is not remembered
   std::optional<uint64_t> call_sites_every;  // unset: call sites are not sampled

@@ -69,6 +69,21 @@ TEST(RunOptionsTest, ParkingIsAutoHostOrOff) {
   EXPECT_THAT(RefusalOf({"run", "--park", "yes", "x"}), HasSubstr("--park auto"));
 }
 
+TEST(RunOptionsTest, StrategiesAreThoseOfTheScheduler) {
+  EXPECT_EQ(ParseRunOptions({"run", "x"}).strategy, "");
+  EXPECT_EQ(ParseRunOptions({"run", "--strategy", "vdnn-all", "x"}).strategy, "vdnn-all");
+  EXPECT_THAT(RefusalOf({"run", "--strategy", "list", "x"}), HasSubstr("vdnn-all"));
+}
+
+TEST(RunOptionsTest, WhatIsNotLearnedIsNotPlanned) {
+  EXPECT_TRUE(ParseRunOptions({"run", "x"}).learn);
+  EXPECT_FALSE(ParseRunOptions({"run", "--no-learn", "x"}).learn);
+  EXPECT_EQ(ParseRunOptions({"run", "--plan-store", "plans", "x"}).plan_store, "plans");
+  EXPECT_THAT(RefusalOf({"run", "--no-learn", "--plan-store", "plans", "x"}), HasSubstr("not planned"));
+  EXPECT_THAT(RefusalOf({"run", "--plan-store=", "x"}), HasSubstr("needs a folder"));
+  EXPECT_THAT(RefusalOf({"run", "--off", "--no-learn", "x"}), HasSubstr("cannot be combined"));
+}
+
 TEST(RunOptionsTest, ForgottenCommandIsNamed) {
   EXPECT_THAT(RefusalOf({"run"}), HasSubstr("no command to run"));
   EXPECT_THAT(RefusalOf({"run", "--budget", "1G", "--"}), HasSubstr("no command to run"));

@@ -14,6 +14,9 @@ using ::testing::IsEmpty;
 const char* AllSet(const char* name) {
   if (std::strcmp(name, "SPILLWAY_BUDGET") == 0) return "1073741824";
   if (std::strcmp(name, "SPILLWAY_HOST_LIMIT") == 0) return "18446744073709551615";
+  if (std::strcmp(name, "SPILLWAY_LEARN") == 0) return "wait";
+  if (std::strcmp(name, "SPILLWAY_STRATEGY") == 0) return "vdnn-all";
+  if (std::strcmp(name, "SPILLWAY_PLAN_STORE") == 0) return "/tmp/plans";
   if (std::strcmp(name, "SPILLWAY_REPORT") == 0) return "/tmp/report.json";
   if (std::strcmp(name, "SPILLWAY_PEAK_FILE") == 0) return "/tmp/peak";
   if (std::strcmp(name, "SPILLWAY_PROGRESS") == 0) return "1";
@@ -26,6 +29,9 @@ TEST(ConfigTest, TakesWhatTheLauncherSet) {
   const Config config = ReadConfig(&AllSet);
   EXPECT_EQ(config.budget_bytes, 1073741824u);
   EXPECT_EQ(config.host_limit_bytes, 18446744073709551615u);
+  EXPECT_EQ(config.learn, LearnChoice::kWait);
+  EXPECT_EQ(config.strategy, "vdnn-all");
+  EXPECT_EQ(config.plan_store_path, "/tmp/plans");
   EXPECT_EQ(config.report_path, "/tmp/report.json");
   EXPECT_EQ(config.peak_path, "/tmp/peak");
   EXPECT_TRUE(config.shows_progress);
@@ -40,6 +46,8 @@ TEST(ConfigTest, NothingSetOrEmptyIsNothingAskedFor) {
     const Config config = ReadConfig(environment);
     EXPECT_EQ(config.budget_bytes, std::nullopt);
     EXPECT_EQ(config.host_limit_bytes, std::nullopt);
+    EXPECT_EQ(config.learn, LearnChoice::kAuto);
+    EXPECT_EQ(config.plan_store_path, "");
     EXPECT_EQ(config.report_path, "");
     EXPECT_FALSE(config.shows_progress);
     EXPECT_EQ(config.job_pid, std::nullopt);
@@ -76,6 +84,14 @@ TEST(ConfigTest, AFlagIsZeroOrOne) {
       [](const char* name) { return std::strcmp(name, "SPILLWAY_PROGRESS") == 0 ? "yes" : nullptr; });
   EXPECT_FALSE(config.shows_progress);
   EXPECT_THAT(config.problems, ElementsAre("SPILLWAY_PROGRESS=yes is neither 0 nor 1; it is ignored"));
+}
+
+TEST(ConfigTest, LearningIsAutoUnlessSaidOtherwise) {
+  const Config config = ReadConfig(
+      [](const char* name) { return std::strcmp(name, "SPILLWAY_LEARN") == 0 ? "later" : nullptr; });
+  EXPECT_EQ(config.learn, LearnChoice::kAuto);
+  EXPECT_THAT(config.problems,
+              ElementsAre("SPILLWAY_LEARN=later is none of auto, off, always and wait; it is ignored"));
 }
 
 }  // namespace
