@@ -52,6 +52,7 @@ class EventRing {
 
   // Constant once in the list of all rings (recorder.cpp).
   EventRing* next = nullptr;
+  std::uint32_t number = 0;  // among all rings; from 1 on
   // Synchronise themselves.
   std::atomic<const void*> owner{nullptr};  // of the thread that writes; null: it has ended
   std::atomic<std::uint64_t> recorder{0};   // the serial of the recorder that it serves; 0: none any more

@@ -59,6 +59,8 @@ EventRing* Add(std::uint64_t recorder) {
   auto* const ring = new EventRing;
   ring->owner.store(&recent, std::memory_order_relaxed);
   ring->recorder.store(recorder, std::memory_order_relaxed);
+  static constinit std::atomic<std::uint32_t> count{0};
+  ring->number = count.fetch_add(1, std::memory_order_relaxed) + 1;
   ring->next = rings.load(std::memory_order_relaxed);
   while (!rings.compare_exchange_weak(ring->next, ring, std::memory_order_release)) {
   }
@@ -95,6 +97,12 @@ Recorder::~Recorder() {
   });
 }
 
+void Recorder::Attach(RecordListener* listener, bool begins_at_once) {
+  attached_.store(listener, std::memory_order_release);
+  if (begins_at_once && waits_.load(std::memory_order_relaxed) == Waits::kForPressure)
+    waits_.store(Waits::kForAllocation, std::memory_order_relaxed);
+}
+
 void Recorder::Begin(std::vector<LiveAllocation> live) {
   const MutexLock lock(begun_lock_);
   waits_.store(Waits::kForNothing, std::memory_order_relaxed);
@@ -102,6 +110,7 @@ void Recorder::Begin(std::vector<LiveAllocation> live) {
   begun_ticket_ = tickets_.load(std::memory_order_relaxed);
   begun_with_ = std::move(live);
   recording_.store(true, std::memory_order_relaxed);
+  listener_.store(attached_.load(std::memory_order_acquire), std::memory_order_release);
 }
 
 bool Recorder::TakeBegun(std::vector<LiveAllocation>* live) {
@@ -160,7 +169,7 @@ bool Recorder::Next(Drained* out) {
   ring->Pop(front);
   last_ring_ = ring;
   ++next_ticket_;
-  *out = {front, {touches_.data(), front.touch_count}};
+  *out = {front, {touches_.data(), front.touch_count}, ring->number};
   return true;
 }
 

@@ -42,9 +42,10 @@ struct LiveAllocation {
   std::int64_t size_bytes = 0;
 };
 
-// Whoever learns from what is recorded, where the calling threads wait for that.
+// Whoever learns from what is recorded.
 class RecordListener {
  public:
+  // On the calling thread, which holds no lock, and again after every call until Recorder::StopTelling.
   virtual void EventsAreThere() = 0;
 
  protected:
@@ -58,6 +59,8 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
+  // Before the first allocation. The listener is told from the beginning of the recording on.
+  void Attach(RecordListener* listener, bool begins_at_once);
   // Recording has not begun, and now is the time.
   bool Awaits(bool wants_more_than_budget) const {
     const Waits waits = waits_.load(std::memory_order_relaxed);
@@ -88,6 +91,7 @@ class Recorder {
   struct Drained {
     RecordedEvent event;
     std::span<const RecordedTouch> touches;  // until the next event is drained
+    std::uint32_t thread = 0;                // the number of the ring that it came by
   };
   // The next event; false when there is none yet.
   bool Next(Drained* out);
@@ -95,7 +99,8 @@ class Recorder {
   bool TakeBegun(std::vector<LiveAllocation>* live) SPILLWAY_EXCLUDES(begun_lock_);
   // Nothing more is recorded; what is in the rings can still be drained. Begin starts it again.
   void End() { recording_.store(false, std::memory_order_relaxed); }
-  void SetListener(RecordListener* listener) { listener_.store(listener, std::memory_order_release); }
+  // The reader comes by itself.
+  void StopTelling() { listener_.store(nullptr, std::memory_order_relaxed); }
   DurationSamples& samples() { return samples_; }
   IterationTimes& iterations() { return iterations_; }
 
@@ -115,7 +120,8 @@ class Recorder {
   // Synchronise themselves.
   std::atomic<Waits> waits_;
   std::atomic<bool> recording_{false};
-  std::atomic<RecordListener*> listener_{nullptr};
+  std::atomic<RecordListener*> listener_{nullptr};  // to be told
+  std::atomic<RecordListener*> attached_{nullptr};
   alignas(64) std::atomic<std::uint64_t> tickets_{0};
   alignas(64) std::atomic<std::uint64_t> dropped_{0};
   DurationSamples samples_;

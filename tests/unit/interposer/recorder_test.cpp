@@ -201,15 +201,32 @@ class Listener final : public RecordListener {
   int told = 0;
 };
 
-TEST(RecorderTest, TellsItsListenerWhenTheCallerHasSettled) {
-  Recorder recorder(LearnChoice::kWait);
+TEST(RecorderTest, TellsItsListenerFromTheBeginningOfTheRecordingOn) {
+  Recorder recorder(LearnChoice::kAuto);
   Listener listener;
+  recorder.Attach(&listener, false);
   recorder.Settle();
-  recorder.SetListener(&listener);
+  EXPECT_EQ(listener.told, 0);
 
+  recorder.Begin({});
   recorder.Settle();
+  recorder.Settle();
+  EXPECT_EQ(listener.told, 2);
 
-  EXPECT_EQ(listener.told, 1);
+  recorder.StopTelling();
+  recorder.Settle();
+  EXPECT_EQ(listener.told, 2);
+}
+
+TEST(RecorderTest, BeginsAtOnceForAListenerThatKnowsTheJob) {
+  Recorder recorder(LearnChoice::kAuto), off(LearnChoice::kOff);
+  Listener listener;
+
+  recorder.Attach(&listener, true);
+  off.Attach(&listener, true);
+
+  EXPECT_TRUE(recorder.Awaits(false));
+  EXPECT_FALSE(off.Awaits(true));
 }
 
 }  // namespace
