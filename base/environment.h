@@ -26,10 +26,12 @@ inline constexpr char kJobPid[] = "SPILLWAY_JOB_PID";  // the launched process; 
 // Simulated GPU.
 inline constexpr char kSimProfile[] =
     "SPILLWAY_SIM_PROFILE";  // name in the profiles folder or a path; default h200
-inline constexpr char kSimCapacity[] = "SPILLWAY_SIM_CAPACITY";   // device bytes; default: the profile's
-inline constexpr char kSimDevices[] = "SPILLWAY_SIM_DEVICES";     // how many such devices; default 1
-inline constexpr char kSimClock[] = "SPILLWAY_SIM_CLOCK";         // "virtual" (default) or "real"
-inline constexpr char kSimCompute[] = "SPILLWAY_SIM_COMPUTE";     // "full" (default) or "tags"
+inline constexpr char kSimCapacity[] = "SPILLWAY_SIM_CAPACITY";  // device bytes; default: the profile's
+inline constexpr char kSimDevices[] = "SPILLWAY_SIM_DEVICES";    // how many such devices; default 1
+inline constexpr char kSimClock[] = "SPILLWAY_SIM_CLOCK";        // "virtual" (default) or "real"
+inline constexpr char kSimCompute[] = "SPILLWAY_SIM_COMPUTE";    // "full" (default) or "tags"
+inline constexpr char kSimNode[] = "SPILLWAY_SIM_NODE";  // file of the machine that several processes share
+inline constexpr char kSimSeat[] = "SPILLWAY_SIM_SEAT";  // "2/4": the second of four that begin together
 inline constexpr char kSimHostNuma[] = "SPILLWAY_SIM_HOST_NUMA";  // "0": no host memory at device addresses
 inline constexpr char kSimKernels[] = "SPILLWAY_SIM_KERNELS";     // colon-separated kernel plug-ins
 inline constexpr char kSimStats[] =

@@ -3,6 +3,8 @@
 
 #include "simulator/driver/books.h"
 #include "simulator/driver/capture.h"
+#include "simulator/driver/compute_mode.h"
+#include "simulator/driver/sparse_bytes.h"
 
 namespace spillway::simulator {
 namespace {
@@ -38,6 +40,15 @@ void Free(Call& call, CUdeviceptr address) {
   if (from_pool) call.TrimPools();
 }
 
+// Sparse in the compute mode `tags`, as device memory is.
+void* MapHost(std::size_t size_bytes) {
+  const bool sparse = TheComputeMode() == ComputeMode::kTags;
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (sparse ? MAP_NORESERVE : 0);
+  void* const memory = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (sparse && memory != MAP_FAILED) madvise(memory, size_bytes, MADV_NOHUGEPAGE);
+  return memory;
+}
+
 void SpendPinning(Call& call, std::size_t bytes) {
   call.Spend(call.sim.profile.pin_ns_per_mebibyte * (bytes >> 10) >> 10);
 }
@@ -48,8 +59,7 @@ CUresult HostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
     const unsigned known =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     Require(pointer != nullptr && bytes != 0 && (flags & ~known) == 0);
-    void* memory =
-        mmap(nullptr, WholePages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory = MapHost(WholePages(bytes));
     Require(memory != MAP_FAILED, CUDA_ERROR_OUT_OF_MEMORY);
     TheBooks().host_bytes.Add(WholePages(bytes));
     SpendPinning(call, bytes);
@@ -70,6 +80,7 @@ CUresult Register(void* pointer, std::size_t bytes, unsigned flags) {
     Allocation* before = call.sim.allocations.Find(base);
     if (before == nullptr) before = call.sim.allocations.Find(base + bytes - 1);
     Require(before == nullptr, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    ExpectSharedFiles();  // it may be one
     TheBooks().host_bytes.Add(WholePages(bytes));
     SpendPinning(call, bytes);
     call.sim.allocations.Add({.base = base,

@@ -5,7 +5,9 @@
 
 #include "simulator/driver/books.h"
 #include "simulator/driver/capture.h"
+#include "simulator/driver/compute_mode.h"
 #include "simulator/driver/node_work.h"
+#include "simulator/driver/sparse_bytes.h"
 
 namespace spillway::simulator {
 namespace {
@@ -52,7 +54,12 @@ void CheckAtEnd(const AddressSpace& addresses, const Side& side, const Box& box,
 void MoveRows(const Side& target, const Side& source, const Box& box) {
   for (std::size_t slice = 0; slice < box.slices; ++slice) {
     for (std::size_t row = 0; row < box.rows; ++row) {
-      std::memmove(Row(target, slice, row), Row(source, slice, row), box.width_bytes);
+      char* const to = Row(target, slice, row);
+      const char* const from = Row(source, slice, row);
+      if (TheComputeMode() == ComputeMode::kTags)
+        SparseCopy(to, from, box.width_bytes);
+      else
+        std::memmove(to, from, box.width_bytes);
     }
   }
 }
@@ -239,7 +246,9 @@ Operation MakeSet(Simulator& sim, const SetRequest& request) {
     CheckAtEnd(addresses, target, box, true);
     for (std::size_t row = 0; row < box.rows; ++row) {
       char* const at = Row(target, 0, row);
-      if (request.element_bytes == 1)
+      if (request.value == 0 && TheComputeMode() == ComputeMode::kTags)
+        SparseClear(at, box.width_bytes);
+      else if (request.element_bytes == 1)
         std::memset(at, static_cast<int>(request.value), box.width_bytes);
       else if (request.element_bytes == 2)
         std::fill_n(reinterpret_cast<std::uint16_t*>(at), request.row_elements,

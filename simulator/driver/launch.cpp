@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "simulator/driver/books.h"
+#include "simulator/driver/compute_mode.h"
 #include "simulator/driver/fault_guard.h"
 #include "simulator/driver/hidden_addresses.h"
+#include "simulator/driver/tags.h"
 
 namespace spillway::simulator {
 namespace {
@@ -70,6 +73,35 @@ void Run(void* context) {
   call->body(*call->shape, call->arguments);
 }
 
+void RunTags(void* context) {
+  const auto* call = static_cast<std::pair<const char*, const KernelUseList*>*>(context);
+  WriteTags(call->first, *call->second);
+}
+
+KernelUseList UsesOf(const KernelLaunch& launch) {
+  KernelUseList list{};
+  void* const* const arguments = launch.arguments->pointers();
+  if (launch.declared != nullptr)
+    launch.declared->Describe({*launch.entry, launch.shape, arguments}, &list);
+  else
+    launch.uses(launch.shape, arguments, &list);
+  return list;
+}
+
+// The operation writes tags instead of computing.
+void KeepTags(const Profile& profile, const KernelLaunch& launch, Operation& operation) {
+  const KernelUseList list = UsesOf(launch);
+  if (launch.declared != nullptr) {
+    const std::uint64_t flops =
+        launch.declared->Flops({*launch.entry, launch.shape, launch.arguments->pointers()});
+    operation.duration_ns = TimeOf(profile, {flops, BytesMoved(list)});
+  }
+  operation.effect = [name = launch.entry->name, list] {
+    std::pair<const char*, const KernelUseList*> call{name, &list};
+    RunGuarded(RunTags, &call);
+  };
+}
+
 }  // namespace
 
 Arguments::Arguments(const KernelEntry& entry) : entry_(entry) {
@@ -122,7 +154,12 @@ KernelLaunch DescribeLaunch(Call& call, const void* handle, const LaunchShape& s
     Require(parameters != nullptr);
     arguments->CopyEach(parameters);
   }
-  return {*found, &entry, shape, arguments, std::min(needed, available)};
+  KernelLaunch launch{*found, &entry, shape, arguments, std::min(needed, available)};
+  if (TheComputeMode() == ComputeMode::kTags) {
+    launch.uses = (*found)->uses;
+    if (launch.uses == nullptr) launch.declared = call.sim.declared_uses.Find(entry.name);
+  }
+  return launch;
 }
 
 Operation MakeLaunch(const Simulator& sim, const KernelLaunch& launch) {
@@ -140,6 +177,7 @@ Operation MakeLaunch(const Simulator& sim, const KernelLaunch& launch) {
     BodyCall body_call{body, &shape, arguments->pointers()};
     RunGuarded(Run, &body_call);
   };
+  if (launch.uses != nullptr || launch.declared != nullptr) KeepTags(sim.profile, launch, operation);
   ++TheBooks().kernels;
   return operation;
 }

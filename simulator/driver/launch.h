@@ -44,6 +44,9 @@ struct KernelLaunch {
   LaunchShape shape;
   std::shared_ptr<const Arguments> arguments;
   std::uint64_t multiprocessors;
+  // Where it is said what the kernel does with memory, in the compute mode `tags`; both null: it is run.
+  KernelUses uses = nullptr;
+  const DeclaredKernel* declared = nullptr;
 };
 
 // Throws what the launch functions answer for shapes and parameters that cannot be.

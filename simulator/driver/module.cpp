@@ -24,9 +24,22 @@ std::string ExecutablePath() {
 
 }  // namespace
 
+PluginPaths FindPluginPaths() {
+  PluginPaths paths;
+  if (const std::string program = ExecutablePath(); !program.empty())
+    paths.beside_program = program + ".kernels.so";
+  const char* listed = std::getenv(environment::kSimKernels);
+  std::stringstream each(listed == nullptr ? "" : listed);
+  for (std::string path; std::getline(each, path, ':');) {
+    if (!path.empty()) paths.listed.push_back(path);
+  }
+  return paths;
+}
+
 bool IsImage(const void* data) {
   const Image* image = static_cast<const Image*>(data);
-  return std::memcmp(image->magic, kImageMagic, sizeof kImageMagic) == 0 && image->version == kImageVersion;
+  return std::memcmp(image->magic, kImageMagic, sizeof kImageMagic) == 0 &&
+         (image->version == kImageVersion || image->version == kImageVersionWithUses);
 }
 
 const std::vector<const Image*>& PluginRegistry::images() {
@@ -36,12 +49,9 @@ const std::vector<const Image*>& PluginRegistry::images() {
 }
 
 void PluginRegistry::LoadAll() {
-  if (const std::string program = ExecutablePath(); !program.empty()) Load(program + ".kernels.so", false);
-  const char* listed = std::getenv(environment::kSimKernels);
-  std::stringstream paths(listed == nullptr ? "" : listed);
-  for (std::string path; std::getline(paths, path, ':');) {
-    if (!path.empty()) Load(path, true);
-  }
+  const PluginPaths paths = FindPluginPaths();
+  if (!paths.beside_program.empty()) Load(paths.beside_program, false);
+  for (const std::string& path : paths.listed) Load(path, true);
 }
 
 void PluginRegistry::Load(const std::string& path, bool required) {
@@ -72,7 +82,11 @@ Kernel* Module::GetKernel(const std::string& name) {
   for (const Image* image : images) {
     for (std::uint32_t i = 0; i < image->kernel_count; ++i) {
       if (name != image->kernels[i].name) continue;
-      auto kernel = std::make_unique<Kernel>(Kernel{this, &image->kernels[i], 49152, {}});
+      const bool says_uses = image->version >= kImageVersionWithUses && image->kernel_uses != nullptr;
+      auto kernel = std::make_unique<Kernel>();
+      kernel->module = this;
+      kernel->entry = &image->kernels[i];
+      kernel->uses = says_uses ? image->kernel_uses[i] : nullptr;
       return kernels.emplace(name, std::move(kernel)).first->second.get();
     }
   }

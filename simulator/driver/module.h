@@ -18,11 +18,19 @@ struct Module;
 struct Profile;
 
 struct Kernel {
-  Module* module;
-  const KernelEntry* entry;
+  Module* module = nullptr;
+  const KernelEntry* entry = nullptr;
+  KernelUses uses = nullptr;  // null: the image does not say
   std::size_t max_dynamic_shared_bytes = 49152;
   std::map<int, int> set_attributes;
 };
+
+// Where plug-ins may lie: beside the program, and where SPILLWAY_SIM_KERNELS says.
+struct PluginPaths {
+  std::string beside_program;  // empty: unknown
+  std::vector<std::string> listed;
+};
+PluginPaths FindPluginPaths();
 
 // The plug-ins of this process, loaded at the first use of a module that is not an Image.
 class PluginRegistry {

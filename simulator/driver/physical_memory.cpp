@@ -6,8 +6,10 @@
 #include <cstring>
 
 #include "simulator/driver/books.h"
+#include "simulator/driver/compute_mode.h"
 #include "simulator/driver/failure.h"
 #include "simulator/driver/shared_files.h"
+#include "simulator/driver/sparse_bytes.h"
 
 namespace spillway::simulator {
 namespace {
@@ -22,7 +24,8 @@ bool MapFresh(std::uintptr_t address, std::size_t size_bytes) {
   void* const placed =
       mmap(Pointer(address), size_bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, -1, 0);
   if (placed == MAP_FAILED) return false;
-  madvise(placed, size_bytes, MADV_HUGEPAGE);
+  const bool sparse = TheComputeMode() == ComputeMode::kTags;
+  madvise(placed, size_bytes, sparse ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
   madvise(placed, size_bytes, MADV_DONTFORK);
   return true;
 }
@@ -109,7 +112,8 @@ bool PhysicalBlock::BecomeShared() {
     close(file);
     return false;
   }
-  if (old_place != 0) std::memcpy(copy, Pointer(old_place), size_bytes_);
+  ExpectSharedFiles();
+  if (old_place != 0) SparseCopy(copy, Pointer(old_place), size_bytes_);
   munmap(copy, size_bytes_);
   file_ = file;
   if (hidden_at_ != 0) munmap(Pointer(hidden_at_), size_bytes_);

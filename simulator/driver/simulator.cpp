@@ -10,9 +10,12 @@
 #include <cstring>
 #include <filesystem>
 #include <mutex>
+#include <stdexcept>
+#include <string_view>
 
 #include "base/environment.h"
 #include "simulator/driver/books.h"
+#include "simulator/driver/compute_mode.h"
 #include "simulator/driver/process.h"
 
 namespace spillway::simulator {
@@ -37,6 +40,24 @@ bool ReadCapacity(std::uint64_t& capacity_bytes) {
   char* end = nullptr;
   capacity_bytes = std::strtoull(text, &end, 10);
   return *end == '\0' && capacity_bytes >= PhysicalMemory::kGranuleBytes;
+}
+
+// Beside each plug-in, under the same name but for the ending.
+bool ReadDeclaredUses(DeclaredUses& uses, std::string& error) {
+  const PluginPaths plugins = FindPluginPaths();
+  std::vector<std::string> paths = plugins.listed;
+  paths.push_back(plugins.beside_program);
+  try {
+    for (std::string path : paths) {
+      constexpr std::string_view kEnding = ".kernels.so";
+      if (path.ends_with(kEnding))
+        uses.AddFile(path.replace(path.size() - kEnding.size(), kEnding.size(), ".uses"));
+    }
+  } catch (const std::runtime_error& problem) {
+    error = problem.what();
+    return false;
+  }
+  return true;
 }
 
 CUresult Refuse(const std::string& reason) {
@@ -127,6 +148,11 @@ CUresult Initialise() {
   const std::string clock = Setting(environment::kSimClock, "virtual");
   if (clock != "virtual" && clock != "real")
     return Refuse("unknown clock '" + clock + "'; known: virtual real");
+  const std::string compute = Setting(environment::kSimCompute, "full");
+  if (compute != "full" && compute != "tags")
+    return Refuse("unknown way to compute '" + compute + "'; known: full tags");
+  DeclaredUses declared_uses;
+  if (compute == "tags" && !ReadDeclaredUses(declared_uses, error)) return Refuse(error);
   std::uint64_t capacity_bytes = profile.capacity_bytes;
   if (!ReadCapacity(capacity_bytes)) {
     return Refuse(std::string(environment::kSimCapacity) + " is not a number of bytes of at least 2097152");
@@ -139,7 +165,10 @@ CUresult Initialise() {
   TheBooks().SetIdentity(profile.name, clock);
   TheBooks().device_bytes_capacity = capacity_bytes;
   TheBooks().device_count = static_cast<std::size_t>(device_count);
-  the_simulator = new Simulator(profile, device_count, capacity_bytes, clock == "real");
+  SetComputeMode(compute == "tags" ? ComputeMode::kTags : ComputeMode::kFull);
+  auto* const simulator = new Simulator(profile, device_count, capacity_bytes, clock == "real");
+  simulator->declared_uses = std::move(declared_uses);
+  the_simulator = simulator;
   MarkInitialised();
   return CUDA_SUCCESS;
 }

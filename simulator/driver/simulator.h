@@ -12,6 +12,7 @@
 #include "simulator/driver/allocation.h"
 #include "simulator/driver/array.h"
 #include "simulator/driver/context.h"
+#include "simulator/driver/declared_uses.h"
 #include "simulator/driver/device.h"
 #include "simulator/driver/device_heap.h"
 #include "simulator/driver/engine.h"
@@ -40,6 +41,7 @@ struct Simulator {
   Vmm vmm;
   Imports imports;
   PluginRegistry plugins;
+  DeclaredUses declared_uses;  // filled in the compute mode `tags` only
 
   std::map<Context*, std::unique_ptr<Context>> contexts;
   std::map<Stream*, StreamRef> streams;

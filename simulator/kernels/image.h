@@ -22,6 +22,7 @@ namespace spillway::simulator {
 
 inline constexpr char kImageMagic[8] = {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'};
 inline constexpr std::uint32_t kImageVersion = 1;
+inline constexpr std::uint32_t kImageVersionWithUses = 2;
 inline constexpr char kImageGetterName[] = "spillway_sim_image";
 
 struct LaunchShape {
@@ -54,6 +55,31 @@ struct KernelEntry {
   const KernelParameter* parameters;
 };
 
+// What a kernel does with memory, for the compute mode `tags` (driver/tags.h), in which it is not run.
+enum class UseKind : std::uint32_t {
+  kRead,
+  kWrite,   // all of it, whatever was there before
+  kUpdate,  // reads and writes
+  kPart,    // writes the `part`-th of several interleaved parts; the others stay
+};
+
+struct KernelUse {
+  void* pointer;  // null: this operand is not there
+  std::uint64_t size_bytes;
+  UseKind kind;
+  std::uint32_t part;
+};
+
+struct KernelUseList {
+  static constexpr std::uint32_t kMost = 16;
+
+  std::uint64_t identity;  // a hash of the shapes and scalars that the results depend on; no addresses
+  std::uint32_t count;
+  KernelUse uses[kMost];
+};
+
+using KernelUses = void (*)(const LaunchShape& shape, void* const* arguments, KernelUseList* list);
+
 // A __device__ or __constant__ variable: its storage in the plug-in is its device address.
 struct GlobalEntry {
   const char* name;
@@ -68,6 +94,7 @@ struct Image {
   const KernelEntry* kernels;
   std::uint32_t global_count;
   const GlobalEntry* globals;
+  const KernelUses* kernel_uses = nullptr;  // from version 2 on: one per kernel
 };
 
 using ImageGetter = const Image* (*)();

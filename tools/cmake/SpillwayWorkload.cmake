@@ -1,9 +1,10 @@
 # Builds a CUDA program that runs on the simulated GPU, and on a real one when nvcc built it.
 #
 #   spillway_workload(NAME SOURCES FILE.cu... [LIBRARIES cudnn cublas] [INCLUDES FOLDER...] [DEFINES NAME...]
-#                     [OUTPUT_DIRECTORY FOLDER])
+#                     [OUTPUT_DIRECTORY FOLDER] [USES FILE])
 #
 # makes <folder>/NAME (default build/workloads) and its kernels' plug-in <folder>/NAME.kernels.so; the target is NAME.
+# USES declares what its kernels do with memory, for the simulator's compute mode `tags`; it becomes <folder>/NAME.uses.
 # CUDA's libraries are found by SONAME at run time: LD_LIBRARY_PATH=build/simulator names the simulator's, the toolkit's
 # folder the real ones. Nothing is linked with an rpath.
 include_guard()
@@ -22,7 +23,7 @@ set(SPILLWAY_SONAME_cudnn libcudnn.so.9)
 set(SPILLWAY_SONAME_cublas libcublas.so.13)
 
 function(spillway_workload name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OUTPUT_DIRECTORY" "SOURCES;LIBRARIES;INCLUDES;DEFINES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OUTPUT_DIRECTORY;USES" "SOURCES;LIBRARIES;INCLUDES;DEFINES")
   if(NOT arg_OUTPUT_DIRECTORY)
     set(arg_OUTPUT_DIRECTORY ${SPILLWAY_WORKLOADS_DIR})
   endif()
@@ -56,7 +57,14 @@ function(spillway_workload name)
   else()
     spillway_workload_host()
   endif()
-  add_custom_target(${name} ALL DEPENDS ${program} ${plugin})
+  set(uses)
+  if(arg_USES)
+    set(uses ${program}.uses)
+    add_custom_command(OUTPUT ${uses}
+      COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_SOURCE_DIR}/${arg_USES} ${uses}
+      DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${arg_USES} VERBATIM)
+  endif()
+  add_custom_target(${name} ALL DEPENDS ${program} ${plugin} ${uses})
 endfunction()
 
 # The program by nvcc, linked with the toolkit's libraries where it has them and with the simulator's where not.

@@ -10,7 +10,7 @@ namespace {
 
 void TouchByte(volatile char* byte, Access access) {
   const char value = *byte;
-  if (access == Access::kWrite) *byte = value;
+  if (access != Access::kRead) *byte = value;
 }
 
 }  // namespace
@@ -22,6 +22,25 @@ void TouchRange(void* pointer, std::uint64_t size_bytes, Access access) {
   for (std::uint64_t offset = 0; offset < size_bytes; offset += kChunkBytes)
     TouchByte(bytes + offset, access);
   TouchByte(bytes + size_bytes - 1, access);
+}
+
+UseKind UseKindOf(Access access) {
+  switch (access) {
+    case Access::kRead:
+      return UseKind::kRead;
+    case Access::kWrite:
+      return UseKind::kWrite;
+    case Access::kUpdate:
+      break;
+  }
+  return UseKind::kUpdate;
+}
+
+std::uint64_t HashOf(const void* bytes, std::size_t size_bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto* const each = static_cast<const unsigned char*>(bytes);
+  for (std::size_t i = 0; i < size_bytes; ++i) hash = (hash ^ each[i]) * 0x100000001b3;
+  return hash;
 }
 
 OneThreadScope::OneThreadScope() : threads_before_(omp_get_max_threads()) { omp_set_num_threads(1); }

@@ -29,7 +29,8 @@
 
 namespace spillway::simulator::dnn {
 
-enum class Access : std::uint32_t { kRead, kWrite };
+// kUpdate: the operation reads what it writes over.
+enum class Access : std::uint32_t { kRead, kWrite, kUpdate };
 
 struct Operand {
   const void* pointer;
@@ -44,6 +45,9 @@ inline Operand Reads(const void* pointer, std::uint64_t size_bytes) {
 inline Operand Writes(void* pointer, std::uint64_t size_bytes) {
   return {pointer, pointer != nullptr ? size_bytes : 0, Access::kWrite};
 }
+inline Operand Updates(void* pointer, std::uint64_t size_bytes) {
+  return {pointer, pointer != nullptr ? size_bytes : 0, Access::kUpdate};
+}
 
 // The last parameter of every kernel of these libraries.
 template <typename Op>
@@ -53,12 +57,18 @@ struct OperationBlock {
     Access access;
   };
   KernelCost cost;
+  std::uint64_t identity;
   std::array<Extent, Op::kOperands> extents;
   Op operation;
 };
 
 // Faults here, and only here, when part of [pointer, pointer + size) is not mapped for this access.
 void TouchRange(void* pointer, std::uint64_t size_bytes, Access access);
+
+UseKind UseKindOf(Access access);
+
+// FNV-1a.
+std::uint64_t HashOf(const void* bytes, std::size_t size_bytes);
 
 // Fixes the calling thread's OpenMP team at one thread while it lives: the same bits whatever the number of cores.
 class OneThreadScope {
@@ -97,6 +107,19 @@ KernelCost CostOfOperation(const LaunchShape&, void* const* arguments) {
 }
 
 template <typename Op>
+void UsesOfOperation(const LaunchShape&, void* const* arguments, KernelUseList* list) {
+  static_assert(Op::kOperands <= KernelUseList::kMost);
+  const auto& block = *static_cast<const OperationBlock<Op>*>(arguments[Op::kOperands]);
+  list->identity = block.identity;
+  list->count = Op::kOperands;
+  for (int i = 0; i < Op::kOperands; ++i) {
+    void* pointer = nullptr;
+    std::memcpy(&pointer, arguments[i], sizeof(void*));
+    list->uses[i] = {pointer, block.extents[i].size_bytes, UseKindOf(block.extents[i].access), 0};
+  }
+}
+
+template <typename Op>
 constexpr auto MakeParameters() {
   std::array<KernelParameter, Op::kOperands + 1> parameters{};
   for (std::uint32_t i = 0; i < Op::kOperands; ++i) parameters[i] = {8 * i, 8};
@@ -104,14 +127,21 @@ constexpr auto MakeParameters() {
   return parameters;
 }
 
+// Operations that find what they compute on in device memory say so by `static constexpr bool kFollowsPointers = true`.
+template <typename Op>
+inline constexpr bool FollowsPointers = requires {
+  Op::kFollowsPointers;
+};
+
 // One image per operation, loaded at the operation's first use.
 template <typename Op>
 struct OperationImage {
   static constexpr auto kParameters = MakeParameters<Op>();
   static constexpr KernelEntry kKernel = {Op::kName, RunOperation<Op>, CostOfOperation<Op>, Op::kOperands + 1,
                                           kParameters.data()};
+  static constexpr KernelUses kUses = FollowsPointers<Op> ? nullptr : UsesOfOperation<Op>;
   static constexpr Image kImage = {
-      {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, kImageVersion, 1, &kKernel, 0, nullptr};
+      {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, kImageVersionWithUses, 1, &kKernel, 0, nullptr, &kUses};
 };
 
 // Null when the driver refuses. Two threads that come first both load it, which does no harm.
@@ -137,6 +167,10 @@ CUresult Enqueue(CUstream stream, const Op& operation, const std::array<Operand,
   OperationBlock<Op> block;
   std::memset(static_cast<void*>(&block), 0, sizeof(block));
   block.operation = operation;
+#if __has_builtin(__builtin_clear_padding)
+  __builtin_clear_padding(&block.operation);
+  block.identity = HashOf(&block.operation, sizeof(block.operation));
+#endif
   std::array<void*, Op::kOperands + 1> parameters;
   std::array<const void*, Op::kOperands> pointers;
   std::uint64_t operand_bytes = 0;

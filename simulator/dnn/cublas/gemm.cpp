@@ -127,6 +127,7 @@ struct GemmOperation {
 struct PointerBatchOperation {
   static constexpr char kName[] = "cublas_gemm_batched";
   static constexpr int kOperands = 6;  // arrays of pointers A, B, C in device memory, alpha, beta, workspace
+  static constexpr bool kFollowsPointers = true;
   GemmProblem problem;
   std::uint64_t workspace_bytes;
 
@@ -258,7 +259,7 @@ cublasStatus_t Gemm(cublasHandle_t handle, const GemmCall& call) {
   return FromDriver(
       Enqueue(StreamOf(handle), operation,
               {Reads(call.a, BatchBytes(p.a, p.batch_count)), Reads(call.b, BatchBytes(p.b, p.batch_count)),
-               Writes(call.c, BatchBytes(p.c, p.batch_count)), ScalarOperand(p.alpha, call.alpha),
+               ScaledOutput(p.beta, call.c, BatchBytes(p.c, p.batch_count)), ScalarOperand(p.alpha, call.alpha),
                ScalarOperand(p.beta, call.beta), Writes(handle->workspace, handle->workspace_bytes)},
               Flops(p)));
 }

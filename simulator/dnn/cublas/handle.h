@@ -59,6 +59,11 @@ inline Operand ScalarOperand(const Scalar& scalar, const void* given) {
 // Known to be zero without looking at device memory: what it multiplies is not read.
 inline bool IsKnownZero(const Scalar& scalar) { return !scalar.on_device && scalar.value == 0; }
 
+// What is scaled by `beta` before the result is added.
+inline Operand ScaledOutput(const Scalar& beta, void* pointer, std::uint64_t size_bytes) {
+  return IsKnownZero(beta) ? Writes(pointer, size_bytes) : Updates(pointer, size_bytes);
+}
+
 // Where an operation shall write a result of this size: the caller's device memory, or the pinned slot.
 cublasStatus_t ResultTarget(cublasHandle_t handle, void* result, std::size_t size_bytes, void** target);
 // After the operation was enqueued: brings the slot's content to the caller, if that is where it went.

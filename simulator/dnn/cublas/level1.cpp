@@ -99,11 +99,12 @@ cublasStatus_t RunUpdate(cublasHandle_t handle, std::int64_t n, const Real* alph
       kHasScalar ? ScalarArgument(handle, kNumberOf<Real>, alpha) : Scalar{kNumberOf<Real>, 0, 0};
   const std::uint64_t x_bytes = VectorBytes(n, x_step, sizeof(Real));
   const bool writes_x = kUpdate == Update::kScale || kUpdate == Update::kSwap;
-  const Operand x_operand = writes_x ? Writes(const_cast<Real*>(x), x_bytes) : Reads(x, x_bytes);
-  return FromDriver(
-      Enqueue(StreamOf(handle), UpdateOperation<Real, kUpdate>{n, x_step, y_step, scalar},
-              {x_operand, Writes(y, VectorBytes(n, y_step, sizeof(Real))), ScalarOperand(scalar, alpha)},
-              2.0 * static_cast<double>(n)));
+  const Operand x_operand = writes_x ? Updates(const_cast<Real*>(x), x_bytes) : Reads(x, x_bytes);
+  const std::uint64_t y_bytes = VectorBytes(n, y_step, sizeof(Real));
+  const Operand y_operand = kUpdate == Update::kCopy ? Writes(y, y_bytes) : Updates(y, y_bytes);
+  return FromDriver(Enqueue(StreamOf(handle), UpdateOperation<Real, kUpdate>{n, x_step, y_step, scalar},
+                            {x_operand, y_operand, ScalarOperand(scalar, alpha)},
+                            2.0 * static_cast<double>(n)));
 }
 
 template <typename Real, Reduction kReduction, typename Result>

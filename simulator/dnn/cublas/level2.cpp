@@ -132,8 +132,8 @@ cublasStatus_t RunGemv(cublasHandle_t handle, cublasOperation_t transpose, std::
       StreamOf(handle), GemvOperation<Real>{transposed, m, n, lda, x_step, y_step, alpha_scalar, beta_scalar},
       {Reads(a, MatrixBytes(m, n, lda, sizeof(Real))),
        Reads(x, VectorBytes(transposed ? m : n, x_step, sizeof(Real))),
-       Writes(y, VectorBytes(transposed ? n : m, y_step, sizeof(Real))), ScalarOperand(alpha_scalar, alpha),
-       ScalarOperand(beta_scalar, beta)},
+       ScaledOutput(beta_scalar, y, VectorBytes(transposed ? n : m, y_step, sizeof(Real))),
+       ScalarOperand(alpha_scalar, alpha), ScalarOperand(beta_scalar, beta)},
       2.0 * static_cast<double>(m) * static_cast<double>(n)));
 }
 
@@ -149,7 +149,7 @@ cublasStatus_t RunGer(cublasHandle_t handle, std::int64_t m, std::int64_t n, con
   return FromDriver(
       Enqueue(StreamOf(handle), GerOperation<Real>{m, n, x_step, y_step, lda, scalar},
               {Reads(x, VectorBytes(m, x_step, sizeof(Real))), Reads(y, VectorBytes(n, y_step, sizeof(Real))),
-               Writes(a, MatrixBytes(m, n, lda, sizeof(Real))), ScalarOperand(scalar, alpha)},
+               Updates(a, MatrixBytes(m, n, lda, sizeof(Real))), ScalarOperand(scalar, alpha)},
               2.0 * static_cast<double>(m) * static_cast<double>(n)));
 }
 

@@ -207,6 +207,10 @@ bool ModeIsKnown(cudnnBatchNormMode_t mode) {
 
 double Flops(const TensorView& x) { return 8.0 * static_cast<double>(x.Count()); }
 
+Operand Gradient(void* pointer, std::uint64_t size_bytes, const void* beta) {
+  return ScalarOf(beta) == 0 ? Writes(pointer, size_bytes) : Updates(pointer, size_bytes);
+}
+
 }  // namespace
 }  // namespace spillway::simulator::dnn
 
@@ -247,11 +251,12 @@ cudnnStatus_t cudnnBatchNormalizationForwardTraining(
   const std::uint64_t bytes = sizeof(float) * features.count;
   const TrainingOperation operation = {x_view,         y_view, features, ScalarOf(alpha),
                                        ScalarOf(beta), factor, epsilon};
-  return FromDriver(Enqueue(StreamOf(handle), operation,
-                            {Input(x_view, x), Output(y_view, y), Reads(scale, bytes), Reads(bias, bytes),
-                             Writes(running_mean, bytes), Writes(running_variance, bytes),
-                             Writes(saved_mean, bytes), Writes(saved_inverse, bytes)},
-                            Flops(x_view), static_cast<double>(x_view.ExtentBytes())));
+  return FromDriver(
+      Enqueue(StreamOf(handle), operation,
+              {Input(x_view, x), Output(y_view, y, beta), Reads(scale, bytes), Reads(bias, bytes),
+               Updates(running_mean, bytes), Updates(running_variance, bytes), Writes(saved_mean, bytes),
+               Writes(saved_inverse, bytes)},
+              Flops(x_view), static_cast<double>(x_view.ExtentBytes())));
 }
 
 cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, cudnnBatchNormMode_t mode,
@@ -274,8 +279,8 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, cudn
   const std::uint64_t bytes = sizeof(float) * features.count;
   const InferenceOperation operation = {x_view, y_view, features, ScalarOf(alpha), ScalarOf(beta), epsilon};
   return FromDriver(Enqueue(StreamOf(handle), operation,
-                            {Input(x_view, x), Output(y_view, y), Reads(scale, bytes), Reads(bias, bytes),
-                             Reads(mean, bytes), Reads(variance, bytes)},
+                            {Input(x_view, x), Output(y_view, y, beta), Reads(scale, bytes),
+                             Reads(bias, bytes), Reads(mean, bytes), Reads(variance, bytes)},
                             2.0 * static_cast<double>(x_view.Count())));
 }
 
@@ -313,11 +318,12 @@ cudnnStatus_t cudnnBatchNormalizationBackward(cudnnHandle_t handle, cudnnBatchNo
                                        ScalarOf(alpha_parameter),
                                        ScalarOf(beta_parameter),
                                        epsilon};
-  return FromDriver(Enqueue(
-      StreamOf(handle), operation,
-      {Input(x_view, x), Input(dy_view, dy), Output(dx_view, dx), Reads(scale, bytes), Writes(dscale, bytes),
-       Writes(dbias, bytes), Reads(saved_mean, bytes), Reads(saved_inverse, bytes)},
-      Flops(x_view), static_cast<double>(x_view.ExtentBytes() + dy_view.ExtentBytes())));
+  return FromDriver(
+      Enqueue(StreamOf(handle), operation,
+              {Input(x_view, x), Input(dy_view, dy), Output(dx_view, dx, beta_data), Reads(scale, bytes),
+               Gradient(dscale, bytes, beta_parameter), Gradient(dbias, bytes, beta_parameter),
+               Reads(saved_mean, bytes), Reads(saved_inverse, bytes)},
+              Flops(x_view), static_cast<double>(x_view.ExtentBytes() + dy_view.ExtentBytes())));
 }
 
 }  // extern "C"

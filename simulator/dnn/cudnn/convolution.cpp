@@ -208,7 +208,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha,
   if (status != CUDNN_STATUS_SUCCESS) return status;
   return FromDriver(
       Enqueue(StreamOf(handle), operation,
-              {Input(call.x, x), Input(call.w, w), Output(call.y, y), Workspace(workspace, model)},
+              {Input(call.x, x), Input(call.w, w), Output(call.y, y, beta), Workspace(workspace, model)},
               model.effective_flops, ExtraBytes(model)));
 }
 
@@ -231,7 +231,7 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alp
   if (status != CUDNN_STATUS_SUCCESS) return status;
   return FromDriver(
       Enqueue(StreamOf(handle), operation,
-              {Input(call.w, w), Input(call.y, dy), Output(call.x, dx), Workspace(workspace, model)},
+              {Input(call.w, w), Input(call.y, dy), Output(call.x, dx, beta), Workspace(workspace, model)},
               model.effective_flops, ExtraBytes(model)));
 }
 
@@ -254,7 +254,7 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* a
   if (status != CUDNN_STATUS_SUCCESS) return status;
   return FromDriver(
       Enqueue(StreamOf(handle), operation,
-              {Input(call.x, x), Input(call.y, dy), Output(call.w, dw), Workspace(workspace, model)},
+              {Input(call.x, x), Input(call.y, dy), Output(call.w, dw, beta), Workspace(workspace, model)},
               model.effective_flops, ExtraBytes(model)));
 }
 
@@ -271,7 +271,7 @@ cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, const void* alp
       y.rank >= 3 && bias.rank == y.rank && bias.dims[1] == y.dims[1] && bias.Count() == y.dims[1],
       CUDNN_STATUS_BAD_PARAM);
   return FromDriver(Enqueue(StreamOf(handle), BackwardBiasOperation{y, bias, ScalarOf(alpha), ScalarOf(beta)},
-                            {Input(y, dy), Output(bias, db)}, static_cast<double>(y.Count())));
+                            {Input(y, dy), Output(bias, db, beta)}, static_cast<double>(y.Count())));
 }
 
 cudnnStatus_t cudnnConvolutionBiasActivationForward(
@@ -306,7 +306,7 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
                           static_cast<float>(activation->swish_beta)};
   return FromDriver(Enqueue(StreamOf(handle), operation,
                             {Input(call.x, x), Input(call.w, w), Input(z_view, z), Input(bias_view, bias),
-                             Output(call.y, y), Workspace(workspace, model)},
+                             Writes(y, call.y.ExtentBytes()), Workspace(workspace, model)},
                             model.effective_flops, ExtraBytes(model)));
 }
 

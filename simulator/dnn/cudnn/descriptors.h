@@ -114,7 +114,9 @@ inline CUstream StreamOf(cudnnHandle_t handle) { return reinterpret_cast<CUstrea
 inline Operand Input(const TensorView& view, const void* pointer) {
   return Reads(pointer, view.ExtentBytes());
 }
-inline Operand Output(const TensorView& view, void* pointer) { return Writes(pointer, view.ExtentBytes()); }
+inline Operand Output(const TensorView& view, void* pointer, const void* beta) {
+  return ScalarOf(beta) == 0 ? Writes(pointer, view.ExtentBytes()) : Updates(pointer, view.ExtentBytes());
+}
 
 }  // namespace spillway::simulator::dnn
 

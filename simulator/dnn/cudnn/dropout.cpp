@@ -156,10 +156,10 @@ cudnnStatus_t cudnnDropoutForward(cudnnHandle_t handle, const cudnnDropoutDescri
   const std::uint64_t needed = ReserveBytes(x_view.Count());
   SPILLWAY_DNN_REQUIRE(SameShape(x_view, y_view) && reserve_bytes >= needed, CUDNN_STATUS_BAD_PARAM);
   SPILLWAY_DNN_REQUIRE(x != y || x_view == y_view, CUDNN_STATUS_BAD_PARAM);
-  return FromDriver(Enqueue(
-      StreamOf(handle), DropoutForwardOperation{x_view, y_view, dropout->probability},
-      {Input(x_view, x), Output(y_view, y), Writes(reserve, needed), Writes(dropout->states, kStatesBytes)},
-      12.0 * static_cast<double>(x_view.Count())));
+  return FromDriver(Enqueue(StreamOf(handle), DropoutForwardOperation{x_view, y_view, dropout->probability},
+                            {Input(x_view, x), Writes(y, y_view.ExtentBytes()), Writes(reserve, needed),
+                             Updates(dropout->states, kStatesBytes)},
+                            12.0 * static_cast<double>(x_view.Count())));
 }
 
 cudnnStatus_t cudnnDropoutBackward(cudnnHandle_t handle, const cudnnDropoutDescriptor_t dropout,
@@ -176,7 +176,7 @@ cudnnStatus_t cudnnDropoutBackward(cudnnHandle_t handle, const cudnnDropoutDescr
   SPILLWAY_DNN_REQUIRE(dy != dx || dy_view == dx_view, CUDNN_STATUS_BAD_PARAM);
   return FromDriver(Enqueue(StreamOf(handle),
                             DropoutBackwardOperation{dy_view, dx_view, dropout->probability},
-                            {Input(dy_view, dy), Output(dx_view, dx), Reads(reserve, needed)},
+                            {Input(dy_view, dy), Writes(dx, dx_view.ExtentBytes()), Reads(reserve, needed)},
                             2.0 * static_cast<double>(dy_view.Count())));
 }
 

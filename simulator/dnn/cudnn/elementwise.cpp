@@ -221,7 +221,7 @@ cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle, cudnnActivationDescri
   SPILLWAY_DNN_REQUIRE(x != y || x_view == y_view, CUDNN_STATUS_BAD_PARAM);
   const ActivationForwardOperation operation = {x_view, y_view, ActivationOf(activation), ScalarOf(alpha),
                                                 ScalarOf(beta)};
-  return FromDriver(Enqueue(StreamOf(handle), operation, {Input(x_view, x), Output(y_view, y)},
+  return FromDriver(Enqueue(StreamOf(handle), operation, {Input(x_view, x), Output(y_view, y, beta)},
                             4.0 * static_cast<double>(x_view.Count())));
 }
 
@@ -242,9 +242,10 @@ cudnnStatus_t cudnnActivationBackward(cudnnHandle_t handle, cudnnActivationDescr
   SPILLWAY_DNN_REQUIRE(dy != dx || dy_view == dx_view, CUDNN_STATUS_BAD_PARAM);
   const ActivationBackwardOperation operation = {
       y_view, dy_view, x_view, dx_view, ActivationOf(activation), ScalarOf(alpha), ScalarOf(beta)};
-  return FromDriver(Enqueue(StreamOf(handle), operation,
-                            {Input(y_view, y), Input(dy_view, dy), Input(x_view, x), Output(dx_view, dx)},
-                            4.0 * static_cast<double>(x_view.Count())));
+  return FromDriver(
+      Enqueue(StreamOf(handle), operation,
+              {Input(y_view, y), Input(dy_view, dy), Input(x_view, x), Output(dx_view, dx, beta)},
+              4.0 * static_cast<double>(x_view.Count())));
 }
 
 cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t a_desc,
@@ -256,7 +257,7 @@ cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void* alpha, const cudn
   SPILLWAY_DNN_VIEW(c_view, c_desc);
   SPILLWAY_DNN_REQUIRE(Broadcasts(a_view, c_view), CUDNN_STATUS_BAD_PARAM);
   return FromDriver(Enqueue(StreamOf(handle), AddOperation{a_view, c_view, ScalarOf(alpha), ScalarOf(beta)},
-                            {Input(a_view, a), Output(c_view, c)},
+                            {Input(a_view, a), Output(c_view, c, beta)},
                             2.0 * static_cast<double>(c_view.Count())));
 }
 
@@ -281,7 +282,7 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTensorDescriptor_
   const OpTensorOperation operation = {
       a_view, b_view, c_view, op->op, ScalarOf(alpha1), binary ? ScalarOf(alpha2) : 0, ScalarOf(beta)};
   return FromDriver(Enqueue(StreamOf(handle), operation,
-                            {Input(a_view, a), Input(b_view, binary ? b : nullptr), Output(c_view, c)},
+                            {Input(a_view, a), Input(b_view, binary ? b : nullptr), Output(c_view, c, beta)},
                             3.0 * static_cast<double>(c_view.Count())));
 }
 
@@ -292,7 +293,8 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t
   SPILLWAY_DNN_VIEW(y_view, y_desc);
   float fill = 0;  // the value has the tensor's own type
   ConvertToFloat(y_view.type, value, 1, 1, &fill);
-  return FromDriver(Enqueue(StreamOf(handle), FillOperation{y_view, fill}, {Output(y_view, y)}, 0));
+  return FromDriver(
+      Enqueue(StreamOf(handle), FillOperation{y_view, fill}, {Writes(y, y_view.ExtentBytes())}, 0));
 }
 
 cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t y_desc, void* y,
@@ -300,8 +302,8 @@ cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, const cudnnTensorDescriptor
   SPILLWAY_DNN_REQUIRE(handle != nullptr && y != nullptr && alpha != nullptr,
                        CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_VIEW(y_view, y_desc);
-  return FromDriver(Enqueue(StreamOf(handle), ScaleOperation{y_view, ScalarOf(alpha)}, {Output(y_view, y)},
-                            static_cast<double>(y_view.Count())));
+  return FromDriver(Enqueue(StreamOf(handle), ScaleOperation{y_view, ScalarOf(alpha)},
+                            {Updates(y, y_view.ExtentBytes())}, static_cast<double>(y_view.Count())));
 }
 
 cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void* alpha,
@@ -313,9 +315,9 @@ cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void* alpha,
   SPILLWAY_DNN_VIEW(x_view, x_desc);
   SPILLWAY_DNN_VIEW(y_view, y_desc);
   SPILLWAY_DNN_REQUIRE(SameShape(x_view, y_view) && x != y, CUDNN_STATUS_BAD_PARAM);
-  return FromDriver(Enqueue(StreamOf(handle),
-                            TransformOperation{x_view, y_view, ScalarOf(alpha), ScalarOf(beta)},
-                            {Input(x_view, x), Output(y_view, y)}, static_cast<double>(x_view.Count())));
+  return FromDriver(
+      Enqueue(StreamOf(handle), TransformOperation{x_view, y_view, ScalarOf(alpha), ScalarOf(beta)},
+              {Input(x_view, x), Output(y_view, y, beta)}, static_cast<double>(x_view.Count())));
 }
 
 }  // extern "C"

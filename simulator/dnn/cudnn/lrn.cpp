@@ -143,7 +143,7 @@ cudnnStatus_t cudnnLRNCrossChannelForward(cudnnHandle_t handle, cudnnLRNDescript
       mode == CUDNN_LRN_CROSS_CHANNEL_DIM1 && SameShape(x_view, y_view) && x_view.rank >= 3 && x != y,
       CUDNN_STATUS_BAD_PARAM);
   LrnForwardOperation operation = {{ParametersOf(lrn), x_view}, y_view, ScalarOf(alpha), ScalarOf(beta)};
-  return FromDriver(Enqueue(StreamOf(handle), operation, {Input(x_view, x), Output(y_view, y)},
+  return FromDriver(Enqueue(StreamOf(handle), operation, {Input(x_view, x), Output(y_view, y, beta)},
                             20.0 * static_cast<double>(x_view.Count())));
 }
 
@@ -168,7 +168,7 @@ cudnnStatus_t cudnnLRNCrossChannelBackward(cudnnHandle_t handle, cudnnLRNDescrip
   LrnBackwardOperation operation = {
       {ParametersOf(lrn), x_view}, y_view, dy_view, dx_view, ScalarOf(alpha), ScalarOf(beta)};
   return FromDriver(Enqueue(StreamOf(handle), operation,
-                            {Input(y_view, y), Input(dy_view, dy), Input(x_view, x), Output(dx_view, dx)},
+                            {Input(y_view, y), Input(dy_view, dy), Input(x_view, x), Output(dx_view, dx, beta)},
                             40.0 * static_cast<double>(x_view.Count())));
 }
 

@@ -184,7 +184,7 @@ cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, const cudnnPoolingDescri
   if (status != CUDNN_STATUS_SUCCESS) return status;
   return FromDriver(Enqueue(
       StreamOf(handle), PoolingForwardOperation{x_view, y_view, geometry, ScalarOf(alpha), ScalarOf(beta)},
-      {Input(x_view, x), Output(y_view, y)}, Flops(geometry)));
+      {Input(x_view, x), Output(y_view, y, beta)}, Flops(geometry)));
 }
 
 cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, const cudnnPoolingDescriptor_t pooling,
@@ -206,7 +206,7 @@ cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, const cudnnPoolingDescr
   const PoolingBackwardOperation operation = {x_view,   dy_view,         dx_view,
                                               geometry, ScalarOf(alpha), ScalarOf(beta)};
   return FromDriver(Enqueue(StreamOf(handle), operation,
-                            {Input(y_view, y), Input(dy_view, dy), Input(x_view, x), Output(dx_view, dx)},
+                            {Input(y_view, y), Input(dy_view, dy), Input(x_view, x), Output(dx_view, dx, beta)},
                             Flops(geometry)));
 }
 

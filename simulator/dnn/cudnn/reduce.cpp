@@ -138,7 +138,7 @@ cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle, const cudnnReduceTensorDes
   SPILLWAY_DNN_REQUIRE(workspace != nullptr && workspace_bytes >= needed, CUDNN_STATUS_BAD_PARAM);
   const ReduceOperation operation = {a_view, c_view, reduce->op, ScalarOf(alpha), ScalarOf(beta)};
   return FromDriver(Enqueue(StreamOf(handle), operation,
-                            {Input(a_view, a), Output(c_view, c), Writes(workspace, needed)},
+                            {Input(a_view, a), Output(c_view, c, beta), Writes(workspace, needed)},
                             2.0 * static_cast<double>(a_view.Count())));
 }
 

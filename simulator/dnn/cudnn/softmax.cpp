@@ -129,7 +129,7 @@ cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t 
   SPILLWAY_DNN_REQUIRE(x != y || x_view == y_view, CUDNN_STATUS_BAD_PARAM);
   const SoftmaxForwardOperation operation = {x_view,    y_view,          GroupingOf(mode, x_view),
                                              algorithm, ScalarOf(alpha), ScalarOf(beta)};
-  return FromDriver(Enqueue(StreamOf(handle), operation, {Input(x_view, x), Output(y_view, y)},
+  return FromDriver(Enqueue(StreamOf(handle), operation, {Input(x_view, x), Output(y_view, y, beta)},
                             10.0 * static_cast<double>(x_view.Count())));
 }
 
@@ -150,7 +150,7 @@ cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t
   const SoftmaxBackwardOperation operation = {
       y_view, dy_view, dx_view, GroupingOf(mode, y_view), algorithm, ScalarOf(alpha), ScalarOf(beta)};
   return FromDriver(Enqueue(StreamOf(handle), operation,
-                            {Input(y_view, y), Input(dy_view, dy), Output(dx_view, dx)},
+                            {Input(y_view, y), Input(dy_view, dy), Output(dx_view, dx, beta)},
                             6.0 * static_cast<double>(y_view.Count())));
 }
 

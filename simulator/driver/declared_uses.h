@@ -1,0 +1,68 @@
+// What a program's own kernels do with memory, declared in a text file beside it: `<program>.uses`, or
+// `<plug-in without .kernels.so>.uses` for plug-ins named in SPILLWAY_SIM_KERNELS.
+//
+// A line declares one kernel (# begins a comment):
+//     NAME  ROLE(POINTER, BYTES[, PART]) ...  [flops(COUNT)]
+// NAME is the kernel's without namespaces, with or without template arguments (the line with them wins). ROLE is read,
+// write, update or part (tags.h, image.h's UseKind). The others are sums and products of whole numbers and parameters: p0 is the
+// first, p1[2] the third 32-bit word of a struct that is the second, g the number of blocks; + - * / and parentheses.
+//     sgd_update  update(p0, 4*p3)  update(p1, 4*p3)  read(p2, 4*p3)  flops(6*p3)
+//
+// A kernel that no line declares runs as in full mode.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "simulator/kernels/image.h"
+
+namespace spillway::simulator {
+
+// One line.
+class DeclaredKernel {
+ public:
+  struct Term;  // an expression
+  struct Use {
+    UseKind kind;
+    std::uint32_t pointer;  // which parameter
+    std::shared_ptr<const Term> bytes;
+    std::shared_ptr<const Term> part;  // null: 0
+  };
+
+  struct Launch {
+    const KernelEntry& entry;
+    const LaunchShape& shape;
+    void* const* arguments;
+  };
+
+  void Describe(const Launch& launch, KernelUseList* list) const;
+  std::uint64_t Flops(const Launch& launch) const;
+
+ private:
+  friend class DeclaredUses;
+  // Every parameter that is no pointer of a use: shapes and scalars.
+  std::uint64_t Identity(const Launch& launch) const;
+
+  std::vector<Use> uses_;
+  std::shared_ptr<const Term> flops_;
+};
+
+class DeclaredUses {
+ public:
+  // Adds a file's lines. False: there is no such file. Throws std::runtime_error with the line's number.
+  bool AddFile(const std::string& path);
+  void AddLine(const std::string& line);
+  // By the mangled name; null when nothing is declared.
+  const DeclaredKernel* Find(const char* mangled_name) const;
+
+ private:
+  const DeclaredKernel* Search(const char* mangled_name) const;
+
+  std::map<std::string, DeclaredKernel> by_name_;
+  mutable std::map<const char*, const DeclaredKernel*>
+      found_;  // by the name's address: names live as long as images
+};
+
+}  // namespace spillway::simulator
