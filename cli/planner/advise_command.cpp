@@ -92,7 +92,7 @@ int RunAdviseCommand(const AdviseOptions& options) {
     problem.budget_bytes = device.capacity_bytes;
     request.observations.push_back(Observe(problem));
     request.budget_bytes = ResolveBudget(options.budget, device.capacity_bytes,
-                                         peak_bytes(loaded.profile));  // the last profile's peak
+                                         PeakBytes(loaded.profile));  // the last profile's peak
   }
   request.batch_step = options.batch_step;
   request.most_batch = options.most_batch;

@@ -35,16 +35,16 @@ struct Result {
 Result Judge(const Strategy& strategy, const Problem& problem) {
   Result result;
   result.strategy = &strategy;
-  result.outcome = strategy.plan(problem);
+  result.outcome = strategy.MakePlan(problem);
   if (!result.outcome.plan) return result;
   const Plan& plan = *result.outcome.plan;
-  if (const auto offence = validate_plan(problem, plan)) {
+  if (const auto offence = ValidatePlan(problem, plan)) {
     result.fault = offence->what;
     return result;
   }
-  result.prediction = CostModel(problem).predict(plan, &result.timeline);
+  result.prediction = CostModel(problem).Predict(plan, &result.timeline);
   if (!result.prediction.runs()) return result;
-  if (const auto offence = validate_timeline(problem, plan, result.timeline)) result.fault = offence->what;
+  if (const auto offence = ValidateTimeline(problem, plan, result.timeline)) result.fault = offence->what;
   return result;
 }
 
@@ -57,13 +57,13 @@ std::string Bytes(int64_t bytes) { return FormatBytes(static_cast<uint64_t>(std:
 // The iteration with unlimited memory: every operation with its fastest workspace, nothing moves.
 int64_t UnlimitedTime(Problem problem) {
   problem.budget_bytes = kMostBytes;
-  return lower_bound(problem).iteration_ns;
+  return FindLowerBound(problem).iteration_ns;
 }
 
 std::string WhyBad(const Result& result) {
   if (!result.outcome.plan) return "no plan: " + result.outcome.why_not;
   if (!result.fault.empty()) return "INVALID: " + result.fault;
-  return std::string("does not run: ") + to_string(result.prediction.verdict) + " at step " +
+  return std::string("does not run: ") + ToString(result.prediction.verdict) + " at step " +
          std::to_string(result.prediction.stuck_step);
 }
 
@@ -72,7 +72,7 @@ void PrintHeader(const Problem& problem, const LowerBound& bound, bool modelled)
   std::printf(
       "%s: %zu operations, %zu buffers, peak %s without workspaces, %.3f ms with unlimited memory%s\n",
       profile.name.c_str(), profile.operations.size(), profile.buffers.size(),
-      Bytes(peak_bytes(profile)).c_str(), Milliseconds(UnlimitedTime(problem)),
+      Bytes(PeakBytes(profile)).c_str(), Milliseconds(UnlimitedTime(problem)),
       modelled ? " (modelled from layer shapes, not measured)" : "");
   std::printf("budget %s; at least %s are needed", Bytes(problem.budget_bytes).c_str(),
               Bytes(bound.memory_bytes).c_str());
@@ -102,7 +102,7 @@ Json ActionsToJson(const Result& result, const IterationProfile& profile) {
     actions.push_back({{"kind", kActions[static_cast<size_t>(action.kind)]},
                        {"buffer", profile.at(action.buffer).name},
                        {"step", action.step},
-                       {"reason", to_string(action.reason)}});
+                       {"reason", ToString(action.reason)}});
   }
   return actions;
 }
@@ -115,7 +115,7 @@ Json ResultToJson(const Result& result, const Problem& problem, const LowerBound
   }
   const Prediction& it = result.prediction;
   json["iteration_ns"] = it.iteration_ns;
-  json["above_bound_permyriad"] = distance_permyriad(it.iteration_ns, bound);
+  json["above_bound_permyriad"] = DistancePermyriad(it.iteration_ns, bound);
   json["peak_bytes"] = it.peak_bytes;
   json["recompute_ns"] = it.recompute_ns;
   json["stall_ns"] = {
@@ -138,7 +138,7 @@ void PrintJson(const std::vector<Result>& results, const Problem& problem, const
   Json json = {{"profile", profile.name},
                {"modelled", modelled},
                {"budget_bytes", problem.budget_bytes},
-               {"peak_bytes", peak_bytes(profile)},
+               {"peak_bytes", PeakBytes(profile)},
                {"unlimited_ns", UnlimitedTime(problem)},
                {"lower_bound", {{"memory_bytes", bound.memory_bytes}, {"possible", bound.possible}}}};
   if (bound.possible) json["lower_bound"]["iteration_ns"] = bound.iteration_ns;
@@ -166,12 +166,12 @@ void WritePictures(const PlanOptions& options, const Problem& problem, const Res
 void DrawCurves(const std::string& path, Problem problem) {
   constexpr double kMostPercent = 60;
   const IterationProfile& profile = problem.iteration();
-  const int64_t unlimited_ns = UnlimitedTime(problem), peak = peak_bytes(profile);
+  const int64_t unlimited_ns = UnlimitedTime(problem), peak = PeakBytes(profile);
   std::vector<Curve> curves = {{"lower bound", {}}};
   for (const Strategy* strategy : AllStrategies()) curves.push_back({std::string(strategy->name()), {}});
   for (int share = 100; share >= 25; share -= 5) {
     problem.budget_bytes = base::scale(peak, share, 100);
-    const LowerBound bound = lower_bound(problem);
+    const LowerBound bound = FindLowerBound(problem);
     if (!bound.possible) break;
     curves[0].points.push_back({share, Percent(bound.iteration_ns, unlimited_ns)});
     for (size_t i = 0; i < AllStrategies().size(); ++i) {
@@ -212,8 +212,8 @@ int RunPlanCommand(const PlanOptions& options) {
   problem.device.slab_unit_bytes = kSlabUnitBytes;
   problem.device.link_share_permille = options.link_percent * 10;
   problem.seed = options.seed;
-  problem.budget_bytes = ResolveBudget(options.budget, device.capacity_bytes, peak_bytes(loaded.profile));
-  const LowerBound bound = lower_bound(problem);
+  problem.budget_bytes = ResolveBudget(options.budget, device.capacity_bytes, PeakBytes(loaded.profile));
+  const LowerBound bound = FindLowerBound(problem);
 
   std::vector<Result> results;
   for (const Strategy* strategy : Choose(options.strategy)) results.push_back(Judge(*strategy, problem));
@@ -226,7 +226,7 @@ int RunPlanCommand(const PlanOptions& options) {
   const Result& last = results.back();  // Spillway's own, or the one that was asked for
   if (options.explain && last.good()) {
     std::printf("\n");
-    for (const Explanation& entry : explain_plan(problem, *last.outcome.plan, last.timeline))
+    for (const Explanation& entry : ExplainPlan(problem, *last.outcome.plan, last.timeline))
       std::printf("step %5d  %s\n", entry.step, entry.text.c_str());
   }
   WritePictures(options, problem, last);

@@ -97,7 +97,7 @@ IterationProfile OwnForm(const Json& json) {
     has_lifetimes = has_lifetimes && (buffer.contains("born") || profile.buffers.back().persistent);
   }
   for (const Json& operation : json.at("operations")) profile.operations.push_back(OperationFrom(operation));
-  if (!has_lifetimes) set_lifetimes_to_touches(profile);
+  if (!has_lifetimes) SetLifetimesToTouches(profile);
   return profile;
 }
 
@@ -145,8 +145,8 @@ IterationProfile GeneratorsForm(const Json& json, const networks::ComputeRates& 
     }
     step.work.push_back(std::move(work));
   }
-  networks::set_durations(step, rates);
-  set_lifetimes_to_touches(step.profile);
+  networks::SetDurations(step, rates);
+  SetLifetimesToTouches(step.profile);
   return std::move(step.profile);
 }
 

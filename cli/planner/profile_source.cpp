@@ -20,7 +20,7 @@ using namespace scheduler;
 constexpr int32_t kFlopsPercent = 60, kMemoryPercent = 80;
 
 networks::ComputeRates RatesOf(const networks::Device& device) {
-  return networks::effective_rates(device, kFlopsPercent, kMemoryPercent);
+  return networks::EffectiveRates(device, kFlopsPercent, kMemoryPercent);
 }
 
 std::string ListOf(const std::vector<std::string>& names) {
@@ -40,13 +40,13 @@ IterationProfile MakeNetworkProfile(const std::string& written, const networks::
       throw Failure(kExitUsage, "no batch size '" + written.substr(colon + 1) + "'",
                     "it is a number from 1 to 1000000", "for example: network:resnet50:64");
   }
-  const auto graph = networks::make_network(written.substr(0, colon), batch_size);
+  const auto graph = networks::MakeNetwork(written.substr(0, colon), batch_size);
   if (!graph)
     throw Failure(kExitUsage, "no network '" + written.substr(0, colon) + "'",
-                  "there are " + ListOf(networks::network_names()) + ", and resnetN for any depth",
+                  "there are " + ListOf(networks::NetworkNames()) + ", and resnetN for any depth",
                   "choose one of these");
-  networks::TrainingStep step = networks::training_step(*graph, networks::UpdatePlace::kAfterGradient);
-  networks::set_durations(step, RatesOf(device));
+  networks::TrainingStep step = networks::MakeTrainingStep(*graph, networks::UpdatePlace::kAfterGradient);
+  networks::SetDurations(step, RatesOf(device));
   return std::move(step.profile);
 }
 
@@ -59,8 +59,8 @@ T Unwrap(ReadResult<T> read, const std::string& path) {
 }  // namespace
 
 networks::Device LoadDevice(const std::string& name) {
-  if (const auto device = networks::find_device(name)) return *device;
-  throw Failure(kExitUsage, "no device '" + name + "'", "there are " + ListOf(networks::device_names()),
+  if (const auto device = networks::FindDevice(name)) return *device;
+  throw Failure(kExitUsage, "no device '" + name + "'", "there are " + ListOf(networks::DeviceNames()),
                 "choose one of these");
 }
 
@@ -88,18 +88,18 @@ LoadedProfile LoadProfile(const std::string& source, const networks::Device& dev
   if (source.starts_with(kNetwork)) return {MakeNetworkProfile(source.substr(kNetwork.size()), device), true};
   const std::vector<uint8_t> bytes = ReadBytes(source);
   LoadedProfile loaded;
-  switch (kind_of_file(bytes)) {
+  switch (KindOfFile(bytes)) {
     case TraceFileKind::kProfile:
-      loaded.profile = Unwrap(read_profile(bytes), source);
+      loaded.profile = Unwrap(ReadProfile(bytes), source);
       break;
     case TraceFileKind::kTrace:
-      loaded.profile = profile_from_trace(Unwrap(read_trace(bytes), source));
+      loaded.profile = ProfileFromTrace(Unwrap(ReadTrace(bytes), source));
       break;
     case TraceFileKind::kUnknown:
       loaded.profile = ProfileFromJson({bytes.begin(), bytes.end()}, RatesOf(device), loaded.modelled);
       break;
   }
-  if (const auto complaint = check_profile(loaded.profile))
+  if (const auto complaint = CheckProfile(loaded.profile))
     throw Failure(kExitUsage, "cannot use " + source, *complaint, "see docs/trace_format.md");
   if (loaded.profile.operations.empty())
     throw Failure(kExitUsage, "cannot use " + source, "it has no operations",

@@ -15,11 +15,11 @@ namespace {
 using namespace scheduler;
 
 bool IsTraceFile(const std::string& source) {
-  return !source.starts_with("network:") && kind_of_file(ReadBytes(source)) == TraceFileKind::kTrace;
+  return !source.starts_with("network:") && KindOfFile(ReadBytes(source)) == TraceFileKind::kTrace;
 }
 
 EventTrace LoadTrace(const std::string& source) {
-  ReadResult<EventTrace> read = read_trace(ReadBytes(source));
+  ReadResult<EventTrace> read = ReadTrace(ReadBytes(source));
   if (!read.value) throw Failure(kExitUsage, "cannot use " + source, read.error, "see docs/trace_format.md");
   return std::move(*read.value);
 }
@@ -33,9 +33,9 @@ std::string Names(const IterationProfile& profile, const std::vector<BufferId>& 
 int PrintProfile(const IterationProfile& profile) {
   std::printf("%s: %zu operations, %zu buffers, batch %" PRId64 ", %.3f ms, peak %s\n", profile.name.c_str(),
               profile.operations.size(), profile.buffers.size(), profile.batch_size,
-              static_cast<double>(busy_ns(profile)) / 1e6,
-              FormatBytes(static_cast<uint64_t>(peak_bytes(profile))).c_str());
-  const std::vector<int64_t> live = live_bytes_by_operation(profile);
+              static_cast<double>(BusyNs(profile)) / 1e6,
+              FormatBytes(static_cast<uint64_t>(PeakBytes(profile))).c_str());
+  const std::vector<int64_t> live = LiveBytesByOperation(profile);
   for (size_t i = 0; i < profile.operations.size(); ++i) {
     const Operation& operation = profile.operations[i];
     std::printf("%6zu %-28s %10.3f ms  live %10s  reads %s  writes %s\n", i, operation.name.c_str(),
@@ -90,14 +90,14 @@ int ConvertTrace(const std::string& source, const std::string& output, const std
     if (json)
       WriteText(output, TraceToJson(trace));
     else
-      WriteBytes(output, write_trace(trace));
+      WriteBytes(output, WriteTrace(trace));
     return 0;
   }
   const IterationProfile profile = LoadProfile(source, LoadDevice(device)).profile;
   if (json)
     WriteText(output, ProfileToJson(profile));
   else
-    WriteBytes(output, write_profile(profile));
+    WriteBytes(output, WriteProfile(profile));
   return 0;
 }
 
@@ -108,7 +108,7 @@ int TrimTrace(const std::string& source, const std::string& output, uint64_t fro
                   "nothing lies between events " + std::to_string(from) + " and " + std::to_string(until),
                   "the trace has " + std::to_string(trace.events.size()) + " events",
                   "see: spillway trace print " + source);
-  WriteBytes(output, write_trace(cut_trace(trace, from, until)));
+  WriteBytes(output, WriteTrace(CutTrace(trace, from, until)));
   return 0;
 }
 

@@ -1,6 +1,6 @@
 // The networks of the papers, from their layer tables.
 //
-// Pure; any thread. `make_network()` knows them by name, as the command line does.
+// Pure; any thread. `MakeNetwork()` knows them by name, as the command line does.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,12 @@
 
 namespace spillway::scheduler::networks {
 
-LayerGraph alexnet(int64_t batch_size);
+LayerGraph Alexnet(int64_t batch_size);
 
 enum class ImageSet : uint8_t { kImageNet, kCifar10 };
 
 // Depth 11, 13, 16 or 19. The CIFAR variant has batch norm and dropout between convolutions, and a smaller head.
-LayerGraph vgg(int depth, int64_t batch_size, ImageSet images = ImageSet::kImageNet);
+LayerGraph Vgg(int depth, int64_t batch_size, ImageSet images = ImageSet::kImageNet);
 
 // Blocks per stage; any depth. Bottleneck blocks count three convolutions, basic ones two.
 struct ResNetShape {
@@ -30,7 +30,7 @@ struct ResNetShape {
 
 // Depths 18, 34, 50, 101, 152 as published. Others: 2 + 3 x (6 + 32 + n + 6) bottleneck blocks as SuperNeurons grows its third
 // stage, when the depth fits; otherwise nothing.
-std::optional<ResNetShape> resnet_shape(int depth);
+std::optional<ResNetShape> ResnetShape(int depth);
 
 enum class ResNetVariant : uint8_t {
   kStandard,
@@ -38,14 +38,14 @@ enum class ResNetVariant : uint8_t {
   kSuperNeurons,  // 227 pixels, first pooling without padding, the stride on a block's first convolution
 };
 
-LayerGraph resnet(const ResNetShape& shape, int64_t batch_size,
+LayerGraph Resnet(const ResNetShape& shape, int64_t batch_size,
                   ResNetVariant variant = ResNetVariant::kStandard);
 
-LayerGraph inception_v3(int64_t batch_size);
-LayerGraph inception_v4(int64_t batch_size);
+LayerGraph InceptionV3(int64_t batch_size);
+LayerGraph InceptionV4(int64_t batch_size);
 
 // Depth 121, 169, 201 (growth 32) or 161 (growth 48); nothing for others.
-std::optional<LayerGraph> densenet(int depth, int64_t batch_size);
+std::optional<LayerGraph> Densenet(int depth, int64_t batch_size);
 
 struct TransformerShape {
   std::string name;
@@ -58,14 +58,14 @@ struct TransformerShape {
   int64_t element_bytes = 4;
 };
 
-LayerGraph transformer(const TransformerShape& shape, int64_t batch_size, int64_t sequence);
+LayerGraph Transformer(const TransformerShape& shape, int64_t batch_size, int64_t sequence);
 
 // By name: "alexnet", "vgg16", "vgg16_cifar", "resnet50", "resnet50_cifar", "resnet50_sn", "inceptionv3", "inceptionv4",
 // "densenet121", "bert_base", "bert_base_s384", "bert_large", "gpt2_small", "gpt2_small_flash", "gpt2_medium".
 // A batch size of 0 means the network's usual one.
-std::optional<LayerGraph> make_network(std::string_view name, int64_t batch_size);
+std::optional<LayerGraph> MakeNetwork(std::string_view name, int64_t batch_size);
 
-// Names that make_network() knows; of families one example per published depth.
-std::vector<std::string> network_names();
+// Names that MakeNetwork() knows; of families one example per published depth.
+std::vector<std::string> NetworkNames();
 
 }  // namespace spillway::scheduler::networks

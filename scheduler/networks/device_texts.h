@@ -11,6 +11,6 @@ struct DeviceText {
   std::string_view text;
 };
 
-std::vector<DeviceText> device_texts();
+std::vector<DeviceText> DeviceTexts();
 
 }  // namespace spillway::scheduler::networks

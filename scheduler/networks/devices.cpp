@@ -9,21 +9,21 @@
 namespace spillway::scheduler::networks {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
+std::string_view Trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\r");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
 // The value of a key as a positive number; 0 when there is none.
-int64_t figure(std::string_view text, std::string_view key) {
+int64_t Figure(std::string_view text, std::string_view key) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     const size_t equals = line.find('=');
-    if (line.starts_with('#') || equals == std::string_view::npos || trimmed(line.substr(0, equals)) != key)
+    if (line.starts_with('#') || equals == std::string_view::npos || Trimmed(line.substr(0, equals)) != key)
       continue;
-    const std::string_view value = trimmed(line.substr(equals + 1));
+    const std::string_view value = Trimmed(line.substr(equals + 1));
     int64_t number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     const bool whole = error == std::errc() && end == value.data() + value.size();
@@ -34,12 +34,12 @@ int64_t figure(std::string_view text, std::string_view key) {
 
 }  // namespace
 
-std::optional<Device> parse_device(std::string_view name, std::string_view text) {
+std::optional<Device> ParseDevice(std::string_view name, std::string_view text) {
   Device device;
   device.name = name;
   bool complete = true;
   const auto need = [&](std::string_view key) {
-    const int64_t value = figure(text, key);
+    const int64_t value = Figure(text, key);
     complete = complete && value > 0;
     return value;
   };
@@ -55,21 +55,21 @@ std::optional<Device> parse_device(std::string_view name, std::string_view text)
   return device;
 }
 
-std::vector<std::string> device_names() {
+std::vector<std::string> DeviceNames() {
   std::vector<std::string> names;
-  for (const DeviceText& device : device_texts()) names.emplace_back(device.name);
+  for (const DeviceText& device : DeviceTexts()) names.emplace_back(device.name);
   std::sort(names.begin(), names.end());
   return names;
 }
 
-std::optional<Device> find_device(std::string_view name) {
-  for (const DeviceText& device : device_texts()) {
-    if (device.name == name) return parse_device(name, device.text);
+std::optional<Device> FindDevice(std::string_view name) {
+  for (const DeviceText& device : DeviceTexts()) {
+    if (device.name == name) return ParseDevice(name, device.text);
   }
   return std::nullopt;
 }
 
-ComputeRates effective_rates(const Device& device, int32_t flops_percent, int32_t memory_percent) {
+ComputeRates EffectiveRates(const Device& device, int32_t flops_percent, int32_t memory_percent) {
   return {base::scale(device.rates.flops_per_second, flops_percent, 100),
           base::scale(device.rates.memory_bytes_per_second, memory_percent, 100), device.rates.launch_ns};
 }

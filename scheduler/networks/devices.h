@@ -21,15 +21,15 @@ struct Device {
 };
 
 // Names of the compiled-in profiles, sorted.
-std::vector<std::string> device_names();
+std::vector<std::string> DeviceNames();
 
-std::optional<Device> find_device(std::string_view name);
+std::optional<Device> FindDevice(std::string_view name);
 
 // Lines of `key = value`, '#' starts a comment; unknown keys are passed over. Nothing when a needed figure is missing, not a
 // number or not positive.
-std::optional<Device> parse_device(std::string_view name, std::string_view text);
+std::optional<Device> ParseDevice(std::string_view name, std::string_view text);
 
 // `percent` of the arithmetic peak and of the memory bandwidth.
-ComputeRates effective_rates(const Device& device, int32_t flops_percent, int32_t memory_percent);
+ComputeRates EffectiveRates(const Device& device, int32_t flops_percent, int32_t memory_percent);
 
 }  // namespace spillway::scheduler::networks

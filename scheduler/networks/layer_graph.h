@@ -61,30 +61,30 @@ class LayerGraph {
  public:
   LayerGraph(std::string name, int64_t batch_size, int64_t element_bytes = 4);
 
-  LayerId data(std::vector<int64_t> shape);
-  LayerId conv(LayerId input, int64_t channels, Kernel kernel, int64_t stride = 1,
+  LayerId Data(std::vector<int64_t> shape);
+  LayerId Conv(LayerId input, int64_t channels, Kernel kernel, int64_t stride = 1,
                int64_t padding = kSamePadding, bool bias = false, const std::string& name = "");
-  LayerId batch_norm(LayerId input);
-  LayerId relu(LayerId input, const std::string& name = "");
-  LayerId lrn(LayerId input, const std::string& name = "");
-  LayerId max_pool(LayerId input, int64_t side, int64_t stride, int64_t padding = 0,
-                   const std::string& name = "");
-  LayerId average_pool(LayerId input, int64_t side, int64_t stride, int64_t padding = 0);
-  LayerId global_average_pool(LayerId input);
-  LayerId fully_connected(LayerId input, int64_t outputs, const std::string& name = "");
-  LayerId dropout(LayerId input, const std::string& name = "");
-  LayerId add(LayerId one, LayerId other);
-  LayerId concat(std::vector<LayerId> inputs);
-  LayerId loss(LayerId input, const std::string& name = "softmax");
+  LayerId BatchNorm(LayerId input);
+  LayerId Relu(LayerId input, const std::string& name = "");
+  LayerId Lrn(LayerId input, const std::string& name = "");
+  LayerId MaxPool(LayerId input, int64_t side, int64_t stride, int64_t padding = 0,
+                  const std::string& name = "");
+  LayerId AveragePool(LayerId input, int64_t side, int64_t stride, int64_t padding = 0);
+  LayerId GlobalAveragePool(LayerId input);
+  LayerId FullyConnected(LayerId input, int64_t outputs, const std::string& name = "");
+  LayerId Dropout(LayerId input, const std::string& name = "");
+  LayerId Add(LayerId one, LayerId other);
+  LayerId Concat(std::vector<LayerId> inputs);
+  LayerId Loss(LayerId input, const std::string& name = "softmax");
 
   // Transformers: shape = {sequence, width}.
-  LayerId embed(LayerId tokens, int64_t vocabulary, int64_t width);
-  LayerId linear(LayerId input, int64_t outputs);  // along the last dimension
-  LayerId layer_norm(LayerId input);
-  LayerId gelu(LayerId input);
-  LayerId matmul(LayerId one, LayerId other, std::vector<int64_t> shape, int64_t inner);
-  LayerId attention_softmax(LayerId input);
-  LayerId flash_attention(LayerId query, LayerId key, LayerId value, int64_t heads);
+  LayerId Embed(LayerId tokens, int64_t vocabulary, int64_t width);
+  LayerId Linear(LayerId input, int64_t outputs);  // along the last dimension
+  LayerId LayerNorm(LayerId input);
+  LayerId Gelu(LayerId input);
+  LayerId Matmul(LayerId one, LayerId other, std::vector<int64_t> shape, int64_t inner);
+  LayerId AttentionSoftmax(LayerId input);
+  LayerId FlashAttention(LayerId query, LayerId key, LayerId value, int64_t heads);
 
   const std::string& name() const { return name_; }
   int64_t batch_size() const { return batch_size_; }
@@ -96,11 +96,11 @@ class LayerGraph {
   int64_t bytes(LayerId id) const { return elements(id) * element_bytes_; }
 
  private:
-  LayerId append(LayerType type, std::vector<LayerId> inputs, std::vector<int64_t> shape,
+  LayerId Append(LayerType type, std::vector<LayerId> inputs, std::vector<int64_t> shape,
                  const std::string& name = "");
-  LayerId pool(LayerType type, LayerId input, int64_t side, int64_t stride, int64_t padding,
+  LayerId Pool(LayerType type, LayerId input, int64_t side, int64_t stride, int64_t padding,
                const std::string& name);
-  Layer& change(LayerId id) { return layers_[static_cast<size_t>(id.index)]; }
+  Layer& Change(LayerId id) { return layers_[static_cast<size_t>(id.index)]; }
 
   std::string name_;
   int64_t batch_size_;
@@ -108,6 +108,6 @@ class LayerGraph {
   std::vector<Layer> layers_;
 };
 
-int64_t product(const std::vector<int64_t>& factors);
+int64_t Product(const std::vector<int64_t>& factors);
 
 }  // namespace spillway::scheduler::networks

@@ -43,19 +43,19 @@ class SuperNeuronsAccount {
   int32_t tensor_count() const;
   int64_t total_bytes() const;
 
-  MemoryPeak liveness_peak() const;
+  MemoryPeak LivenessPeak() const;
 
   // Convolution outputs leave once the next convolution has run forward and are back for its backward; the peak of backward.
-  MemoryPeak offload_peak() const;
-  int64_t offload_bytes_at(int32_t step) const;
+  MemoryPeak OffloadPeak() const;
+  int64_t OffloadBytesAt(int32_t step) const;
 
   // The largest layer's own tensors in backward, without in-place: what no technique gets below.
-  int64_t layer_peak_bytes() const;
+  int64_t LayerPeakBytes() const;
 
-  RecomputeAccount recompute(RecomputeMode mode) const;
+  RecomputeAccount Recompute(RecomputeMode mode) const;
 
-  int64_t output_bytes(const std::string& layer) const;
-  int32_t backward_step(const std::string& layer) const;
+  int64_t OutputBytes(const std::string& layer) const;
+  int32_t BackwardStep(const std::string& layer) const;
 
  private:
   using Tensor = int32_t;
@@ -71,17 +71,17 @@ class SuperNeuronsAccount {
   };
   struct Walk;
 
-  void expand(const LayerGraph& graph);
-  void derive_gradients();
-  void number_steps();
-  Tensor new_tensor(int64_t bytes, int32_t producer);
-  bool is_checkpoint(Tensor tensor) const;
-  bool is_live(Tensor tensor, int32_t step) const;
-  int64_t live_bytes(int32_t step, bool offloaded) const;
-  const Entry& backward_entry(int32_t step) const;
-  RecomputeAccount recompute(const std::vector<bool>& memory_mode, std::vector<int64_t>& segment_peaks) const;
-  void recompute_step(Walk& walk, int32_t step, const std::vector<bool>& memory_mode,
-                      std::vector<int64_t>& segment_peaks) const;
+  void Expand(const LayerGraph& graph);
+  void DeriveGradients();
+  void NumberSteps();
+  Tensor NewTensor(int64_t bytes, int32_t producer);
+  bool IsCheckpoint(Tensor tensor) const;
+  bool IsLive(Tensor tensor, int32_t step) const;
+  int64_t LiveBytes(int32_t step, bool offloaded) const;
+  const Entry& BackwardEntry(int32_t step) const;
+  RecomputeAccount Recompute(const std::vector<bool>& memory_mode, std::vector<int64_t>& segment_peaks) const;
+  void RecomputeStep(Walk& walk, int32_t step, const std::vector<bool>& memory_mode,
+                     std::vector<int64_t>& segment_peaks) const;
 
   std::vector<Entry> layers_;      // without the data layer
   std::vector<int64_t> bytes_;     // by tensor

@@ -10,14 +10,14 @@ namespace {
 
 constexpr BufferId kNone{};
 
-size_t at(LayerId id) { return static_cast<size_t>(id.index); }
+size_t At(LayerId id) { return static_cast<size_t>(id.index); }
 
 // What a layer's backward reads of what forward left.
 struct Needs {
   bool inputs = false, output = false, auxiliary = false, parameters = false;
 };
 
-Needs needs_of(LayerType type) {
+Needs NeedsOf(LayerType type) {
   switch (type) {
     case LayerType::kConv:
     case LayerType::kFullyConnected:
@@ -45,12 +45,12 @@ Needs needs_of(LayerType type) {
   }
 }
 
-bool writes_gradient_in_place(LayerType type) {
+bool WritesGradientInPlace(LayerType type) {
   return type == LayerType::kRelu || type == LayerType::kLrn || type == LayerType::kGelu ||
          type == LayerType::kDropout || type == LayerType::kAttentionSoftmax;
 }
 
-OperationType operation_type(LayerType type) {
+OperationType OperationType(LayerType type) {
   switch (type) {
     case LayerType::kConv:
       return OperationType::kConvolution;
@@ -87,7 +87,7 @@ OperationType operation_type(LayerType type) {
 }
 
 // A menu shaped like cuDNN's, from the algorithms' arithmetic; not measured.
-std::vector<Algorithm> algorithms_of(const Layer& layer, int64_t batch_size) {
+std::vector<Algorithm> AlgorithmsOf(const Layer& layer, int64_t batch_size) {
   const int64_t k = layer.shape[0], height = layer.shape[1], width = layer.shape[2];
   const int64_t c = layer.input_channels, area = layer.kernel_height * layer.kernel_width;
   std::vector<Algorithm> menu = {{"implicit_gemm", 0, 100},
@@ -122,17 +122,17 @@ class Lowering {
         done_(graph.layers().size(), false),
         consumers_(graph.layers().size(), 0) {}
 
-  TrainingStep lower(UpdatePlace updates) {
+  TrainingStep Lower(UpdatePlace updates) {
     step_.profile.name = graph_.name();
     step_.profile.batch_size = graph_.batch_size();
-    for (size_t i = 0; i < graph_.layers().size(); ++i) forward({static_cast<int32_t>(i)});
-    for (size_t i = graph_.layers().size(); i-- > 0;) backward({static_cast<int32_t>(i)});
+    for (size_t i = 0; i < graph_.layers().size(); ++i) Forward({static_cast<int32_t>(i)});
+    for (size_t i = graph_.layers().size(); i-- > 0;) Backward({static_cast<int32_t>(i)});
     if (updates == UpdatePlace::kAtEnd) {
-      for (LayerId id : with_gradient_) append_update(id);
+      for (LayerId id : with_gradient_) AppendUpdate(id);
     } else {
-      spread_updates();
+      SpreadUpdates();
     }
-    set_lifetimes_to_touches(step_.profile);
+    SetLifetimesToTouches(step_.profile);
     return std::move(step_);
   }
 
@@ -144,7 +144,7 @@ class Lowering {
     bool passed_on = false;
   };
 
-  BufferId new_buffer(const std::string& name, BufferKind kind, int64_t size_bytes) {
+  BufferId NewBuffer(const std::string& name, BufferKind kind, int64_t size_bytes) {
     Buffer buffer;
     buffer.name = name;
     buffer.kind = kind;
@@ -156,26 +156,26 @@ class Lowering {
     return {static_cast<int32_t>(step_.profile.buffers.size()) - 1};
   }
 
-  static void tidy(std::vector<BufferId>& ids) {
+  static void Tidy(std::vector<BufferId>& ids) {
     std::erase(ids, kNone);
     std::sort(ids.begin(), ids.end());
     ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   }
 
-  void append(const std::string& name, LayerId id, Phase phase, std::vector<BufferId> reads,
+  void Append(const std::string& name, LayerId id, Phase phase, std::vector<BufferId> reads,
               std::vector<BufferId> writes, int64_t flops) {
-    tidy(reads);
-    tidy(writes);
+    Tidy(reads);
+    Tidy(writes);
     OperationWork work;
     work.flops = flops;
     for (BufferId read : reads) work.moved_bytes += step_.profile.at(read).size_bytes;
     for (BufferId written : writes) work.moved_bytes += step_.profile.at(written).size_bytes;
     const Layer& layer = graph_.at(id);
     if (layer.type == LayerType::kConv && phase != Phase::kUpdate)
-      work.algorithms = algorithms_of(layer, graph_.batch_size());
+      work.algorithms = AlgorithmsOf(layer, graph_.batch_size());
     Operation operation;
     operation.name = name;
-    operation.type = phase == Phase::kUpdate ? OperationType::kUpdate : operation_type(layer.type);
+    operation.type = phase == Phase::kUpdate ? OperationType::kUpdate : OperationType(layer.type);
     operation.phase = phase;
     operation.replayable = phase == Phase::kForward;
     operation.reads = std::move(reads);
@@ -184,194 +184,194 @@ class Lowering {
     step_.work.push_back(std::move(work));
   }
 
-  void forward(LayerId id) {
+  void Forward(LayerId id) {
     const Layer& layer = graph_.at(id);
     const bool is_data = layer.type == LayerType::kData;
-    output_[at(id)] =
-        new_buffer(layer.name, is_data ? BufferKind::kInput : BufferKind::kActivation, graph_.bytes(id));
+    output_[At(id)] =
+        NewBuffer(layer.name, is_data ? BufferKind::kInput : BufferKind::kActivation, graph_.bytes(id));
     if (is_data) return;
     std::vector<BufferId> reads;
     for (LayerId input : layer.inputs) {
-      reads.push_back(output_[at(input)]);
-      ++consumers_[at(input)];
+      reads.push_back(output_[At(input)]);
+      ++consumers_[At(input)];
     }
     if (layer.parameters > 0) {
       const int64_t size_bytes = layer.parameters * graph_.element_bytes();
-      parameters_[at(id)] = new_buffer("w." + layer.name, BufferKind::kParameter, size_bytes);
-      optimizer_[at(id)] = new_buffer("m." + layer.name, BufferKind::kOptimizerState, layer.parameters * 4);
+      parameters_[At(id)] = NewBuffer("w." + layer.name, BufferKind::kParameter, size_bytes);
+      optimizer_[At(id)] = NewBuffer("m." + layer.name, BufferKind::kOptimizerState, layer.parameters * 4);
     }
     if (layer.auxiliary_bytes > 0)
-      auxiliary_[at(id)] = new_buffer(auxiliary_name(layer), BufferKind::kAuxiliary, layer.auxiliary_bytes);
-    reads.push_back(parameters_[at(id)]);
-    append(layer.name, id, Phase::kForward, std::move(reads), {output_[at(id)], auxiliary_[at(id)]},
+      auxiliary_[At(id)] = NewBuffer(AuxiliaryName(layer), BufferKind::kAuxiliary, layer.auxiliary_bytes);
+    reads.push_back(parameters_[At(id)]);
+    Append(layer.name, id, Phase::kForward, std::move(reads), {output_[At(id)], auxiliary_[At(id)]},
            layer.flops);
   }
 
-  static std::string auxiliary_name(const Layer& layer) {
+  static std::string AuxiliaryName(const Layer& layer) {
     if (layer.type == LayerType::kDropout) return "mask." + layer.name;
     if (layer.type == LayerType::kFlashAttention) return "aux." + layer.name;
     return "stat." + layer.name;
   }
 
-  std::vector<BufferId> saved(LayerId id) const {
+  std::vector<BufferId> Saved(LayerId id) const {
     const Layer& layer = graph_.at(id);
-    const Needs needs = needs_of(layer.type);
+    const Needs needs = NeedsOf(layer.type);
     std::vector<BufferId> result;
     if (needs.inputs) {
-      for (LayerId input : layer.inputs) result.push_back(output_[at(input)]);
+      for (LayerId input : layer.inputs) result.push_back(output_[At(input)]);
     }
-    if (needs.output) result.push_back(output_[at(id)]);
-    if (needs.auxiliary) result.push_back(auxiliary_[at(id)]);
+    if (needs.output) result.push_back(output_[At(id)]);
+    if (needs.auxiliary) result.push_back(auxiliary_[At(id)]);
     return result;
   }
 
   // Do layers whose backward is still to come, other than `except`, wait for this gradient?
-  bool is_shared(BufferId gradient, LayerId except) const {
+  bool IsShared(BufferId gradient, LayerId except) const {
     int32_t waiting = pending_[static_cast<size_t>(gradient.index)];
-    if (gradient_[at(except)] == gradient && !done_[at(except)]) --waiting;
+    if (gradient_[At(except)] == gradient && !done_[At(except)]) --waiting;
     return waiting > 0;
   }
 
-  void set_gradient(LayerId id, BufferId buffer) {
-    if (gradient_[at(id)] != kNone) --pending_[static_cast<size_t>(gradient_[at(id)].index)];
-    gradient_[at(id)] = buffer;
+  void SetGradient(LayerId id, BufferId buffer) {
+    if (gradient_[At(id)] != kNone) --pending_[static_cast<size_t>(gradient_[At(id)].index)];
+    gradient_[At(id)] = buffer;
     ++pending_[static_cast<size_t>(buffer.index)];
   }
 
   // The gradient buffer of an input; `instead` is the buffer that may be passed on or written in place.
-  Target target(LayerId input, BufferId instead = kNone) {
+  Target TargetOf(LayerId input, BufferId instead = kNone) {
     const Layer& layer = graph_.at(input);
     if (layer.type == LayerType::kData) return {};
-    const BufferId old = gradient_[at(input)];
+    const BufferId old = gradient_[At(input)];
     if (old != kNone) {
-      if (!is_shared(old, input)) return {old, old};
-      set_gradient(input, new_buffer("d2." + layer.name, BufferKind::kGradient, graph_.bytes(input)));
-      return {gradient_[at(input)], old};
+      if (!IsShared(old, input)) return {old, old};
+      SetGradient(input, NewBuffer("d2." + layer.name, BufferKind::kGradient, graph_.bytes(input)));
+      return {gradient_[At(input)], old};
     }
     if (instead != kNone) {
-      set_gradient(input, instead);
+      SetGradient(input, instead);
       return {instead, kNone, true};
     }
-    set_gradient(input, new_buffer("d." + layer.name, BufferKind::kGradient, graph_.bytes(input)));
-    return {gradient_[at(input)], kNone};
+    SetGradient(input, NewBuffer("d." + layer.name, BufferKind::kGradient, graph_.bytes(input)));
+    return {gradient_[At(input)], kNone};
   }
 
-  BufferId new_parameter_gradient(LayerId id) {
+  BufferId NewParameterGradient(LayerId id) {
     const Layer& layer = graph_.at(id);
     with_gradient_.push_back(id);
-    return parameter_gradient_[at(id)] = new_buffer("g." + layer.name, BufferKind::kParameterGradient,
-                                                    layer.parameters * graph_.element_bytes());
+    return parameter_gradient_[At(id)] = NewBuffer("g." + layer.name, BufferKind::kParameterGradient,
+                                                   layer.parameters * graph_.element_bytes());
   }
 
-  void backward(LayerId id) {
+  void Backward(LayerId id) {
     const Layer& layer = graph_.at(id);
-    done_[at(id)] = true;
-    const BufferId incoming = gradient_[at(id)];
+    done_[At(id)] = true;
+    const BufferId incoming = gradient_[At(id)];
     if (incoming != kNone) --pending_[static_cast<size_t>(incoming.index)];
     if (layer.type == LayerType::kData) return;
     if (layer.type != LayerType::kSoftmaxLoss && incoming == kNone) return;  // no gradient flows here
     switch (layer.type) {
       case LayerType::kAdd:
-        return backward_add(id, incoming);
+        return BackwardAdd(id, incoming);
       case LayerType::kConcat:
-        return backward_concat(id, incoming);
+        return BackwardConcat(id, incoming);
       case LayerType::kConv:
       case LayerType::kFullyConnected:
       case LayerType::kEmbed:
-        return backward_weighted(id, incoming);
+        return BackwardWeighted(id, incoming);
       case LayerType::kMatmul:
-        return backward_matmul(id, incoming);
+        return BackwardMatmul(id, incoming);
       case LayerType::kFlashAttention:
-        return backward_flash(id, incoming);
+        return BackwardFlash(id, incoming);
       default:
-        return backward_simple(id, incoming);
+        return BackwardSimple(id, incoming);
     }
   }
 
-  void backward_add(LayerId id, BufferId incoming) {
+  void BackwardAdd(LayerId id, BufferId incoming) {
     const Layer& layer = graph_.at(id);
     for (LayerId input : layer.inputs) {
-      const BufferId present = gradient_[at(input)];
+      const BufferId present = gradient_[At(input)];
       if (present != kNone)
-        append("b." + layer.name, id, Phase::kBackward, {incoming, present}, {present}, graph_.elements(id));
+        Append("b." + layer.name, id, Phase::kBackward, {incoming, present}, {present}, graph_.elements(id));
       else
-        target(input, incoming);
+        TargetOf(input, incoming);
     }
   }
 
-  void backward_concat(LayerId id, BufferId incoming) {
+  void BackwardConcat(LayerId id, BufferId incoming) {
     const Layer& layer = graph_.at(id);
     for (LayerId input : layer.inputs) {
-      const Target to = target(input);
-      append("b." + layer.name + "." + graph_.at(input).name, id, Phase::kBackward,
+      const Target to = TargetOf(input);
+      Append("b." + layer.name + "." + graph_.at(input).name, id, Phase::kBackward,
              {incoming, to.accumulated}, {to.buffer}, graph_.elements(input));
     }
   }
 
-  void backward_weighted(LayerId id, BufferId incoming) {
+  void BackwardWeighted(LayerId id, BufferId incoming) {
     const Layer& layer = graph_.at(id);
-    std::vector<BufferId> reads = saved(id);
+    std::vector<BufferId> reads = Saved(id);
     reads.push_back(incoming);
-    const BufferId gradient = new_parameter_gradient(id);
-    const Target to = layer.type == LayerType::kEmbed ? Target{} : target(layer.inputs[0]);
-    append("bw." + layer.name, id, Phase::kBackward, reads, {gradient}, layer.flops);
+    const BufferId gradient = NewParameterGradient(id);
+    const Target to = layer.type == LayerType::kEmbed ? Target{} : TargetOf(layer.inputs[0]);
+    Append("bw." + layer.name, id, Phase::kBackward, reads, {gradient}, layer.flops);
     if (to.buffer == kNone) return;
-    append("bd." + layer.name, id, Phase::kBackward, {incoming, parameters_[at(id)], to.accumulated},
+    Append("bd." + layer.name, id, Phase::kBackward, {incoming, parameters_[At(id)], to.accumulated},
            {to.buffer}, layer.flops);
   }
 
-  void backward_matmul(LayerId id, BufferId incoming) {
+  void BackwardMatmul(LayerId id, BufferId incoming) {
     const Layer& layer = graph_.at(id);
     for (size_t side = 0; side < 2; ++side) {
-      const Target to = target(layer.inputs[side]);
-      append("b" + std::to_string(side) + "." + layer.name, id, Phase::kBackward,
-             {incoming, output_[at(layer.inputs[1 - side])], to.accumulated}, {to.buffer}, layer.flops);
+      const Target to = TargetOf(layer.inputs[side]);
+      Append("b" + std::to_string(side) + "." + layer.name, id, Phase::kBackward,
+             {incoming, output_[At(layer.inputs[1 - side])], to.accumulated}, {to.buffer}, layer.flops);
     }
   }
 
-  void backward_flash(LayerId id, BufferId incoming) {
+  void BackwardFlash(LayerId id, BufferId incoming) {
     const Layer& layer = graph_.at(id);
-    std::vector<BufferId> reads = saved(id), writes;
+    std::vector<BufferId> reads = Saved(id), writes;
     reads.push_back(incoming);
     for (LayerId input : layer.inputs) {
-      const Target to = target(input);
+      const Target to = TargetOf(input);
       reads.push_back(to.accumulated);
       writes.push_back(to.buffer);
     }
-    append("b." + layer.name, id, Phase::kBackward, std::move(reads), std::move(writes), layer.flops * 5 / 2);
+    Append("b." + layer.name, id, Phase::kBackward, std::move(reads), std::move(writes), layer.flops * 5 / 2);
   }
 
-  void backward_simple(LayerId id, BufferId incoming) {
+  void BackwardSimple(LayerId id, BufferId incoming) {
     const Layer& layer = graph_.at(id);
     const LayerId input = layer.inputs[0];
-    const bool in_place = incoming != kNone && writes_gradient_in_place(layer.type) &&
-                          consumers_[at(input)] == 1 && !is_shared(incoming, id);
-    const Target to = target(input, in_place ? incoming : kNone);
+    const bool in_place = incoming != kNone && WritesGradientInPlace(layer.type) &&
+                          consumers_[At(input)] == 1 && !IsShared(incoming, id);
+    const Target to = TargetOf(input, in_place ? incoming : kNone);
     if (to.buffer == kNone) return;
-    std::vector<BufferId> reads = saved(id);
+    std::vector<BufferId> reads = Saved(id);
     reads.push_back(incoming);
     reads.push_back(to.accumulated);
-    if (needs_of(layer.type).parameters) reads.push_back(parameters_[at(id)]);
+    if (NeedsOf(layer.type).parameters) reads.push_back(parameters_[At(id)]);
     std::vector<BufferId> writes = {to.buffer};
-    if (layer.parameters > 0) writes.push_back(new_parameter_gradient(id));
-    append("b." + layer.name, id, Phase::kBackward, std::move(reads), std::move(writes), 2 * layer.flops);
+    if (layer.parameters > 0) writes.push_back(NewParameterGradient(id));
+    Append("b." + layer.name, id, Phase::kBackward, std::move(reads), std::move(writes), 2 * layer.flops);
   }
 
-  void append_update(LayerId id) {
-    const BufferId parameters = parameters_[at(id)], state = optimizer_[at(id)];
-    append("u." + graph_.at(id).name, id, Phase::kUpdate, {parameter_gradient_[at(id)], parameters, state},
+  void AppendUpdate(LayerId id) {
+    const BufferId parameters = parameters_[At(id)], state = optimizer_[At(id)];
+    Append("u." + graph_.at(id).name, id, Phase::kUpdate, {parameter_gradient_[At(id)], parameters, state},
            {parameters, state}, 4 * graph_.at(id).parameters);
   }
 
-  void spread_updates() {
+  void SpreadUpdates() {
     std::vector<Operation> operations = std::exchange(step_.profile.operations, {});
     std::vector<OperationWork> work = std::exchange(step_.work, {});
     std::vector<std::vector<LayerId>> ready(operations.size());
     for (LayerId id : with_gradient_) {
       for (size_t i = operations.size(); i-- > 0;) {
         const std::vector<BufferId>&reads = operations[i].reads, &writes = operations[i].writes;
-        if (std::find(reads.begin(), reads.end(), parameters_[at(id)]) == reads.end() &&
-            std::find(writes.begin(), writes.end(), parameter_gradient_[at(id)]) == writes.end())
+        if (std::find(reads.begin(), reads.end(), parameters_[At(id)]) == reads.end() &&
+            std::find(writes.begin(), writes.end(), parameter_gradient_[At(id)]) == writes.end())
           continue;
         ready[i].push_back(id);
         break;
@@ -380,7 +380,7 @@ class Lowering {
     for (size_t i = 0; i < operations.size(); ++i) {
       step_.profile.operations.push_back(std::move(operations[i]));
       step_.work.push_back(std::move(work[i]));
-      for (LayerId id : ready[i]) append_update(id);
+      for (LayerId id : ready[i]) AppendUpdate(id);
     }
   }
 
@@ -394,7 +394,7 @@ class Lowering {
   std::vector<LayerId> with_gradient_;
 };
 
-int64_t roofline_ns(const OperationWork& work, int32_t speed_percent, const ComputeRates& rates) {
+int64_t RooflineNs(const OperationWork& work, int32_t speed_percent, const ComputeRates& rates) {
   const int64_t arithmetic_ns =
       base::transfer_ns(work.flops, base::scale(rates.flops_per_second, speed_percent, 100));
   return std::max(arithmetic_ns, base::transfer_ns(work.moved_bytes, rates.memory_bytes_per_second)) +
@@ -403,24 +403,24 @@ int64_t roofline_ns(const OperationWork& work, int32_t speed_percent, const Comp
 
 }  // namespace
 
-TrainingStep training_step(const LayerGraph& graph, UpdatePlace updates) {
-  return Lowering(graph).lower(updates);
+TrainingStep MakeTrainingStep(const LayerGraph& graph, UpdatePlace updates) {
+  return Lowering(graph).Lower(updates);
 }
 
-void set_durations(TrainingStep& step, const ComputeRates& rates) {
+void SetDurations(TrainingStep& step, const ComputeRates& rates) {
   for (size_t i = 0; i < step.work.size(); ++i) {
     Operation& operation = step.profile.operations[i];
-    operation.duration_ns = roofline_ns(step.work[i], 100, rates);
+    operation.duration_ns = RooflineNs(step.work[i], 100, rates);
     operation.workspaces.clear();
     for (const Algorithm& algorithm : step.work[i].algorithms) {
       operation.workspaces.push_back({algorithm.name, algorithm.workspace_bytes,
-                                      roofline_ns(step.work[i], algorithm.speed_percent, rates)});
+                                      RooflineNs(step.work[i], algorithm.speed_percent, rates)});
     }
   }
 }
 
-void scale_durations(IterationProfile& profile, int64_t iteration_ns) {
-  const int64_t now_ns = busy_ns(profile);
+void ScaleDurations(IterationProfile& profile, int64_t iteration_ns) {
+  const int64_t now_ns = BusyNs(profile);
   if (now_ns <= 0) return;
   for (Operation& operation : profile.operations) {
     operation.duration_ns = base::scale(operation.duration_ns, iteration_ns, now_ns);

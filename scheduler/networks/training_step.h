@@ -37,7 +37,7 @@ struct OperationWork {
   std::vector<Algorithm> algorithms;  // convolutions only
 };
 
-// The profile's durations are zero until set_durations().
+// The profile's durations are zero until SetDurations().
 struct TrainingStep {
   IterationProfile profile;
   std::vector<OperationWork> work;  // by operation
@@ -49,12 +49,12 @@ struct ComputeRates {
   int64_t launch_ns = 0;  // per operation
 };
 
-TrainingStep training_step(const LayerGraph& graph, UpdatePlace updates);
+TrainingStep MakeTrainingStep(const LayerGraph& graph, UpdatePlace updates);
 
 // Each operation takes the longer of its arithmetic and its memory traffic, plus a launch; algorithms divide the arithmetic.
-void set_durations(TrainingStep& step, const ComputeRates& rates);
+void SetDurations(TrainingStep& step, const ComputeRates& rates);
 
 // Multiplies all durations so that the iteration takes `iteration_ns`.
-void scale_durations(IterationProfile& profile, int64_t iteration_ns);
+void ScaleDurations(IterationProfile& profile, int64_t iteration_ns);
 
 }  // namespace spillway::scheduler::networks

@@ -3,44 +3,44 @@
 namespace spillway::scheduler::networks {
 namespace {
 
-LayerId attention(LayerGraph& graph, LayerId x, const TransformerShape& shape, int64_t sequence) {
-  const LayerId query = graph.linear(x, shape.width), key = graph.linear(x, shape.width);
-  const LayerId value = graph.linear(x, shape.width);
+LayerId Attention(LayerGraph& graph, LayerId x, const TransformerShape& shape, int64_t sequence) {
+  const LayerId query = graph.Linear(x, shape.width), key = graph.Linear(x, shape.width);
+  const LayerId value = graph.Linear(x, shape.width);
   LayerId mixed;
   if (shape.flash) {
-    mixed = graph.flash_attention(query, key, value, shape.heads);
+    mixed = graph.FlashAttention(query, key, value, shape.heads);
   } else {
     const LayerId scores =
-        graph.matmul(query, key, {shape.heads, sequence, sequence}, shape.width / shape.heads);
-    mixed = graph.matmul(graph.dropout(graph.attention_softmax(scores)), value, {sequence, shape.width},
-                         sequence);
+        graph.Matmul(query, key, {shape.heads, sequence, sequence}, shape.width / shape.heads);
+    mixed =
+        graph.Matmul(graph.Dropout(graph.AttentionSoftmax(scores)), value, {sequence, shape.width}, sequence);
   }
-  return graph.dropout(graph.linear(mixed, shape.width));
+  return graph.Dropout(graph.Linear(mixed, shape.width));
 }
 
-LayerId feed_forward(LayerGraph& graph, LayerId x, const TransformerShape& shape) {
-  return graph.dropout(graph.linear(graph.gelu(graph.linear(x, 4 * shape.width)), shape.width));
+LayerId FeedForward(LayerGraph& graph, LayerId x, const TransformerShape& shape) {
+  return graph.Dropout(graph.Linear(graph.Gelu(graph.Linear(x, 4 * shape.width)), shape.width));
 }
 
 }  // namespace
 
-LayerGraph transformer(const TransformerShape& shape, int64_t batch_size, int64_t sequence) {
+LayerGraph Transformer(const TransformerShape& shape, int64_t batch_size, int64_t sequence) {
   LayerGraph graph(shape.name + (shape.flash ? "_flash" : "") + "_b" + std::to_string(batch_size) + "_s" +
                        std::to_string(sequence),
                    batch_size, shape.element_bytes);
-  LayerId x = graph.embed(graph.data({sequence}), shape.vocabulary, shape.width);
-  x = graph.dropout(shape.norm_first ? x : graph.layer_norm(x));
+  LayerId x = graph.Embed(graph.Data({sequence}), shape.vocabulary, shape.width);
+  x = graph.Dropout(shape.norm_first ? x : graph.LayerNorm(x));
   for (int i = 0; i < shape.layers; ++i) {
     if (shape.norm_first) {
-      x = graph.add(attention(graph, graph.layer_norm(x), shape, sequence), x);
-      x = graph.add(feed_forward(graph, graph.layer_norm(x), shape), x);
+      x = graph.Add(Attention(graph, graph.LayerNorm(x), shape, sequence), x);
+      x = graph.Add(FeedForward(graph, graph.LayerNorm(x), shape), x);
     } else {
-      x = graph.layer_norm(graph.add(attention(graph, x, shape, sequence), x));
-      x = graph.layer_norm(graph.add(feed_forward(graph, x, shape), x));
+      x = graph.LayerNorm(graph.Add(Attention(graph, x, shape, sequence), x));
+      x = graph.LayerNorm(graph.Add(FeedForward(graph, x, shape), x));
     }
   }
-  if (shape.norm_first) x = graph.layer_norm(x);
-  graph.loss(graph.linear(x, shape.vocabulary));
+  if (shape.norm_first) x = graph.LayerNorm(x);
+  graph.Loss(graph.Linear(x, shape.vocabulary));
   return graph;
 }
 

@@ -123,7 +123,7 @@ class Tuner {
 BatchObservation Observe(const Problem& problem) {
   const Timetable timetable(problem);
   return {problem.iteration().batch_size, timetable.iteration_ns(), timetable.peak_bytes(),
-          lower_bound(problem).memory_bytes};
+          FindLowerBound(problem).memory_bytes};
 }
 
 AdviceOutcome Advise(const AdviceRequest& request) {

@@ -24,7 +24,7 @@ struct BatchObservation {
   int64_t batch_size = 0;
   int64_t iteration_ns = 0;
   int64_t peak_bytes = 0;   // what it holds at most
-  int64_t floor_bytes = 0;  // what it must hold at least: lower_bound().memory_bytes
+  int64_t floor_bytes = 0;  // what it must hold at least: FindLowerBound().memory_bytes
 
   bool operator==(const BatchObservation&) const = default;
 };

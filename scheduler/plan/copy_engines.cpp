@@ -19,8 +19,8 @@ CopyEngines::CopyEngines(const DeviceModel& device) : latency_ns_(device.copy_la
                             share(device.to_device_both_bytes_per_second)};
 }
 
-void CopyEngines::start(Direction direction, BufferId buffer, int64_t size_bytes, int64_t now_ns) {
-  advance(now_ns);
+void CopyEngines::Start(Direction direction, BufferId buffer, int64_t size_bytes, int64_t now_ns) {
+  Advance(now_ns);
   running(direction) = {true, buffer, now_ns, latency_ns_, size_bytes * kWorkPerByte};
 }
 
@@ -37,11 +37,11 @@ int64_t CopyEngines::end_ns(Direction direction) const {
   return copy_ns > kNeverNs - from_ns ? kNeverNs : from_ns + copy_ns;
 }
 
-int64_t CopyEngines::next_end_ns() const {
+int64_t CopyEngines::NextEndNs() const {
   return std::min(end_ns(Direction::kToHost), end_ns(Direction::kToDevice));
 }
 
-void CopyEngines::advance(int64_t now_ns) {
+void CopyEngines::Advance(int64_t now_ns) {
   for (Direction direction : {Direction::kToHost, Direction::kToDevice}) {
     Copy& copy = running(direction);
     if (!copy.busy) continue;
@@ -54,11 +54,11 @@ void CopyEngines::advance(int64_t now_ns) {
   clock_ns_ = std::max(clock_ns_, now_ns);
 }
 
-Direction CopyEngines::finish_next() {
+Direction CopyEngines::FinishNext() {
   const int64_t to_host_ns = end_ns(Direction::kToHost);
   const int64_t to_device_ns = end_ns(Direction::kToDevice);
   const Direction first = to_host_ns <= to_device_ns ? Direction::kToHost : Direction::kToDevice;
-  advance(std::min(to_host_ns, to_device_ns));
+  Advance(std::min(to_host_ns, to_device_ns));
   running(first).busy = false;
   return first;
 }

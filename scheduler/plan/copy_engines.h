@@ -25,13 +25,13 @@ class CopyEngines {
   int64_t started_ns(Direction direction) const { return running(direction).started_ns; }
 
   // The engine must be idle, and `now_ns` not before any earlier call's.
-  void start(Direction direction, BufferId buffer, int64_t size_bytes, int64_t now_ns);
+  void Start(Direction direction, BufferId buffer, int64_t size_bytes, int64_t now_ns);
 
   // When the next copy ends if no other starts before; kNeverNs when both are idle.
-  int64_t next_end_ns() const;
+  int64_t NextEndNs() const;
 
   // Moves to next_end_ns() and ends one copy: where both end at once, the one to the host first.
-  Direction finish_next();
+  Direction FinishNext();
 
  private:
   struct Copy {
@@ -46,7 +46,7 @@ class CopyEngines {
   Copy& running(Direction direction) { return copies_[static_cast<size_t>(direction)]; }
   int64_t rate(Direction direction) const;
   int64_t end_ns(Direction direction) const;
-  void advance(int64_t now_ns);
+  void Advance(int64_t now_ns);
 
   std::array<int64_t, 2> alone_bytes_per_second_, both_bytes_per_second_;
   int64_t latency_ns_;

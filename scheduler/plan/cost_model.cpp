@@ -7,7 +7,7 @@
 
 namespace spillway::scheduler {
 
-int64_t footprint_of(const Problem& problem, int64_t size_bytes) {
+int64_t FootprintOf(const Problem& problem, int64_t size_bytes) {
   const bool movable = size_bytes >= problem.min_movable_bytes;
   return base::round_up(size_bytes, std::max<int64_t>(1, movable ? problem.device.chunk_bytes
                                                                  : problem.device.slab_unit_bytes));
@@ -16,7 +16,7 @@ int64_t footprint_of(const Problem& problem, int64_t size_bytes) {
 CostModel::CostModel(const Problem& problem) : problem_(problem) {
   const IterationProfile& profile = problem.iteration();
   for (const Buffer& buffer : profile.buffers)
-    footprints_bytes_.push_back(footprint_of(problem, buffer.size_bytes));
+    footprints_bytes_.push_back(FootprintOf(problem, buffer.size_bytes));
 
   std::vector<std::vector<BufferId>> born(profile.operations.size()), dying(profile.operations.size());
   for (size_t i = 0; i < profile.buffers.size(); ++i) {
@@ -27,7 +27,7 @@ CostModel::CostModel(const Problem& problem) : problem_(problem) {
   }
   const auto append = [](Touches& touches, const std::vector<BufferId>& buffers) {
     touches.buffers.insert(touches.buffers.end(), buffers.begin(), buffers.end());
-    touches.close();
+    touches.Close();
   };
   for (size_t i = 0; i < profile.operations.size(); ++i) {
     const Operation& operation = profile.operations[i];
@@ -39,15 +39,15 @@ CostModel::CostModel(const Problem& problem) : problem_(problem) {
       if (std::find(operation.reads.begin(), operation.reads.end(), id) == operation.reads.end())
         overwrites_.buffers.push_back(id);
     }
-    overwrites_.close();
+    overwrites_.Close();
   }
 }
 
-Prediction CostModel::predict(const Plan& plan, Timeline* timeline) const {
-  return IterationRun(*this, problem_, plan).run(timeline);
+Prediction CostModel::Predict(const Plan& plan, Timeline* timeline) const {
+  return IterationRun(*this, problem_, plan).Run(timeline);
 }
 
-const char* to_string(Verdict verdict) {
+const char* ToString(Verdict verdict) {
   switch (verdict) {
     case Verdict::kRuns:
       return "runs";

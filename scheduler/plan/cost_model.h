@@ -83,11 +83,11 @@ struct Prediction {
 
 class CostModel {
  public:
-  // The problem's profile must outlive the model and pass check_profile().
+  // The problem's profile must outlive the model and pass CheckProfile().
   explicit CostModel(const Problem& problem);
 
   // O(steps + actions). `timeline` may be null.
-  Prediction predict(const Plan& plan, Timeline* timeline = nullptr) const;
+  Prediction Predict(const Plan& plan, Timeline* timeline = nullptr) const;
 
   // Bytes that a buffer occupies on this device: its size in whole chunks, or in slab units when it is small.
   int64_t footprint_bytes(BufferId buffer) const {
@@ -101,7 +101,7 @@ class CostModel {
   struct Touches {
     std::vector<int32_t> begin{0};
     std::vector<BufferId> buffers;
-    void close() { begin.push_back(static_cast<int32_t>(buffers.size())); }
+    void Close() { begin.push_back(static_cast<int32_t>(buffers.size())); }
     const BufferId* first(OperationId id) const {
       return buffers.data() + begin[static_cast<size_t>(id.index)];
     }
@@ -116,8 +116,8 @@ class CostModel {
 };
 
 // Whole chunks for what may move, slab units for what is smaller.
-int64_t footprint_of(const Problem& problem, int64_t size_bytes);
+int64_t FootprintOf(const Problem& problem, int64_t size_bytes);
 
-const char* to_string(Verdict verdict);
+const char* ToString(Verdict verdict);
 
 }  // namespace spillway::scheduler

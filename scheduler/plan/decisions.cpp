@@ -11,8 +11,8 @@ namespace {
 // Where the content of a buffer is while the plan is written down, step by step.
 enum class Content : uint8_t { kPresent, kOnHost, kGone };
 
-size_t at(BufferId id) { return static_cast<size_t>(id.index); }
-size_t at(OperationId id) { return static_cast<size_t>(id.index); }
+size_t At(BufferId id) { return static_cast<size_t>(id.index); }
+size_t At(OperationId id) { return static_cast<size_t>(id.index); }
 
 // Writes one plan. One use.
 class Writer {
@@ -32,10 +32,10 @@ class Writer {
         content_(profile_.buffers.size(), Content::kPresent),
         open_(profile_.buffers.size(), -1) {}
 
-  Lowering write() {
-    sort_by_operation();
+  Lowering Write() {
+    SortByOperation();
     for (size_t i = 0; i < profile_.operations.size(); ++i)
-      write_operation(OperationId{static_cast<int32_t>(i)});
+      WriteOperation(OperationId{static_cast<int32_t>(i)});
     std::stable_sort(result_.plan.actions.begin(), result_.plan.actions.end(),
                      [](const Action& a, const Action& b) { return a.step < b.step; });
     return std::move(result_);
@@ -46,7 +46,7 @@ class Writer {
     return intervals_[static_cast<size_t>(decisions_[static_cast<size_t>(decision)].interval)];
   }
 
-  void sort_by_operation() {
+  void SortByOperation() {
     std::vector<int32_t> late_swaps, late_decisions;
     for (size_t i = 0; i < decisions_.size(); ++i) {
       const auto index = static_cast<int32_t>(i);
@@ -57,40 +57,40 @@ class Writer {
         result_.refused.push_back(decision.interval);  // nothing before the iteration can run again
         continue;
       }
-      leaving_[at(interval.from)].push_back(index);
-      decisions_of_[at(interval.buffer)].push_back(index);
-      if (interval.wraps) start_away(index);
+      leaving_[At(interval.from)].push_back(index);
+      decisions_of_[At(interval.buffer)].push_back(index);
+      if (interval.wraps) StartAway(index);
       if (interval.content_dead) continue;
       if (decision.treatment == Treatment::kRecompute) {
-        ending_[at(interval.to)].push_back(index);
+        ending_[At(interval.to)].push_back(index);
       } else if (decision.prefetch_at.index >= 0) {
-        arrive(index, decision.prefetch_at);
+        Arrive(index, decision.prefetch_at);
       } else {
         late_swaps.push_back(decision.interval);
         late_decisions.push_back(index);
       }
     }
-    const std::vector<OperationId> triggers = latest_triggers(problem_, intervals_, late_swaps);
-    for (size_t i = 0; i < triggers.size(); ++i) arrive(late_decisions[i], triggers[i]);
-    for (std::vector<int32_t>& arrivals : arriving_) sort_by_need(arrivals);
+    const std::vector<OperationId> triggers = LatestTriggers(problem_, intervals_, late_swaps);
+    for (size_t i = 0; i < triggers.size(); ++i) Arrive(late_decisions[i], triggers[i]);
+    for (std::vector<int32_t>& arrivals : arriving_) SortByNeed(arrivals);
   }
 
-  void arrive(int32_t decision, OperationId trigger) {
-    arriving_[at(trigger)].push_back(decision);
+  void Arrive(int32_t decision, OperationId trigger) {
+    arriving_[At(trigger)].push_back(decision);
     const IdleInterval& interval = interval_of(decision);
     const bool before_the_end = interval.wraps && trigger > interval.from;
-    if (before_the_end) content_[at(interval.buffer)] = Content::kPresent;
+    if (before_the_end) content_[At(interval.buffer)] = Content::kPresent;
   }
 
   // A wrapping interval's content is away when the iteration starts, unless its prefetch is triggered before the end.
-  void start_away(int32_t decision) {
+  void StartAway(int32_t decision) {
     const IdleInterval& interval = interval_of(decision);
     const bool swapped = decisions_[static_cast<size_t>(decision)].treatment == Treatment::kSwap;
-    content_[at(interval.buffer)] = swapped && !interval.content_dead ? Content::kOnHost : Content::kGone;
+    content_[At(interval.buffer)] = swapped && !interval.content_dead ? Content::kOnHost : Content::kGone;
   }
 
   // Prefetches with one trigger leave in the order in which they are needed.
-  void sort_by_need(std::vector<int32_t>& arrivals) const {
+  void SortByNeed(std::vector<int32_t>& arrivals) const {
     const auto distance = [&](int32_t decision) {
       const IdleInterval& interval = interval_of(decision);
       const auto count = static_cast<int64_t>(profile_.operations.size());
@@ -100,41 +100,41 @@ class Writer {
                      [&](int32_t a, int32_t b) { return distance(a) < distance(b); });
   }
 
-  void write_operation(OperationId id) {
-    for (int32_t decision : arriving_[at(id)]) content_[at(interval_of(decision).buffer)] = Content::kPresent;
-    write_chain(id);
-    const int32_t step = append_step(id, false);
-    for (int32_t decision : arriving_[at(id)]) {
-      act(ActionKind::kPrefetch, interval_of(decision).buffer, first_step_at_, decision);
+  void WriteOperation(OperationId id) {
+    for (int32_t decision : arriving_[At(id)]) content_[At(interval_of(decision).buffer)] = Content::kPresent;
+    WriteChain(id);
+    const int32_t step = AppendStep(id, false);
+    for (int32_t decision : arriving_[At(id)]) {
+      Act(ActionKind::kPrefetch, interval_of(decision).buffer, first_step_at_, decision);
     }
-    for (BufferId written : profile_.at(id).writes) content_[at(written)] = Content::kPresent;
-    for (int32_t decision : leaving_[at(id)]) take_away(decision, step);
+    for (BufferId written : profile_.at(id).writes) content_[At(written)] = Content::kPresent;
+    for (int32_t decision : leaving_[At(id)]) TakeAway(decision, step);
     first_step_at_ = step + 1;
   }
 
-  void take_away(int32_t decision, int32_t step) {
+  void TakeAway(int32_t decision, int32_t step) {
     const IdleInterval& interval = interval_of(decision);
     const bool recomputes = decisions_[static_cast<size_t>(decision)].treatment == Treatment::kRecompute;
     const bool drops = interval.content_dead || recomputes;
-    if (drops && !interval.content_dead && !can_return(interval)) {
+    if (drops && !interval.content_dead && !CanReturn(interval)) {
       result_.refused.push_back(decisions_[static_cast<size_t>(decision)].interval);
       return;
     }
-    act(drops ? ActionKind::kDrop : ActionKind::kOffload, interval.buffer, step, decision);
-    content_[at(interval.buffer)] = drops ? Content::kGone : Content::kOnHost;
-    open_[at(interval.buffer)] = decision;
+    Act(drops ? ActionKind::kDrop : ActionKind::kOffload, interval.buffer, step, decision);
+    content_[At(interval.buffer)] = drops ? Content::kGone : Content::kOnHost;
+    open_[At(interval.buffer)] = decision;
   }
 
   // Can the content be rebuilt at the interval's end from what no decision takes away until then?
-  bool can_return(const IdleInterval& interval) const {
+  bool CanReturn(const IdleInterval& interval) const {
     const auto stays_until = [&](BufferId buffer) {
-      return chains_.lives_before(buffer, interval.to) && !is_taken_over(buffer, interval.to);
+      return chains_.LivesBefore(buffer, interval.to) && !IsTakenOver(buffer, interval.to);
     };
-    return !chains_.find({interval.buffer}, interval.to, stays_until).empty();
+    return !chains_.Find({interval.buffer}, interval.to, stays_until).empty();
   }
 
-  bool is_taken_over(BufferId buffer, OperationId id) const {
-    const std::vector<int32_t>& decisions = decisions_of_[at(buffer)];
+  bool IsTakenOver(BufferId buffer, OperationId id) const {
+    const std::vector<int32_t>& decisions = decisions_of_[At(buffer)];
     return std::any_of(decisions.begin(), decisions.end(), [&](int32_t decision) {
       const IdleInterval& interval = interval_of(decision);
       if (interval.wraps) return id > interval.from || id <= interval.to;
@@ -142,39 +142,39 @@ class Writer {
     });
   }
 
-  void write_chain(OperationId id) {
+  void WriteChain(OperationId id) {
     std::vector<BufferId> targets;
-    for (int32_t decision : ending_[at(id)]) {
-      if (content_[at(interval_of(decision).buffer)] == Content::kGone)
+    for (int32_t decision : ending_[At(id)]) {
+      if (content_[At(interval_of(decision).buffer)] == Content::kGone)
         targets.push_back(interval_of(decision).buffer);
     }
     if (targets.empty()) return;
     const RecomputeChains::Present present = [&](BufferId buffer) {
-      return content_[at(buffer)] == Content::kPresent && chains_.lives_before(buffer, id);
+      return content_[At(buffer)] == Content::kPresent && chains_.LivesBefore(buffer, id);
     };
-    write_chain_steps(id, targets, chains_.find(targets, id, present));
+    WriteChainSteps(id, targets, chains_.Find(targets, id, present));
   }
 
   // A rebuilt buffer stays when it is a target, or when its own interval is still open and its decision says so.
-  bool stays(BufferId buffer, OperationId id, const std::vector<BufferId>& targets) const {
+  bool Stays(BufferId buffer, OperationId id, const std::vector<BufferId>& targets) const {
     if (std::find(targets.begin(), targets.end(), buffer) != targets.end()) return true;
-    const int32_t decision = open_[at(buffer)];
-    if (decision < 0 || content_[at(buffer)] != Content::kGone) return false;
+    const int32_t decision = open_[At(buffer)];
+    if (decision < 0 || content_[At(buffer)] != Content::kGone) return false;
     return decisions_[static_cast<size_t>(decision)].keep_when_rebuilt && interval_of(decision).to > id;
   }
 
-  void write_chain_steps(OperationId id, const std::vector<BufferId>& targets,
-                         const std::vector<OperationId>& chain) {
+  void WriteChainSteps(OperationId id, const std::vector<BufferId>& targets,
+                       const std::vector<OperationId>& chain) {
     std::map<BufferId, int32_t> last_use;  // of what only the chain needs
     std::vector<BufferId> kept;
     for (OperationId operation : chain) {
-      const int32_t step = append_step(operation, true);
+      const int32_t step = AppendStep(operation, true);
       for (BufferId read : profile_.at(operation).reads) {
         if (auto use = last_use.find(read); use != last_use.end()) use->second = step;
       }
       for (BufferId written : profile_.at(operation).writes) {
-        if (content_[at(written)] == Content::kPresent && chains_.lives_before(written, id)) continue;
-        if (stays(written, id, targets))
+        if (content_[At(written)] == Content::kPresent && chains_.LivesBefore(written, id)) continue;
+        if (Stays(written, id, targets))
           kept.push_back(written);
         else
           last_use[written] = step;
@@ -182,15 +182,15 @@ class Writer {
     }
     for (const auto& [buffer, step] : last_use)
       result_.plan.actions.push_back({ActionKind::kDrop, buffer, step, Reason::kChainTemporary});
-    for (BufferId buffer : kept) content_[at(buffer)] = Content::kPresent;
+    for (BufferId buffer : kept) content_[At(buffer)] = Content::kPresent;
   }
 
-  void act(ActionKind kind, BufferId buffer, int32_t step, int32_t decision) {
+  void Act(ActionKind kind, BufferId buffer, int32_t step, int32_t decision) {
     result_.plan.actions.push_back({kind, buffer, step, decisions_[static_cast<size_t>(decision)].reason});
   }
 
-  int32_t append_step(OperationId id, bool recomputes) {
-    const int32_t workspace = workspaces_.empty() ? 0 : workspaces_[at(id)];
+  int32_t AppendStep(OperationId id, bool recomputes) {
+    const int32_t workspace = workspaces_.empty() ? 0 : workspaces_[At(id)];
     result_.plan.steps.push_back({id, recomputes, workspace});
     return static_cast<int32_t>(result_.plan.steps.size()) - 1;
   }
@@ -213,8 +213,8 @@ class Writer {
 
 }  // namespace
 
-std::vector<OperationId> latest_triggers(const Problem& problem, const std::vector<IdleInterval>& intervals,
-                                         const std::vector<int32_t>& swaps) {
+std::vector<OperationId> LatestTriggers(const Problem& problem, const std::vector<IdleInterval>& intervals,
+                                        const std::vector<int32_t>& swaps) {
   const IterationProfile& profile = problem.iteration();
   const auto count = static_cast<int32_t>(profile.operations.size());
   std::vector<int64_t> start_ns(static_cast<size_t>(count) * 2 + 1, 0);  // two iterations, back to back
@@ -252,10 +252,10 @@ std::vector<OperationId> latest_triggers(const Problem& problem, const std::vect
   return triggers;
 }
 
-Lowering lower_decisions(const Problem& problem, const RecomputeChains& chains,
-                         const std::vector<IdleInterval>& intervals, const std::vector<Decision>& decisions,
-                         const std::vector<int32_t>& workspaces) {
-  return Writer(problem, chains, intervals, decisions, workspaces).write();
+Lowering LowerDecisions(const Problem& problem, const RecomputeChains& chains,
+                        const std::vector<IdleInterval>& intervals, const std::vector<Decision>& decisions,
+                        const std::vector<int32_t>& workspaces) {
+  return Writer(problem, chains, intervals, decisions, workspaces).Write();
 }
 
 }  // namespace spillway::scheduler

@@ -34,13 +34,13 @@ struct Lowering {
 // Lowers decisions to steps and actions; at most one decision per interval. An interval with dead content is dropped without
 // return whatever the treatment (but kStay). Chains run just before the operation that ends the interval; what a chain rebuilt
 // for itself only is dropped after its last use there. `workspaces` has one index per operation, or is empty: all 0.
-Lowering lower_decisions(const Problem& problem, const RecomputeChains& chains,
-                         const std::vector<IdleInterval>& intervals, const std::vector<Decision>& decisions,
-                         const std::vector<int32_t>& workspaces);
+Lowering LowerDecisions(const Problem& problem, const RecomputeChains& chains,
+                        const std::vector<IdleInterval>& intervals, const std::vector<Decision>& decisions,
+                        const std::vector<int32_t>& workspaces);
 
 // For each swap (an index into `intervals`) the operation with which its prefetch may start so that, one after another and
 // without stalls, each copy ends by the time its buffer is touched: backward list scheduling at the host-to-device rate.
-std::vector<OperationId> latest_triggers(const Problem& problem, const std::vector<IdleInterval>& intervals,
-                                         const std::vector<int32_t>& swaps);
+std::vector<OperationId> LatestTriggers(const Problem& problem, const std::vector<IdleInterval>& intervals,
+                                        const std::vector<int32_t>& swaps);
 
 }  // namespace spillway::scheduler

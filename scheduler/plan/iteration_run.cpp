@@ -19,32 +19,32 @@ IterationRun::IterationRun(const CostModel& model, const Problem& problem, const
       states_(profile_.buffers.size()),
       engines_(problem.device) {}
 
-Prediction IterationRun::run(Timeline* timeline) {
-  if (!well_formed()) {
-    fail(Verdict::kMalformed, -1);
+Prediction IterationRun::Run(Timeline* timeline) {
+  if (!IsWellFormed()) {
+    Fail(Verdict::kMalformed, -1);
     return result_;
   }
   timeline_ = timeline;
   if (timeline_) *timeline_ = {};
-  set_first_state();
+  SetFirstState();
   if (used_bytes_ > problem_.budget_bytes) {
-    fail(Verdict::kOverBudget, 0);
+    Fail(Verdict::kOverBudget, 0);
     return result_;
   }
   for (int i = 0; i < kIterations; ++i) {
     const std::vector<State> before = states_;
-    if (!run_iteration() || is_steady(before)) break;
+    if (!RunIteration() || IsSteady(before)) break;
   }
   return result_;
 }
 
-bool IterationRun::fail(Verdict verdict, int32_t step) {
+bool IterationRun::Fail(Verdict verdict, int32_t step) {
   result_.verdict = verdict;
   result_.stuck_step = step;
   return false;
 }
 
-bool IterationRun::well_formed() const {
+bool IterationRun::IsWellFormed() const {
   int32_t next_original = 0;
   for (const Step& step : plan_.steps) {
     if (step.operation.index < 0 || static_cast<size_t>(step.operation.index) >= profile_.operations.size())
@@ -63,7 +63,7 @@ bool IterationRun::well_formed() const {
                         [](const Action& a, const Action& b) { return a.step < b.step; });
 }
 
-void IterationRun::leave_at_end(const Action& action) {
+void IterationRun::LeaveAtEnd(const Action& action) {
   if (!profile_.at(action.buffer).persistent) return;
   State& it = state(action.buffer);
   it.host_valid |= action.kind == ActionKind::kOffload;
@@ -73,7 +73,7 @@ void IterationRun::leave_at_end(const Action& action) {
 }
 
 // Persistent buffers begin on the device, but for those that the plan leaves elsewhere at its end (R7).
-void IterationRun::set_first_state() {
+void IterationRun::SetFirstState() {
   for (size_t i = 0; i < states_.size(); ++i) {
     if (profile_.buffers[i].persistent) states_[i].where = Where::kResident;
   }
@@ -85,29 +85,29 @@ void IterationRun::set_first_state() {
         state(id) = {Where::kResident, step.recomputes && state(id).host_valid, false, false};
     }
     for (; next < plan_.actions.size() && plan_.actions[next].step == static_cast<int32_t>(i); ++next)
-      leave_at_end(plan_.actions[next]);
+      LeaveAtEnd(plan_.actions[next]);
   }
   for (size_t i = 0; i < states_.size(); ++i) {
-    if (states_[i].where == Where::kResident) use(footprint({static_cast<int32_t>(i)}));
+    if (states_[i].where == Where::kResident) Use(footprint({static_cast<int32_t>(i)}));
   }
 }
 
-bool IterationRun::run_iteration() {
+bool IterationRun::RunIteration() {
   result_ = {};
   if (timeline_) timeline_->iteration_start_ns.push_back(now_ns_);
   iteration_start_ns_ = now_ns_;
   next_action_ = 0;
-  use(0);
-  receive_inputs();
+  Use(0);
+  ReceiveInputs();
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
-    if (!run_step(static_cast<int32_t>(i))) return false;
+    if (!RunStep(static_cast<int32_t>(i))) return false;
   }
   result_.iteration_ns = now_ns_ - iteration_start_ns_;
   return true;
 }
 
 // Each iteration brings new inputs: a host copy of the former ones is worth nothing.
-void IterationRun::receive_inputs() {
+void IterationRun::ReceiveInputs() {
   for (size_t i = 0; i < states_.size(); ++i) {
     if (profile_.buffers[i].kind != BufferKind::kInput) continue;
     State& it = states_[i];
@@ -116,22 +116,22 @@ void IterationRun::receive_inputs() {
   }
 }
 
-bool IterationRun::is_steady(const std::vector<State>& before) const {
+bool IterationRun::IsSteady(const std::vector<State>& before) const {
   return !engines_.busy(Direction::kToHost) && !engines_.busy(Direction::kToDevice) && to_host_.empty() &&
          to_device_.empty() && states_ == before;
 }
 
-bool IterationRun::run_step(int32_t index) {
+bool IterationRun::RunStep(int32_t index) {
   const Step& step = plan_.steps[static_cast<size_t>(index)];
   step_stalls_ = {};
-  start_triggered_prefetches(index);
-  if (!wait_for_start(index, step)) return false;
-  begin_step(step);
+  StartTriggeredPrefetches(index);
+  if (!WaitForStart(index, step)) return false;
+  BeginStep(step);
   const int64_t start_ns = now_ns_ + step_stalls_.launch_ns;
-  run_engines_until(start_ns);
-  pump_to_device();
+  RunEnginesUntil(start_ns);
+  PumpToDevice();
   const int64_t end_ns = start_ns + duration_ns(step);
-  run_engines_until(end_ns);
+  RunEnginesUntil(end_ns);
   now_ns_ = end_ns;
   if (step.recomputes) result_.recompute_ns += end_ns - start_ns;
   if (timeline_) {
@@ -139,8 +139,8 @@ bool IterationRun::run_step(int32_t index) {
     timeline_->step_end_ns.push_back(end_ns);
     timeline_->step_stalls.push_back(step_stalls_);
   }
-  end_step(step);
-  act_after(index);
+  EndStep(step);
+  ActAfter(index);
   return true;
 }
 
@@ -150,13 +150,13 @@ int64_t IterationRun::duration_ns(const Step& step) const {
                                       : operation.workspaces[static_cast<size_t>(step.workspace)].duration_ns;
 }
 
-int64_t IterationRun::workspace_bytes(const Step& step) const {
+int64_t IterationRun::WorkspaceBytes(const Step& step) const {
   const Operation& operation = profile_.at(step.operation);
   if (operation.workspaces.empty()) return 0;
-  return footprint_of(problem_, operation.workspaces[static_cast<size_t>(step.workspace)].size_bytes);
+  return FootprintOf(problem_, operation.workspaces[static_cast<size_t>(step.workspace)].size_bytes);
 }
 
-IterationRun::Blocked IterationRun::why_blocked(const Step& step) const {
+IterationRun::Blocked IterationRun::WhyBlocked(const Step& step) const {
   const auto state_of = [&](BufferId id) { return states_[static_cast<size_t>(id.index)]; };
   Blocked blocked = Blocked::kNo;
   for (const BufferId* id = model_.reads_.first(step.operation); id != model_.reads_.last(step.operation);
@@ -172,11 +172,11 @@ IterationRun::Blocked IterationRun::why_blocked(const Step& step) const {
       blocked = Blocked::kRestore;
   }
   if (blocked != Blocked::kNo) return blocked;
-  return missing_bytes(step) > problem_.budget_bytes - used_bytes_ ? Blocked::kMemory : Blocked::kNo;
+  return MissingBytes(step) > problem_.budget_bytes - used_bytes_ ? Blocked::kMemory : Blocked::kNo;
 }
 
-int64_t IterationRun::missing_bytes(const Step& step) const {
-  int64_t sum_bytes = workspace_bytes(step);
+int64_t IterationRun::MissingBytes(const Step& step) const {
+  int64_t sum_bytes = WorkspaceBytes(step);
   const auto holds = [&](BufferId id) {
     const Where where = states_[static_cast<size_t>(id.index)].where;
     return where != Where::kAbsent && where != Where::kOnHost;
@@ -196,19 +196,19 @@ int64_t IterationRun::missing_bytes(const Step& step) const {
   return sum_bytes;
 }
 
-bool IterationRun::wait_for_start(int32_t index, const Step& step) {
+bool IterationRun::WaitForStart(int32_t index, const Step& step) {
   while (true) {
-    const Blocked blocked = why_blocked(step);
+    const Blocked blocked = WhyBlocked(step);
     if (blocked == Blocked::kNo) break;
-    if (blocked == Blocked::kNever) return fail(Verdict::kMalformed, index);
+    if (blocked == Blocked::kNever) return Fail(Verdict::kMalformed, index);
     step_wants_memory_ = blocked == Blocked::kMemory;
-    pump_to_device();
-    const int64_t next_ns = engines_.next_end_ns();
+    PumpToDevice();
+    const int64_t next_ns = engines_.NextEndNs();
     if (next_ns == kNeverNs)
-      return fail(step_wants_memory_ && to_device_.empty() ? Verdict::kOverBudget : Verdict::kDeadlock,
+      return Fail(step_wants_memory_ && to_device_.empty() ? Verdict::kOverBudget : Verdict::kDeadlock,
                   index);
     (step_wants_memory_ ? step_stalls_.memory_ns : step_stalls_.restore_ns) += next_ns - now_ns_;
-    run_engines_until(next_ns);
+    RunEnginesUntil(next_ns);
   }
   step_wants_memory_ = false;
   if (step_stalls_.memory_ns > 0) step_stalls_.launch_ns = problem_.device.launch_ns;  // R8
@@ -218,27 +218,27 @@ bool IterationRun::wait_for_start(int32_t index, const Step& step) {
   return true;
 }
 
-void IterationRun::give_memory(BufferId id) {
+void IterationRun::GiveMemory(BufferId id) {
   State& it = state(id);
   if (it.where == Where::kResident) return;
   it.where = Where::kResident;
   it.ends_on_copy = false;
-  use(footprint(id));
+  Use(footprint(id));
 }
 
-void IterationRun::begin_step(const Step& step) {
-  bring_to_life(step);
-  use(workspace_bytes(step));
+void IterationRun::BeginStep(const Step& step) {
+  BringToLife(step);
+  Use(WorkspaceBytes(step));
 }
 
-void IterationRun::bring_to_life(const Step& step) {
+void IterationRun::BringToLife(const Step& step) {
   for (const BufferId* id = model_.overwrites_.first(step.operation);
        id != model_.overwrites_.last(step.operation); ++id)
-    give_memory(*id);
+    GiveMemory(*id);
   if (step.recomputes) return;
   for (const BufferId* id = model_.born_.first(step.operation); id != model_.born_.last(step.operation);
        ++id) {
-    give_memory(*id);
+    GiveMemory(*id);
     state(*id).host_valid = false;
   }
   for (const BufferId* id = model_.writes_.first(step.operation); id != model_.writes_.last(step.operation);
@@ -246,70 +246,70 @@ void IterationRun::bring_to_life(const Step& step) {
     state(*id).host_valid = false;
 }
 
-void IterationRun::end_step(const Step& step) {
-  use(-workspace_bytes(step));
+void IterationRun::EndStep(const Step& step) {
+  Use(-WorkspaceBytes(step));
   if (step.recomputes) return;
   for (const BufferId* id = model_.dying_.first(step.operation); id != model_.dying_.last(step.operation);
        ++id)
-    die(*id);
+    Die(*id);
 }
 
-void IterationRun::die(BufferId id) {
+void IterationRun::Die(BufferId id) {
   State& it = state(id);
   it.host_valid = false;
   if (it.where == Where::kLeaving || it.where == Where::kArriving) {
     it.ends_on_copy = true;
     return;
   }
-  if (it.where == Where::kResident) use(-footprint(id));
+  if (it.where == Where::kResident) Use(-footprint(id));
   it.where = Where::kAbsent;
 }
 
-void IterationRun::start_triggered_prefetches(int32_t index) {
+void IterationRun::StartTriggeredPrefetches(int32_t index) {
   for (size_t i = next_action_; i < plan_.actions.size() && plan_.actions[i].step == index; ++i) {
     if (plan_.actions[i].kind != ActionKind::kPrefetch) continue;
     State& it = state(plan_.actions[i].buffer);
     if (it.where != Where::kOnHost && it.where != Where::kLeaving) continue;
     it.awaited = true;
-    to_device_.push(plan_.actions[i].buffer);
+    to_device_.Push(plan_.actions[i].buffer);
   }
 }
 
-void IterationRun::act_after(int32_t index) {
+void IterationRun::ActAfter(int32_t index) {
   for (; next_action_ < plan_.actions.size() && plan_.actions[next_action_].step == index; ++next_action_) {
     const Action& action = plan_.actions[next_action_];
-    if (action.kind == ActionKind::kOffload) offload(action.buffer);
-    if (action.kind == ActionKind::kDrop) drop(action.buffer);
+    if (action.kind == ActionKind::kOffload) Offload(action.buffer);
+    if (action.kind == ActionKind::kDrop) Drop(action.buffer);
   }
 }
 
-void IterationRun::offload(BufferId id) {
+void IterationRun::Offload(BufferId id) {
   State& it = state(id);
   if (it.where != Where::kResident) return;
   if (it.host_valid) {
-    drop(id);
+    Drop(id);
     return;
   }
   it.where = Where::kLeaving;
-  to_host_.push(id);
-  pump_to_host();
+  to_host_.Push(id);
+  PumpToHost();
 }
 
-void IterationRun::drop(BufferId id) {
+void IterationRun::Drop(BufferId id) {
   State& it = state(id);
   if (it.where != Where::kResident) return;
   it.where = it.host_valid ? Where::kOnHost : Where::kAbsent;
-  use(-footprint(id));
+  Use(-footprint(id));
 }
 
-void IterationRun::pump_to_host() {
+void IterationRun::PumpToHost() {
   if (engines_.busy(Direction::kToHost) || to_host_.empty()) return;
-  engines_.start(Direction::kToHost, to_host_.head(), profile_.at(to_host_.head()).size_bytes, now_ns_);
-  to_host_.pop();
+  engines_.Start(Direction::kToHost, to_host_.head(), profile_.at(to_host_.head()).size_bytes, now_ns_);
+  to_host_.Pop();
 }
 
 // R5. Only the head may start; prefetches that have become pointless are passed over. A step that waits for memory is older.
-void IterationRun::pump_to_device() {
+void IterationRun::PumpToDevice() {
   if (step_wants_memory_) return;
   while (!engines_.busy(Direction::kToDevice) && !to_device_.empty()) {
     const BufferId id = to_device_.head();
@@ -318,22 +318,22 @@ void IterationRun::pump_to_device() {
     if (it.where == Where::kOnHost) {
       if (footprint(id) > problem_.budget_bytes - used_bytes_) return;
       it.where = Where::kArriving;
-      use(footprint(id));
-      engines_.start(Direction::kToDevice, id, profile_.at(id).size_bytes, now_ns_);
+      Use(footprint(id));
+      engines_.Start(Direction::kToDevice, id, profile_.at(id).size_bytes, now_ns_);
     }
     it.awaited = false;
-    to_device_.pop();
+    to_device_.Pop();
   }
 }
 
-void IterationRun::run_engines_until(int64_t time_ns) {
-  while (engines_.next_end_ns() <= time_ns) finish_copy();
+void IterationRun::RunEnginesUntil(int64_t time_ns) {
+  while (engines_.NextEndNs() <= time_ns) FinishCopy();
   now_ns_ = std::max(now_ns_, time_ns);
 }
 
-void IterationRun::finish_copy() {
-  now_ns_ = std::max(now_ns_, engines_.next_end_ns());
-  const Direction direction = engines_.finish_next();
+void IterationRun::FinishCopy() {
+  now_ns_ = std::max(now_ns_, engines_.NextEndNs());
+  const Direction direction = engines_.FinishNext();
   const BufferId id = engines_.copying(direction);
   State& it = state(id);
   const bool to_host = direction == Direction::kToHost;
@@ -342,15 +342,15 @@ void IterationRun::finish_copy() {
     const CopyTime copy{id, engines_.started_ns(direction), now_ns_};
     (to_host ? timeline_->to_host : timeline_->to_device).push_back(copy);
   }
-  if (to_host || it.ends_on_copy) use(-footprint(id));
+  if (to_host || it.ends_on_copy) Use(-footprint(id));
   it.where = it.ends_on_copy ? Where::kAbsent : to_host ? Where::kOnHost : Where::kResident;
   it.host_valid = (it.host_valid || to_host) && !it.ends_on_copy;
   it.ends_on_copy = false;
-  pump_to_host();
-  pump_to_device();
+  PumpToHost();
+  PumpToDevice();
 }
 
-void IterationRun::use(int64_t change_bytes) {
+void IterationRun::Use(int64_t change_bytes) {
   used_bytes_ += change_bytes;
   result_.peak_bytes = std::max(result_.peak_bytes, used_bytes_);
   if (timeline_ && change_bytes != 0) timeline_->used_bytes.emplace_back(now_ns_, used_bytes_);

@@ -1,6 +1,6 @@
 // One run of a plan through the cost model's rules: the state of every buffer, the engines' queues, the clock.
 //
-// Made by CostModel::predict() for one plan and thrown away; one thread. See cost_model.h for the rules R1 to R8.
+// Made by CostModel::Predict() for one plan and thrown away; one thread. See cost_model.h for the rules R1 to R8.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ class IterationRun {
  public:
   IterationRun(const CostModel& model, const Problem& problem, const Plan& plan);
 
-  Prediction run(Timeline* timeline);
+  Prediction Run(Timeline* timeline);
 
  private:
   enum class Where : uint8_t {
@@ -37,46 +37,46 @@ class IterationRun {
     size_t next = 0;
     bool empty() const { return next == buffers.size(); }
     BufferId head() const { return buffers[next]; }
-    void push(BufferId id) { buffers.push_back(id); }
-    void pop() { ++next; }
+    void Push(BufferId id) { buffers.push_back(id); }
+    void Pop() { ++next; }
   };
   enum class Blocked : uint8_t { kNo, kRestore, kMemory, kNever };
 
   State& state(BufferId id) { return states_[static_cast<size_t>(id.index)]; }
   int64_t footprint(BufferId id) const { return model_.footprint_bytes(id); }
-  bool well_formed() const;
-  void set_first_state();
-  void leave_at_end(const Action& action);
-  bool run_iteration();
-  void receive_inputs();
-  bool is_steady(const std::vector<State>& before) const;
+  bool IsWellFormed() const;
+  void SetFirstState();
+  void LeaveAtEnd(const Action& action);
+  bool RunIteration();
+  void ReceiveInputs();
+  bool IsSteady(const std::vector<State>& before) const;
 
   // Steps.
-  bool run_step(int32_t index);
-  Blocked why_blocked(const Step& step) const;
-  int64_t missing_bytes(const Step& step) const;
-  bool wait_for_start(int32_t index, const Step& step);
-  void begin_step(const Step& step);
-  void end_step(const Step& step);
-  void give_memory(BufferId id);
-  void bring_to_life(const Step& step);
-  void start_triggered_prefetches(int32_t index);
-  void act_after(int32_t index);
+  bool RunStep(int32_t index);
+  Blocked WhyBlocked(const Step& step) const;
+  int64_t MissingBytes(const Step& step) const;
+  bool WaitForStart(int32_t index, const Step& step);
+  void BeginStep(const Step& step);
+  void EndStep(const Step& step);
+  void GiveMemory(BufferId id);
+  void BringToLife(const Step& step);
+  void StartTriggeredPrefetches(int32_t index);
+  void ActAfter(int32_t index);
   int64_t duration_ns(const Step& step) const;
-  int64_t workspace_bytes(const Step& step) const;
+  int64_t WorkspaceBytes(const Step& step) const;
 
   // Buffers.
-  void die(BufferId id);
-  void offload(BufferId id);
-  void drop(BufferId id);
+  void Die(BufferId id);
+  void Offload(BufferId id);
+  void Drop(BufferId id);
 
   // Engines.
-  void run_engines_until(int64_t time_ns);
-  void finish_copy();
-  void pump_to_host();
-  void pump_to_device();
-  void use(int64_t change_bytes);
-  bool fail(Verdict verdict, int32_t step);
+  void RunEnginesUntil(int64_t time_ns);
+  void FinishCopy();
+  void PumpToHost();
+  void PumpToDevice();
+  void Use(int64_t change_bytes);
+  bool Fail(Verdict verdict, int32_t step);
 
   const CostModel& model_;
   const Problem& problem_;

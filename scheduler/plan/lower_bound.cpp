@@ -14,9 +14,9 @@ namespace {
 constexpr size_t kOperationsTried = 48;
 constexpr int64_t kImpossibleNs = std::numeric_limits<int64_t>::max() / 4;
 
-size_t at(OperationId id) { return static_cast<size_t>(id.index); }
+size_t At(OperationId id) { return static_cast<size_t>(id.index); }
 
-int64_t fastest_ns(const Problem& problem, const Operation& operation) {
+int64_t FastestNs(const Problem& problem, const Operation& operation) {
   int64_t result_ns = operation.duration_ns;
   for (const WorkspaceChoice& choice : operation.workspaces) {
     if (choice.size_bytes <= problem.budget_bytes) result_ns = std::min(result_ns, choice.duration_ns);
@@ -24,12 +24,12 @@ int64_t fastest_ns(const Problem& problem, const Operation& operation) {
   return result_ns;
 }
 
-int64_t smallest_workspace_bytes(const Problem& problem, const Operation& operation) {
+int64_t SmallestWorkspaceBytes(const Problem& problem, const Operation& operation) {
   if (operation.workspaces.empty()) return 0;
   int64_t result_bytes = std::numeric_limits<int64_t>::max();
   for (const WorkspaceChoice& choice : operation.workspaces)
     result_bytes = std::min(result_bytes, choice.size_bytes);
-  return footprint_of(problem, result_bytes);
+  return FootprintOf(problem, result_bytes);
 }
 
 // Bytes that an idle interval can free, when, and what running its writer again costs.
@@ -48,17 +48,17 @@ class Bound {
       : problem_(problem),
         profile_(problem.iteration()),
         chains_(profile_),
-        intervals_(idle_intervals(profile_, std::max<int64_t>(1, problem.min_movable_bytes))) {
+        intervals_(IdleIntervals(profile_, std::max<int64_t>(1, problem.min_movable_bytes))) {
     starts_ns_.push_back(0);
     for (const Operation& operation : profile_.operations)
-      starts_ns_.push_back(starts_ns_.back() + fastest_ns(problem, operation));
+      starts_ns_.push_back(starts_ns_.back() + FastestNs(problem, operation));
     const DeviceModel& device = problem.device;
     to_host_rate_ = base::scale(device.to_host_bytes_per_second, device.link_share_permille, 1000);
     to_device_rate_ = base::scale(device.to_device_bytes_per_second, device.link_share_permille, 1000);
-    measure_memory();
+    MeasureMemory();
   }
 
-  LowerBound find() {
+  LowerBound Find() {
     LowerBound bound;
     for (size_t i = 0; i < floor_bytes_.size(); ++i) {
       if (floor_bytes_[i] <= bound.memory_bytes) continue;
@@ -67,8 +67,8 @@ class Bound {
     }
     bound.possible = bound.memory_bytes <= problem_.budget_bytes;
     bound.iteration_ns = starts_ns_.back();
-    for (OperationId id : worst_operations()) {
-      const int64_t time_ns = starts_ns_.back() + extra_ns(id, live_bytes_[at(id)] - problem_.budget_bytes);
+    for (OperationId id : WorstOperations()) {
+      const int64_t time_ns = starts_ns_.back() + ExtraNs(id, live_bytes_[At(id)] - problem_.budget_bytes);
       if (time_ns <= bound.iteration_ns) continue;
       bound.iteration_ns = time_ns;
       bound.time_at = id;
@@ -78,47 +78,47 @@ class Bound {
 
  private:
   // Live and immovable footprints by operation. Smaller buffers than may move are immovable.
-  void measure_memory() {
+  void MeasureMemory() {
     const size_t count = profile_.operations.size();
     std::vector<int64_t> live_change(count + 1, 0), fixed_change(count + 1, 0);
     for (const Buffer& buffer : profile_.buffers) {
-      const int64_t size_bytes = footprint_of(problem_, buffer.size_bytes);
-      const size_t from = buffer.persistent ? 0 : at(buffer.born);
-      const size_t until = buffer.persistent ? count : at(buffer.dies) + 1;
+      const int64_t size_bytes = FootprintOf(problem_, buffer.size_bytes);
+      const size_t from = buffer.persistent ? 0 : At(buffer.born);
+      const size_t until = buffer.persistent ? count : At(buffer.dies) + 1;
       live_change[from] += size_bytes;
       live_change[until] -= size_bytes;
-      if (is_movable(buffer)) continue;
+      if (IsMovable(buffer)) continue;
       fixed_change[from] += size_bytes;
       fixed_change[until] -= size_bytes;
     }
     int64_t live_bytes = 0, fixed_bytes = 0;
     for (size_t i = 0; i < count; ++i) {
-      const int64_t workspace_bytes = smallest_workspace_bytes(problem_, profile_.operations[i]);
+      const int64_t workspace_bytes = SmallestWorkspaceBytes(problem_, profile_.operations[i]);
       live_bytes += live_change[i];
       fixed_bytes += fixed_change[i];
       live_bytes_.push_back(live_bytes + workspace_bytes);
-      floor_bytes_.push_back(fixed_bytes + workspace_bytes + touched_movable_bytes(profile_.operations[i]));
+      floor_bytes_.push_back(fixed_bytes + workspace_bytes + TouchedMovableBytes(profile_.operations[i]));
     }
   }
 
-  bool is_movable(const Buffer& buffer) const {
+  bool IsMovable(const Buffer& buffer) const {
     return buffer.movable && buffer.size_bytes >= problem_.min_movable_bytes;
   }
 
-  int64_t touched_movable_bytes(const Operation& operation) const {
+  int64_t TouchedMovableBytes(const Operation& operation) const {
     std::vector<BufferId> touched = operation.reads;
     touched.insert(touched.end(), operation.writes.begin(), operation.writes.end());
     std::sort(touched.begin(), touched.end());
     touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
     int64_t sum_bytes = 0;
     for (BufferId id : touched) {
-      if (is_movable(profile_.at(id))) sum_bytes += footprint_of(problem_, profile_.at(id).size_bytes);
+      if (IsMovable(profile_.at(id))) sum_bytes += FootprintOf(problem_, profile_.at(id).size_bytes);
     }
     return sum_bytes;
   }
 
   // The worst of all, and the worst of each stretch of the iteration: the bound is as good at any.
-  std::vector<OperationId> worst_operations() const {
+  std::vector<OperationId> WorstOperations() const {
     std::vector<OperationId> result;
     const size_t count = live_bytes_.size();
     const size_t stretch = std::max<size_t>(1, (count + kOperationsTried - 1) / kOperationsTried);
@@ -132,53 +132,53 @@ class Bound {
     return result;
   }
 
-  int64_t recompute_ns(const IdleInterval& interval) const {
-    const OperationId writer = chains_.writer_before(interval.buffer, interval.to);
+  int64_t RecomputeNs(const IdleInterval& interval) const {
+    const OperationId writer = chains_.WriterBefore(interval.buffer, interval.to);
     if (interval.wraps || writer.index < 0 || !profile_.at(writer).replayable) return kImpossibleNs;
     // The writer's other outputs come back with it: its time is shared by size.
     int64_t written_bytes = 0;
     for (BufferId id : profile_.at(writer).writes) written_bytes += profile_.at(id).size_bytes;
-    return base::scale(fastest_ns(problem_, profile_.at(writer)), profile_.at(interval.buffer).size_bytes,
+    return base::scale(FastestNs(problem_, profile_.at(writer)), profile_.at(interval.buffer).size_bytes,
                        written_bytes);
   }
 
   // A host copy is good from the write on, also when the buffer came back in between. Never written: made long ago.
-  int64_t time_since_written(const IdleInterval& interval, OperationId id) const {
-    const int64_t iteration_ns = starts_ns_.back(), now_ns = starts_ns_[at(id)];
-    const OperationId before = chains_.writer_before(interval.buffer, id);
-    if (before.index >= 0) return now_ns - starts_ns_[at(before) + 1];
+  int64_t TimeSinceWritten(const IdleInterval& interval, OperationId id) const {
+    const int64_t iteration_ns = starts_ns_.back(), now_ns = starts_ns_[At(id)];
+    const OperationId before = chains_.WriterBefore(interval.buffer, id);
+    if (before.index >= 0) return now_ns - starts_ns_[At(before) + 1];
     const OperationId last =
-        chains_.writer_before(interval.buffer, {static_cast<int32_t>(profile_.operations.size())});
-    if (last.index >= 0) return now_ns + iteration_ns - starts_ns_[at(last) + 1];
+        chains_.WriterBefore(interval.buffer, {static_cast<int32_t>(profile_.operations.size())});
+    if (last.index >= 0) return now_ns + iteration_ns - starts_ns_[At(last) + 1];
     return profile_.at(interval.buffer).kind == BufferKind::kInput ? now_ns : kImpossibleNs;
   }
 
   // Intervals over operation `id`; `free_bytes` is what leaves and need not come back.
-  std::vector<Relief> reliefs_over(OperationId id, int64_t& free_bytes) const {
+  std::vector<Relief> ReliefsOver(OperationId id, int64_t& free_bytes) const {
     std::vector<Relief> result;
-    const int64_t iteration_ns = starts_ns_.back(), now_ns = starts_ns_[at(id)];
+    const int64_t iteration_ns = starts_ns_.back(), now_ns = starts_ns_[At(id)];
     for (const IdleInterval& interval : intervals_) {
       const bool covers =
           interval.wraps ? interval.from < id || id < interval.to : interval.from < id && id < interval.to;
       if (!covers) continue;
-      const int64_t size_bytes = footprint_of(problem_, profile_.at(interval.buffer).size_bytes);
+      const int64_t size_bytes = FootprintOf(problem_, profile_.at(interval.buffer).size_bytes);
       if (interval.content_dead) {
         free_bytes += size_bytes;
         continue;
       }
-      int64_t returns_ns = starts_ns_[at(interval.to)] - now_ns;
+      int64_t returns_ns = starts_ns_[At(interval.to)] - now_ns;
       const bool returns_later = interval.to < id;
       if (returns_later) returns_ns += iteration_ns;
-      const int64_t written_ns = time_since_written(interval, id);
+      const int64_t written_ns = TimeSinceWritten(interval, id);
       result.push_back(
-          {size_bytes, written_ns, returns_ns, recompute_ns(interval), returns_later || written_ns > now_ns});
+          {size_bytes, written_ns, returns_ns, RecomputeNs(interval), returns_later || written_ns > now_ns});
     }
     return result;
   }
 
   // The most bytes that a link moves of buffers that are available for `window_ns(relief)` before a common end.
   template <class Window>
-  static int64_t movable_bytes(std::vector<Relief> reliefs, int64_t rate, Window window_ns) {
+  static int64_t MovableBytes(std::vector<Relief> reliefs, int64_t rate, Window window_ns) {
     std::sort(reliefs.begin(), reliefs.end(),
               [&](const Relief& a, const Relief& b) { return window_ns(a) > window_ns(b); });
     int64_t moved_bytes = 0, waiting_bytes = 0;
@@ -194,7 +194,7 @@ class Bound {
   }
 
   // The cheapest way to recompute so many bytes, buffers split at will.
-  static int64_t cheapest_recompute_ns(const std::vector<Relief>& by_cost, int64_t bytes) {
+  static int64_t CheapestRecomputeNs(const std::vector<Relief>& by_cost, int64_t bytes) {
     int64_t sum_ns = 0;
     for (const Relief& relief : by_cost) {
       if (bytes <= 0) break;
@@ -206,9 +206,9 @@ class Bound {
     return bytes > 0 ? kImpossibleNs : sum_ns;
   }
 
-  int64_t extra_ns(OperationId id, int64_t excess_bytes) const {
+  int64_t ExtraNs(OperationId id, int64_t excess_bytes) const {
     int64_t free_bytes = 0;
-    const std::vector<Relief> all = reliefs_over(id, free_bytes);
+    const std::vector<Relief> all = ReliefsOver(id, free_bytes);
     excess_bytes -= free_bytes;
     // Waiting before and waiting after add up, but for buffers that are away over the iteration's end: for those one wait can
     // serve both. So either they count as free, or only the longer wait counts; both are bounds.
@@ -220,16 +220,16 @@ class Bound {
       else
         inside.push_back(relief);
     }
-    return std::max(least_extra_ns(inside, excess_bytes - crossing_bytes, true),
-                    least_extra_ns(all, excess_bytes, false));
+    return std::max(LeastExtraNs(inside, excess_bytes - crossing_bytes, true),
+                    LeastExtraNs(all, excess_bytes, false));
   }
 
-  int64_t least_extra_ns(std::vector<Relief> reliefs, int64_t excess_bytes, bool waits_add_up) const {
+  int64_t LeastExtraNs(std::vector<Relief> reliefs, int64_t excess_bytes, bool waits_add_up) const {
     if (excess_bytes <= 0) return 0;
     const int64_t out_bytes =
-        movable_bytes(reliefs, to_host_rate_, [](const Relief& r) { return r.leaves_ns; });
+        MovableBytes(reliefs, to_host_rate_, [](const Relief& r) { return r.leaves_ns; });
     const int64_t in_bytes =
-        movable_bytes(reliefs, to_device_rate_, [](const Relief& r) { return r.returns_ns; });
+        MovableBytes(reliefs, to_device_rate_, [](const Relief& r) { return r.returns_ns; });
     std::sort(reliefs.begin(), reliefs.end(), [](const Relief& a, const Relief& b) {
       return base::Wide{a.recompute_ns} * b.size_bytes < base::Wide{b.recompute_ns} * a.size_bytes;
     });
@@ -238,18 +238,18 @@ class Bound {
           base::transfer_ns(std::max<int64_t>(0, swapped_bytes - out_bytes), to_host_rate_);
       const int64_t in_ns =
           base::transfer_ns(std::max<int64_t>(0, swapped_bytes - in_bytes), to_device_rate_);
-      const int64_t again_ns = cheapest_recompute_ns(reliefs, excess_bytes - swapped_bytes);
+      const int64_t again_ns = CheapestRecomputeNs(reliefs, excess_bytes - swapped_bytes);
       if (again_ns >= kImpossibleNs)
         return kImpossibleNs;  // a plateau, towards whose right end least() moves
       const int64_t after_ns = std::max(in_ns, again_ns);
       return waits_add_up ? before_ns + after_ns : std::max(before_ns, after_ns);
     };
-    return least(cost_ns, excess_bytes);
+    return Least(cost_ns, excess_bytes);
   }
 
   // A convex function's minimum over [0, end]: all three parts are convex, sums and maxima of such too.
   template <class Cost>
-  static int64_t least(Cost cost_ns, int64_t end) {
+  static int64_t Least(Cost cost_ns, int64_t end) {
     int64_t low = 0, high = end;
     while (high - low > 2) {
       const int64_t third = (high - low) / 3;
@@ -275,9 +275,9 @@ class Bound {
 
 }  // namespace
 
-LowerBound lower_bound(const Problem& problem) { return Bound(problem).find(); }
+LowerBound FindLowerBound(const Problem& problem) { return Bound(problem).Find(); }
 
-int64_t distance_permyriad(int64_t iteration_ns, const LowerBound& bound) {
+int64_t DistancePermyriad(int64_t iteration_ns, const LowerBound& bound) {
   if (bound.iteration_ns <= 0) return 0;
   return base::scale(iteration_ns - bound.iteration_ns, 10'000, bound.iteration_ns);
 }

@@ -25,9 +25,9 @@ struct LowerBound {
   OperationId time_at;       // the operation whose excess decides; index -1: everything fits
 };
 
-LowerBound lower_bound(const Problem& problem);
+LowerBound FindLowerBound(const Problem& problem);
 
 // How far a time lies above the bound, in 1/100 of a per cent.
-int64_t distance_permyriad(int64_t iteration_ns, const LowerBound& bound);
+int64_t DistancePermyriad(int64_t iteration_ns, const LowerBound& bound);
 
 }  // namespace spillway::scheduler

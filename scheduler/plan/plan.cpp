@@ -2,7 +2,7 @@
 
 namespace spillway::scheduler {
 
-Plan plan_without_actions(const IterationProfile& profile) {
+Plan PlanWithoutActions(const IterationProfile& profile) {
   Plan plan;
   plan.steps.reserve(profile.operations.size());
   for (size_t i = 0; i < profile.operations.size(); ++i)

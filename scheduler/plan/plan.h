@@ -76,6 +76,6 @@ struct Plan {
 };
 
 // Everything stays: the profile's operations, no actions, smallest workspaces.
-Plan plan_without_actions(const IterationProfile& profile);
+Plan PlanWithoutActions(const IterationProfile& profile);
 
 }  // namespace spillway::scheduler

@@ -8,20 +8,20 @@
 namespace spillway::scheduler {
 namespace {
 
-std::string with_unit(int64_t value, int64_t unit, const char* name) {
+std::string WithUnit(int64_t value, int64_t unit, const char* name) {
   char text[48];
   std::snprintf(text, sizeof text, "%lld.%lld %s", static_cast<long long>(value / unit),
                 static_cast<long long>(value % unit * 10 / unit), name);
   return text;
 }
 
-std::string size_text(int64_t bytes) {
-  if (bytes >= base::kMebibyte) return with_unit(bytes, base::kMebibyte, "MiB");
-  return with_unit(bytes, base::kKibibyte, "KiB");
+std::string SizeText(int64_t bytes) {
+  if (bytes >= base::kMebibyte) return WithUnit(bytes, base::kMebibyte, "MiB");
+  return WithUnit(bytes, base::kKibibyte, "KiB");
 }
 
-std::string time_text(int64_t nanos) {
-  return nanos >= 1'000'000 ? with_unit(nanos, 1'000'000, "ms") : with_unit(nanos, 1'000, "us");
+std::string TimeText(int64_t nanos) {
+  return nanos >= 1'000'000 ? WithUnit(nanos, 1'000'000, "ms") : WithUnit(nanos, 1'000, "us");
 }
 
 class Explainer {
@@ -32,73 +32,73 @@ class Explainer {
         timeline_(timeline),
         first_(timeline.last_iteration_step()) {}
 
-  std::vector<Explanation> explain() {
+  std::vector<Explanation> Explain() {
     size_t action = 0;
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       const auto step = static_cast<int32_t>(i);
-      if (plan_.steps[i].recomputes) add(step, recompute_text(plan_.steps[i]));
-      if (plan_.steps[i].workspace > 0) add(step, workspace_text(plan_.steps[i]));
+      if (plan_.steps[i].recomputes) Add(step, RecomputeText(plan_.steps[i]));
+      if (plan_.steps[i].workspace > 0) Add(step, WorkspaceText(plan_.steps[i]));
       for (; action < plan_.actions.size() && plan_.actions[action].step == step; ++action)
-        add(step, action_text(plan_.actions[action]));
+        Add(step, ActionText(plan_.actions[action]));
     }
     return std::move(result_);
   }
 
  private:
-  void add(int32_t step, std::string text) { result_.push_back({step, std::move(text)}); }
+  void Add(int32_t step, std::string text) { result_.push_back({step, std::move(text)}); }
   const std::string& operation_name(int32_t step) const {
     return profile_.at(plan_.steps[static_cast<size_t>(step)].operation).name;
   }
 
-  bool touches(int32_t step, BufferId id) const {
+  bool Touches(int32_t step, BufferId id) const {
     const Operation& operation = profile_.at(plan_.steps[static_cast<size_t>(step)].operation);
     return std::find(operation.reads.begin(), operation.reads.end(), id) != operation.reads.end() ||
            std::find(operation.writes.begin(), operation.writes.end(), id) != operation.writes.end();
   }
 
   // The next step that touches the buffer, past the iteration's end if need be; -1: none.
-  int32_t next_touch(BufferId id, int32_t after) const {
+  int32_t NextTouch(BufferId id, int32_t after) const {
     const auto count = static_cast<int32_t>(plan_.steps.size());
     for (int32_t i = 1; i <= count; ++i) {
-      if (touches((after + i) % count, id)) return (after + i) % count;
+      if (Touches((after + i) % count, id)) return (after + i) % count;
     }
     return -1;
   }
 
-  std::string action_text(const Action& action) const {
-    const std::string what = "'" + profile_.at(action.buffer).name + "' (" +
-                             size_text(profile_.at(action.buffer).size_bytes) + ")";
+  std::string ActionText(const Action& action) const {
+    const std::string what =
+        "'" + profile_.at(action.buffer).name + "' (" + SizeText(profile_.at(action.buffer).size_bytes) + ")";
     switch (action.kind) {
       case ActionKind::kOffload:
-        return "offload " + what + leave_text(action) + copy_text(action, timeline_.to_host, true);
+        return "offload " + what + LeaveText(action) + CopyText(action, timeline_.to_host, true);
       case ActionKind::kDrop:
-        return "drop " + what + leave_text(action) + "; " + to_string(action.reason);
+        return "drop " + what + LeaveText(action) + "; " + ToString(action.reason);
       case ActionKind::kPrefetch:
-        return "prefetch " + what + return_text(action) + copy_text(action, timeline_.to_device, false);
+        return "prefetch " + what + ReturnText(action) + CopyText(action, timeline_.to_device, false);
     }
     return what;
   }
 
-  std::string leave_text(const Action& action) const {
-    const int32_t next = next_touch(action.buffer, action.step);
+  std::string LeaveText(const Action& action) const {
+    const int32_t next = NextTouch(action.buffer, action.step);
     std::string text = " after '" + operation_name(action.step) + "'";
     if (next >= 0)
-      text += ", idle for " + time_text(idle_ns(action.step, next)) + " until '" + operation_name(next) + "'";
+      text += ", idle for " + TimeText(IdleNs(action.step, next)) + " until '" + operation_name(next) + "'";
     return text;
   }
 
-  std::string return_text(const Action& action) const {
-    const bool now = touches(action.step, action.buffer);
-    const int32_t next = now ? action.step : next_touch(action.buffer, action.step);
+  std::string ReturnText(const Action& action) const {
+    const bool now = Touches(action.step, action.buffer);
+    const int32_t next = now ? action.step : NextTouch(action.buffer, action.step);
     std::string text = " with '" + operation_name(action.step) + "'";
     if (next < 0) return text;
     text += now ? ", which waits for it" : ", for '" + operation_name(next) + "'";
     const StallCauses& stalls = timeline_.step_stalls[first_ + static_cast<size_t>(next)];
-    if (stalls.restore_ns > 0) text += " (waits " + time_text(stalls.restore_ns) + ")";
+    if (stalls.restore_ns > 0) text += " (waits " + TimeText(stalls.restore_ns) + ")";
     return text;
   }
 
-  int64_t idle_ns(int32_t from, int32_t to) const {
+  int64_t IdleNs(int32_t from, int32_t to) const {
     const int64_t left_ns = timeline_.step_end_ns[first_ + static_cast<size_t>(from)];
     const int64_t back_ns = timeline_.step_start_ns[first_ + static_cast<size_t>(to)];
     const int64_t iteration_ns = timeline_.step_end_ns.back() - timeline_.iteration_start_ns.back();
@@ -106,32 +106,32 @@ class Explainer {
   }
 
   // The last copy of the buffer on an engine; a clean buffer has none on its way out.
-  std::string copy_text(const Action& action, const std::vector<CopyTime>& copies, bool out) const {
+  std::string CopyText(const Action& action, const std::vector<CopyTime>& copies, bool out) const {
     const auto copy = std::find_if(copies.rbegin(), copies.rend(), [&](const CopyTime& candidate) {
       return candidate.buffer == action.buffer;
     });
     std::string text = "; ";
     if (copy != copies.rend())
-      text += "copy takes " + time_text(copy->end_ns - copy->start_ns) + ", ";
+      text += "copy takes " + TimeText(copy->end_ns - copy->start_ns) + ", ";
     else if (out)
       text += "its host copy is still good, ";
-    return text + to_string(action.reason);
+    return text + ToString(action.reason);
   }
 
-  std::string recompute_text(const Step& step) const {
+  std::string RecomputeText(const Step& step) const {
     const Operation& operation = profile_.at(step.operation);
-    std::string text = "run '" + operation.name + "' again, " + time_text(operation.duration_ns) + ", for";
+    std::string text = "run '" + operation.name + "' again, " + TimeText(operation.duration_ns) + ", for";
     for (BufferId id : operation.writes)
-      text += " '" + profile_.at(id).name + "' (" + size_text(profile_.at(id).size_bytes) + ")";
+      text += " '" + profile_.at(id).name + "' (" + SizeText(profile_.at(id).size_bytes) + ")";
     return text;
   }
 
-  std::string workspace_text(const Step& step) const {
+  std::string WorkspaceText(const Step& step) const {
     const Operation& operation = profile_.at(step.operation);
     const WorkspaceChoice& choice = operation.workspaces[static_cast<size_t>(step.workspace)];
-    return "'" + operation.name + "' uses " + choice.name + " with " + size_text(choice.size_bytes) +
-           " of workspace: " + time_text(choice.duration_ns) + " instead of " +
-           time_text(operation.workspaces[0].duration_ns);
+    return "'" + operation.name + "' uses " + choice.name + " with " + SizeText(choice.size_bytes) +
+           " of workspace: " + TimeText(choice.duration_ns) + " instead of " +
+           TimeText(operation.workspaces[0].duration_ns);
   }
 
   const IterationProfile& profile_;
@@ -143,11 +143,11 @@ class Explainer {
 
 }  // namespace
 
-std::vector<Explanation> explain_plan(const Problem& problem, const Plan& plan, const Timeline& timeline) {
-  return Explainer(problem, plan, timeline).explain();
+std::vector<Explanation> ExplainPlan(const Problem& problem, const Plan& plan, const Timeline& timeline) {
+  return Explainer(problem, plan, timeline).Explain();
 }
 
-const char* to_string(Reason reason) {
+const char* ToString(Reason reason) {
   switch (reason) {
     case Reason::kStrategyRule:
       return "the strategy's rule asks for it";

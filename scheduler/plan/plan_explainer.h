@@ -19,9 +19,9 @@ struct Explanation {
 };
 
 // In the order of the steps. The plan must be valid and the timeline the model's for it.
-std::vector<Explanation> explain_plan(const Problem& problem, const Plan& plan, const Timeline& timeline);
+std::vector<Explanation> ExplainPlan(const Problem& problem, const Plan& plan, const Timeline& timeline);
 
 // "kept from ..." in a few words.
-const char* to_string(Reason reason);
+const char* ToString(Reason reason);
 
 }  // namespace spillway::scheduler

@@ -39,77 +39,77 @@ class Walk {
     }
   }
 
-  Offence run() {
-    if (Offence offence = check_ids()) return offence;
-    if (Offence offence = check_order()) return offence;
-    start();
+  Offence Run() {
+    if (Offence offence = CheckIds()) return offence;
+    if (Offence offence = CheckOrder()) return offence;
+    Start();
     for (int iteration = 0; iteration < 3; ++iteration) {
       size_t action = 0;
-      if (Offence offence = receive_inputs()) return offence;
+      if (Offence offence = ReceiveInputs()) return offence;
       for (size_t i = 0; i < plan_.steps.size(); ++i) {
-        if (Offence offence = walk_step(static_cast<int32_t>(i), action)) return offence;
+        if (Offence offence = WalkStep(static_cast<int32_t>(i), action)) return offence;
       }
-      if (Offence offence = check_nothing_left()) return offence;
+      if (Offence offence = CheckNothingLeft()) return offence;
     }
     return std::nullopt;
   }
 
  private:
-  static Offence offence(PlanFault fault, int32_t step, BufferId buffer, std::string what) {
+  static Offence MakeOffence(PlanFault fault, int32_t step, BufferId buffer, std::string what) {
     return PlanOffence{fault, step, buffer, 0, std::move(what)};
   }
   const std::string& name(BufferId id) const { return profile_.at(id).name; }
   Content& content(BufferId id) { return contents_[static_cast<size_t>(id.index)]; }
-  static bool contains(const std::vector<BufferId>& ids, BufferId id) {
+  static bool Contains(const std::vector<BufferId>& ids, BufferId id) {
     return std::find(ids.begin(), ids.end(), id) != ids.end();
   }
 
-  Offence check_ids() const {
+  Offence CheckIds() const {
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       const Step& step = plan_.steps[i];
       const auto at = static_cast<int32_t>(i);
       if (step.operation.index < 0 ||
           step.operation.index >= static_cast<int32_t>(profile_.operations.size()))
-        return offence(PlanFault::kUnknownId, at, {}, "a step runs an operation that does not exist");
+        return MakeOffence(PlanFault::kUnknownId, at, {}, "a step runs an operation that does not exist");
       const size_t choices = profile_.at(step.operation).workspaces.size();
       if (step.workspace < 0 || (step.workspace > 0 && step.workspace >= static_cast<int32_t>(choices)))
-        return offence(PlanFault::kUnknownId, at, {}, "a step uses a workspace that does not exist");
+        return MakeOffence(PlanFault::kUnknownId, at, {}, "a step uses a workspace that does not exist");
     }
     for (const Action& action : plan_.actions) {
       if (action.step < 0 || action.step >= static_cast<int32_t>(plan_.steps.size()))
-        return offence(PlanFault::kUnknownId, -1, {}, "an action is tied to a step that does not exist");
+        return MakeOffence(PlanFault::kUnknownId, -1, {}, "an action is tied to a step that does not exist");
       if (action.buffer.index < 0 || action.buffer.index >= static_cast<int32_t>(profile_.buffers.size()))
-        return offence(PlanFault::kUnknownId, action.step, {},
-                       "an action moves a buffer that does not exist");
+        return MakeOffence(PlanFault::kUnknownId, action.step, {},
+                           "an action moves a buffer that does not exist");
     }
     return std::nullopt;
   }
 
-  Offence check_order() const {
+  Offence CheckOrder() const {
     int32_t next = 0;
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       if (plan_.steps[i].recomputes) continue;
       if (plan_.steps[i].operation.index != next++)
-        return offence(PlanFault::kStepsIncomplete, static_cast<int32_t>(i), {},
-                       "operations are not all there in order");
+        return MakeOffence(PlanFault::kStepsIncomplete, static_cast<int32_t>(i), {},
+                           "operations are not all there in order");
     }
     if (next != static_cast<int32_t>(profile_.operations.size()))
-      return offence(PlanFault::kStepsIncomplete, -1, {}, "the last operations are missing");
+      return MakeOffence(PlanFault::kStepsIncomplete, -1, {}, "the last operations are missing");
     for (size_t i = 1; i < plan_.actions.size(); ++i) {
       if (plan_.actions[i].step < plan_.actions[i - 1].step)
-        return offence(PlanFault::kActionsOutOfOrder, plan_.actions[i].step, plan_.actions[i].buffer,
-                       "actions are not ordered by step");
+        return MakeOffence(PlanFault::kActionsOutOfOrder, plan_.actions[i].step, plan_.actions[i].buffer,
+                           "actions are not ordered by step");
     }
     for (const Action& action : plan_.actions) {
-      if (!profile_.at(action.buffer).movable && lives_after(action.buffer, action.step))
-        return offence(PlanFault::kMovesTheUnmovable, action.step, action.buffer,
-                       "buffer '" + name(action.buffer) + "' must stay");
+      if (!profile_.at(action.buffer).movable && LivesAfter(action.buffer, action.step))
+        return MakeOffence(PlanFault::kMovesTheUnmovable, action.step, action.buffer,
+                           "buffer '" + name(action.buffer) + "' must stay");
     }
     return std::nullopt;
   }
 
   // Outside its lifetime a buffer is only what a recomputation made of it.
-  bool lives_after(BufferId id, int32_t at) const {
+  bool LivesAfter(BufferId id, int32_t at) const {
     const Buffer& buffer = profile_.at(id);
     int32_t ended = -1;  // the last operation that has run for the first time
     for (int32_t i = 0; i <= at; ++i) {
@@ -119,18 +119,18 @@ class Walk {
   }
 
   // The last step or action that touches a persistent buffer decides where the next iteration finds it.
-  void start() {
+  void Start() {
     for (size_t i = 0; i < contents_.size(); ++i) {
-      if (profile_.buffers[i].persistent) start(BufferId{static_cast<int32_t>(i)});
+      if (profile_.buffers[i].persistent) Start(BufferId{static_cast<int32_t>(i)});
     }
   }
 
-  void start(BufferId id) {
+  void Start(BufferId id) {
     Content& it = content(id);
     it.on_device = 0;
     size_t next = 0;
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      if (contains(profile_.at(plan_.steps[i].operation).writes, id)) {
+      if (Contains(profile_.at(plan_.steps[i].operation).writes, id)) {
         it.on_device = 0;
         if (!plan_.steps[i].recomputes) it.on_host = kNothing;
       }
@@ -143,70 +143,70 @@ class Walk {
   }
 
   // Each iteration brings new inputs, onto the device: a host copy of the former ones is worth nothing.
-  Offence receive_inputs() {
+  Offence ReceiveInputs() {
     for (size_t i = 0; i < contents_.size(); ++i) {
       const Buffer& buffer = profile_.buffers[i];
       if (buffer.kind != BufferKind::kInput || !buffer.persistent) continue;
       if (contents_[i].on_device == kNothing)
-        return offence(PlanFault::kReadsWhatIsAway, 0, {static_cast<int32_t>(i)},
-                       "input '" + buffer.name + "' is away when the next one arrives");
+        return MakeOffence(PlanFault::kReadsWhatIsAway, 0, {static_cast<int32_t>(i)},
+                           "input '" + buffer.name + "' is away when the next one arrives");
       contents_[i].on_host = kNothing;
     }
     return std::nullopt;
   }
 
-  Offence walk_step(int32_t at, size_t& action) {
+  Offence WalkStep(int32_t at, size_t& action) {
     const Step& step = plan_.steps[static_cast<size_t>(at)];
     size_t after = action;
     while (after < plan_.actions.size() && plan_.actions[after].step == at) ++after;
     for (size_t i = action; i < after; ++i) {
       if (plan_.actions[i].kind != ActionKind::kPrefetch) continue;
-      if (Offence offence = fetch(plan_.actions[i])) return offence;
+      if (Offence offence = Fetch(plan_.actions[i])) return offence;
     }
-    if (Offence offence = step.recomputes ? recompute(at, step) : compute(at, step)) return offence;
+    if (Offence offence = step.recomputes ? Recompute(at, step) : Compute(at, step)) return offence;
     for (; action < after; ++action) {
       if (plan_.actions[action].kind == ActionKind::kPrefetch) continue;
-      if (Offence offence = take(plan_.actions[action])) return offence;
+      if (Offence offence = Take(plan_.actions[action])) return offence;
     }
     return std::nullopt;
   }
 
-  Offence fetch(const Action& action) {
+  Offence Fetch(const Action& action) {
     Content& it = content(action.buffer);
     if (it.on_device == it.version) return std::nullopt;  // already there
     if (it.on_host != it.version)
-      return offence(PlanFault::kFetchesNothing, action.step, action.buffer,
-                     "the host has no content of buffer '" + name(action.buffer) + "'");
+      return MakeOffence(PlanFault::kFetchesNothing, action.step, action.buffer,
+                         "the host has no content of buffer '" + name(action.buffer) + "'");
     it.on_device = it.version;
     return std::nullopt;
   }
 
-  Offence take(const Action& action) {
+  Offence Take(const Action& action) {
     Content& it = content(action.buffer);
     if (it.on_device == kNothing)
-      return offence(PlanFault::kTakesWhatIsNotThere, action.step, action.buffer,
-                     "buffer '" + name(action.buffer) + "' is not on the device");
+      return MakeOffence(PlanFault::kTakesWhatIsNotThere, action.step, action.buffer,
+                         "buffer '" + name(action.buffer) + "' is not on the device");
     if (action.kind == ActionKind::kOffload) it.on_host = it.on_device;
     it.on_device = kNothing;
     return std::nullopt;
   }
 
-  Offence check_reads(int32_t at, const Operation& operation) {
+  Offence CheckReads(int32_t at, const Operation& operation) {
     for (BufferId id : operation.reads) {
       const Content& it = content(id);
       if (it.on_device != kNothing) continue;
       const bool away = it.on_host == it.version;
-      return offence(away ? PlanFault::kReadsWhatIsAway : PlanFault::kReadsWhatIsGone, at, id,
-                     "operation '" + operation.name + "' reads buffer '" + name(id) + "', which is " +
-                         (away ? "on the host" : "gone"));
+      return MakeOffence(away ? PlanFault::kReadsWhatIsAway : PlanFault::kReadsWhatIsGone, at, id,
+                         "operation '" + operation.name + "' reads buffer '" + name(id) + "', which is " +
+                             (away ? "on the host" : "gone"));
     }
     return std::nullopt;
   }
 
-  Offence compute(int32_t at, const Step& step) {
+  Offence Compute(int32_t at, const Step& step) {
     const Operation& operation = profile_.at(step.operation);
-    if (Offence offence = clear_for_birth(at, step.operation)) return offence;
-    if (Offence offence = check_reads(at, operation)) return offence;
+    if (Offence offence = ClearForBirth(at, step.operation)) return offence;
+    if (Offence offence = CheckReads(at, operation)) return offence;
     FirstRun& first = first_runs_[static_cast<size_t>(step.operation.index)];
     first = {};
     for (BufferId id : operation.reads) first.read.push_back(content(id).version);
@@ -220,50 +220,50 @@ class Walk {
     return std::nullopt;
   }
 
-  Offence clear_for_birth(int32_t at, OperationId operation) {
+  Offence ClearForBirth(int32_t at, OperationId operation) {
     for (BufferId id : born_at_[static_cast<size_t>(operation.index)]) {
       if (content(id).on_device == kNothing) continue;
-      return offence(PlanFault::kLeftBehind, at, id,
-                     "buffer '" + name(id) + "' is born while an older one of it is still there");
+      return MakeOffence(PlanFault::kLeftBehind, at, id,
+                         "buffer '" + name(id) + "' is born while an older one of it is still there");
     }
     return std::nullopt;
   }
 
-  Offence recompute(int32_t at, const Step& step) {
+  Offence Recompute(int32_t at, const Step& step) {
     const Operation& operation = profile_.at(step.operation);
     const std::string again = "operation '" + operation.name + "' cannot run again: ";
     if (!operation.replayable)
-      return offence(PlanFault::kRecomputesForbidden, at, {}, again + "it is not replayable");
+      return MakeOffence(PlanFault::kRecomputesForbidden, at, {}, again + "it is not replayable");
     for (BufferId id : operation.writes) {
-      if (contains(operation.reads, id))
-        return offence(PlanFault::kRecomputesForbidden, at, id,
-                       again + "it changes '" + name(id) + "' in place");
+      if (Contains(operation.reads, id))
+        return MakeOffence(PlanFault::kRecomputesForbidden, at, id,
+                           again + "it changes '" + name(id) + "' in place");
     }
-    if (Offence offence = check_reads(at, operation)) return offence;
+    if (Offence offence = CheckReads(at, operation)) return offence;
     const FirstRun& first = first_runs_[static_cast<size_t>(step.operation.index)];
     if (first.read.size() != operation.reads.size() || first.written.size() != operation.writes.size())
-      return offence(PlanFault::kRecomputesForbidden, at, {}, again + "it has not run yet");
+      return MakeOffence(PlanFault::kRecomputesForbidden, at, {}, again + "it has not run yet");
     for (size_t i = 0; i < operation.reads.size(); ++i) {
       if (content(operation.reads[i]).on_device != first.read[i])
-        return offence(PlanFault::kRecomputesFromChanged, at, operation.reads[i],
-                       again + "its input '" + name(operation.reads[i]) + "' has changed");
+        return MakeOffence(PlanFault::kRecomputesFromChanged, at, operation.reads[i],
+                           again + "its input '" + name(operation.reads[i]) + "' has changed");
     }
     for (size_t i = 0; i < operation.writes.size(); ++i) {
       Content& it = content(operation.writes[i]);
       if (it.version != first.written[i])
-        return offence(PlanFault::kRecomputesIntoChanged, at, operation.writes[i],
-                       again + "its output '" + name(operation.writes[i]) + "' has changed");
+        return MakeOffence(PlanFault::kRecomputesIntoChanged, at, operation.writes[i],
+                           again + "its output '" + name(operation.writes[i]) + "' has changed");
       it.on_device = it.version;
     }
     return std::nullopt;
   }
 
-  Offence check_nothing_left() {
+  Offence CheckNothingLeft() {
     for (FirstRun& first : first_runs_) first = {};
     for (size_t i = 0; i < contents_.size(); ++i) {
       if (!profile_.buffers[i].persistent && contents_[i].on_device != kNothing)
-        return offence(PlanFault::kLeftBehind, -1, {static_cast<int32_t>(i)},
-                       "buffer '" + profile_.buffers[i].name + "' outlives the iteration");
+        return MakeOffence(PlanFault::kLeftBehind, -1, {static_cast<int32_t>(i)},
+                           "buffer '" + profile_.buffers[i].name + "' outlives the iteration");
     }
     return std::nullopt;
   }
@@ -277,8 +277,8 @@ class Walk {
 
 }  // namespace
 
-std::optional<PlanOffence> validate_plan(const Problem& problem, const Plan& plan) {
-  return Walk(problem, plan).run();
+std::optional<PlanOffence> ValidatePlan(const Problem& problem, const Plan& plan) {
+  return Walk(problem, plan).Run();
 }
 
 }  // namespace spillway::scheduler

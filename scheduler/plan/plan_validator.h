@@ -48,10 +48,10 @@ struct PlanOffence {
 };
 
 // Does every step find its inputs, and the right ones, whatever the timing? Walks three iterations.
-std::optional<PlanOffence> validate_plan(const Problem& problem, const Plan& plan);
+std::optional<PlanOffence> ValidatePlan(const Problem& problem, const Plan& plan);
 
 // Could the times be true on the problem's device, within its budget? The plan must be valid.
-std::optional<PlanOffence> validate_timeline(const Problem& problem, const Plan& plan,
-                                             const Timeline& timeline);
+std::optional<PlanOffence> ValidateTimeline(const Problem& problem, const Plan& plan,
+                                            const Timeline& timeline);
 
 }  // namespace spillway::scheduler

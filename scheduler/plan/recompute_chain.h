@@ -17,7 +17,7 @@ namespace spillway::scheduler {
 
 class RecomputeChains {
  public:
-  // The profile must outlive this and pass check_profile().
+  // The profile must outlive this and pass CheckProfile().
   explicit RecomputeChains(const IterationProfile& profile);
 
   // Is the content of this buffer on the device when the question's operation is about to run?
@@ -25,20 +25,20 @@ class RecomputeChains {
 
   // Operations in running order that bring back every target's content as of operation `before`. Empty when one cannot be
   // brought back, or when all targets are present.
-  std::vector<OperationId> find(const std::vector<BufferId>& targets, OperationId before,
+  std::vector<OperationId> Find(const std::vector<BufferId>& targets, OperationId before,
                                 const Present& present) const;
 
   // Is the buffer on the device before an operation when nothing was taken away?
-  bool lives_before(BufferId buffer, OperationId before) const;
+  bool LivesBefore(BufferId buffer, OperationId before) const;
 
   // The last operation before `before` that wrote the buffer; index -1: none in this iteration.
-  OperationId writer_before(BufferId buffer, OperationId before) const;
+  OperationId WriterBefore(BufferId buffer, OperationId before) const;
 
  private:
   struct Search;
-  bool collect(BufferId target, Search& search) const;
-  bool visit(OperationId operation, Search& search) const;
-  bool can_repeat(OperationId operation, const Search& search) const;
+  bool Collect(BufferId target, Search& search) const;
+  bool Visit(OperationId operation, Search& search) const;
+  bool CanRepeat(OperationId operation, const Search& search) const;
 
   const IterationProfile& profile_;
   std::vector<std::vector<OperationId>> writers_;  // by buffer, ascending

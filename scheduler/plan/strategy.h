@@ -26,7 +26,7 @@ class Strategy {
   virtual ~Strategy() = default;
   virtual std::string_view name() const = 0;     // as `--strategy` names it: "vdnn-conv"
   virtual std::string_view summary() const = 0;  // one line, with its source
-  virtual StrategyOutcome plan(const Problem& problem) const = 0;
+  virtual StrategyOutcome MakePlan(const Problem& problem) const = 0;
 };
 
 }  // namespace spillway::scheduler

@@ -38,32 +38,32 @@ class Reading {
     }
   }
 
-  Offence run() {
-    if (Offence offence = check_steps()) return offence;
+  Offence Run() {
+    if (Offence offence = CheckSteps()) return offence;
     for (const auto* copies : {&timeline_.to_host, &timeline_.to_device}) {
-      if (Offence offence = check_engine(*copies)) return offence;
+      if (Offence offence = CheckEngine(*copies)) return offence;
     }
-    start();
+    Start();
     const size_t iterations = timeline_.iteration_start_ns.size();
     for (size_t i = 0; i < iterations; ++i) {
-      receive_inputs();
+      ReceiveInputs();
       size_t action = 0;
       for (size_t step = 0; step < plan_.steps.size(); ++step) {
-        if (Offence offence = read_step(i * plan_.steps.size() + step, static_cast<int32_t>(step), action))
+        if (Offence offence = ReadStep(i * plan_.steps.size() + step, static_cast<int32_t>(step), action))
           return offence;
       }
     }
     if (next_out_ < timeline_.to_host.size())
-      return offence(PlanFault::kCopyUnplanned, -1, timeline_.to_host[next_out_].buffer,
-                     "more offloads than planned");
+      return MakeOffence(PlanFault::kCopyUnplanned, -1, timeline_.to_host[next_out_].buffer,
+                         "more offloads than planned");
     if (next_in_ < timeline_.to_device.size())
-      return offence(PlanFault::kCopyUnplanned, -1, timeline_.to_device[next_in_].buffer,
-                     "more prefetches than planned");
-    return check_budget();
+      return MakeOffence(PlanFault::kCopyUnplanned, -1, timeline_.to_device[next_in_].buffer,
+                         "more prefetches than planned");
+    return CheckBudget();
   }
 
  private:
-  static Offence offence(PlanFault fault, int32_t step, BufferId buffer, std::string what) {
+  static Offence MakeOffence(PlanFault fault, int32_t step, BufferId buffer, std::string what) {
     return PlanOffence{fault, step, buffer, 0, std::move(what)};
   }
   const std::string& name(BufferId id) const { return profile_.at(id).name; }
@@ -82,24 +82,26 @@ class Reading {
                                         : &operation.workspaces[static_cast<size_t>(step.workspace)];
   }
 
-  Offence check_steps() const {
+  Offence CheckSteps() const {
     const size_t count = plan_.steps.size() * timeline_.iteration_start_ns.size();
     if (count == 0 || timeline_.step_start_ns.size() != count || timeline_.step_end_ns.size() != count)
-      return offence(PlanFault::kTimelineShape, -1, {}, "the timeline does not have the plan's steps");
+      return MakeOffence(PlanFault::kTimelineShape, -1, {}, "the timeline does not have the plan's steps");
     for (size_t i = 0; i < count; ++i) {
       const auto at = static_cast<int32_t>(i % plan_.steps.size());
       const Step& step = plan_.steps[i % plan_.steps.size()];
       const int64_t needed_ns =
           workspace(step) ? workspace(step)->duration_ns : profile_.at(step.operation).duration_ns;
       if (timeline_.step_end_ns[i] - timeline_.step_start_ns[i] < needed_ns)
-        return offence(PlanFault::kStepTooShort, at, {}, "a step ends before its operation can have ended");
+        return MakeOffence(PlanFault::kStepTooShort, at, {},
+                           "a step ends before its operation can have ended");
       if (timeline_.step_start_ns[i] < (i == 0 ? 0 : timeline_.step_end_ns[i - 1]))
-        return offence(PlanFault::kStepsOverlap, at, {}, "a step starts before the one before it has ended");
+        return MakeOffence(PlanFault::kStepsOverlap, at, {},
+                           "a step starts before the one before it has ended");
     }
     return std::nullopt;
   }
 
-  Offence check_engine(const std::vector<CopyTime>& copies) const {
+  Offence CheckEngine(const std::vector<CopyTime>& copies) const {
     const bool out = &copies == &timeline_.to_host;
     const std::vector<CopyTime>& opposite = out ? timeline_.to_device : timeline_.to_host;
     const DeviceModel& device = problem_.device;
@@ -108,7 +110,8 @@ class Reading {
     for (size_t i = 0; i < copies.size(); ++i) {
       const CopyTime& copy = copies[i];
       if (i > 0 && copy.start_ns < copies[i - 1].end_ns)
-        return offence(PlanFault::kCopiesOverlap, -1, copy.buffer, "two copies run at once on one engine");
+        return MakeOffence(PlanFault::kCopiesOverlap, -1, copy.buffer,
+                           "two copies run at once on one engine");
       // A copy in the other direction that has not ended in the timeline is not known; that only makes this check milder.
       int64_t shared_ns = 0;
       for (const CopyTime& other : opposite)
@@ -119,22 +122,22 @@ class Reading {
       const Wide possible =
           (Wide{alone} * (whole_ns - both_ns) + Wide{both} * both_ns) * device.link_share_permille;
       if (whole_ns < 0 || Wide{profile_.at(copy.buffer).size_bytes} * 1'000'000'000 * 1000 > possible)
-        return offence(PlanFault::kCopyTooFast, -1, copy.buffer,
-                       "'" + name(copy.buffer) + "' is copied faster than the link");
+        return MakeOffence(PlanFault::kCopyTooFast, -1, copy.buffer,
+                           "'" + name(copy.buffer) + "' is copied faster than the link");
     }
     return std::nullopt;
   }
 
-  void start() {
+  void Start() {
     for (size_t i = 0; i < places_.size(); ++i) {
       const BufferId id{static_cast<int32_t>(i)};
-      if (profile_.at(id).persistent) place(id) = place_at_end(id);
-      if (place(id).on_device) take(id, INT64_MIN);
+      if (profile_.at(id).persistent) place(id) = PlaceAtEnd(id);
+      if (place(id).on_device) Take(id, INT64_MIN);
     }
   }
 
   // Where the plan leaves a persistent buffer for the next iteration.
-  Place place_at_end(BufferId id) const {
+  Place PlaceAtEnd(BufferId id) const {
     Place result{.on_device = true};
     size_t next = 0;
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
@@ -151,17 +154,17 @@ class Reading {
     return result;
   }
 
-  void receive_inputs() {
+  void ReceiveInputs() {
     for (size_t i = 0; i < places_.size(); ++i) {
       if (profile_.buffers[i].kind == BufferKind::kInput && places_[i].on_device)
         places_[i].host_equal = false;
     }
   }
 
-  void take(BufferId id, int64_t at_ns) { change_[at_ns].taken += footprint(profile_.at(id).size_bytes); }
-  void give(BufferId id, int64_t at_ns) { change_[at_ns].given += footprint(profile_.at(id).size_bytes); }
+  void Take(BufferId id, int64_t at_ns) { change_[at_ns].taken += footprint(profile_.at(id).size_bytes); }
+  void Give(BufferId id, int64_t at_ns) { change_[at_ns].given += footprint(profile_.at(id).size_bytes); }
 
-  Offence read_step(size_t entry, int32_t at, size_t& action) {
+  Offence ReadStep(size_t entry, int32_t at, size_t& action) {
     const Step& step = plan_.steps[static_cast<size_t>(at)];
     const int64_t reached_ns = entry == 0 ? 0 : timeline_.step_end_ns[entry - 1];
     const int64_t start_ns = timeline_.step_start_ns[entry], end_ns = timeline_.step_end_ns[entry];
@@ -169,22 +172,22 @@ class Reading {
     while (after < plan_.actions.size() && plan_.actions[after].step == at) ++after;
     for (size_t i = action; i < after; ++i) {
       if (plan_.actions[i].kind != ActionKind::kPrefetch) continue;
-      if (Offence offence = read_prefetch(plan_.actions[i], reached_ns)) return offence;
+      if (Offence offence = ReadPrefetch(plan_.actions[i], reached_ns)) return offence;
     }
-    if (Offence offence = read_touches(at, step, start_ns)) return offence;
+    if (Offence offence = ReadTouches(at, step, start_ns)) return offence;
     if (const WorkspaceChoice* choice = workspace(step)) {
       change_[start_ns].taken += footprint(choice->size_bytes);
       change_[end_ns].given += footprint(choice->size_bytes);
     }
-    if (!step.recomputes) read_deaths(step.operation, end_ns);
+    if (!step.recomputes) ReadDeaths(step.operation, end_ns);
     for (; action < after; ++action) {
       if (plan_.actions[action].kind == ActionKind::kPrefetch) continue;
-      if (Offence offence = read_leave(plan_.actions[action], end_ns)) return offence;
+      if (Offence offence = ReadLeave(plan_.actions[action], end_ns)) return offence;
     }
     return std::nullopt;
   }
 
-  Offence read_prefetch(const Action& action, int64_t reached_ns) {
+  Offence ReadPrefetch(const Action& action, int64_t reached_ns) {
     Place& it = place(action.buffer);
     if (it.on_device) return std::nullopt;
     it.on_device = true;
@@ -192,23 +195,24 @@ class Reading {
     if (next_in_ == timeline_.to_device.size()) return std::nullopt;  // had not ended when the timeline did
     const CopyTime& copy = timeline_.to_device[next_in_];
     if (copy.buffer != action.buffer)
-      return offence(PlanFault::kCopyUnplanned, action.step, copy.buffer,
-                     "prefetches run in another order than planned");
+      return MakeOffence(PlanFault::kCopyUnplanned, action.step, copy.buffer,
+                         "prefetches run in another order than planned");
     ++next_in_;
     if (copy.start_ns < reached_ns || copy.start_ns < it.left_at_ns)
-      return offence(PlanFault::kCopyTooEarly, action.step, action.buffer,
-                     "'" + name(action.buffer) + "' is prefetched before its trigger or before it has left");
+      return MakeOffence(
+          PlanFault::kCopyTooEarly, action.step, action.buffer,
+          "'" + name(action.buffer) + "' is prefetched before its trigger or before it has left");
     it.usable_from_ns = copy.end_ns;
-    take(action.buffer, copy.start_ns);
+    Take(action.buffer, copy.start_ns);
     return std::nullopt;
   }
 
-  Offence read_leave(const Action& action, int64_t end_ns) {
+  Offence ReadLeave(const Action& action, int64_t end_ns) {
     Place& it = place(action.buffer);
     it.on_device = false;
     it.left_at_ns = end_ns;
     if (action.kind == ActionKind::kDrop || it.host_equal) {
-      give(action.buffer, end_ns);
+      Give(action.buffer, end_ns);
       return std::nullopt;
     }
     it.host_equal = true;
@@ -216,21 +220,21 @@ class Reading {
     if (next_out_ == timeline_.to_host.size()) return std::nullopt;
     const CopyTime& copy = timeline_.to_host[next_out_];
     if (copy.buffer != action.buffer)
-      return offence(PlanFault::kCopyUnplanned, action.step, copy.buffer,
-                     "offloads run in another order than planned");
+      return MakeOffence(PlanFault::kCopyUnplanned, action.step, copy.buffer,
+                         "offloads run in another order than planned");
     ++next_out_;
     if (copy.start_ns < end_ns)
-      return offence(PlanFault::kCopyTooEarly, action.step, action.buffer,
-                     "'" + name(action.buffer) + "' is offloaded before its step has ended");
+      return MakeOffence(PlanFault::kCopyTooEarly, action.step, action.buffer,
+                         "'" + name(action.buffer) + "' is offloaded before its step has ended");
     it.left_at_ns = copy.end_ns;
-    give(action.buffer, copy.end_ns);
+    Give(action.buffer, copy.end_ns);
     return std::nullopt;
   }
 
-  Offence read_touches(int32_t at, const Step& step, int64_t start_ns) {
+  Offence ReadTouches(int32_t at, const Step& step, int64_t start_ns) {
     const Operation& operation = profile_.at(step.operation);
     const auto away = [&](BufferId id) {
-      return offence(
+      return MakeOffence(
           PlanFault::kTouchesWhileAway, at, id,
           "operation '" + operation.name + "' runs while '" + name(id) + "' is away or being copied");
     };
@@ -240,30 +244,30 @@ class Reading {
     for (BufferId id : operation.writes) {
       Place& it = place(id);
       if (it.on_device ? it.usable_from_ns > start_ns : it.left_at_ns > start_ns) return away(id);
-      bring(id, start_ns);
+      Bring(id, start_ns);
       if (!step.recomputes) it.host_equal = false;
     }
     if (step.recomputes) return std::nullopt;
-    for (BufferId id : born_at_[static_cast<size_t>(step.operation.index)]) bring(id, start_ns);
+    for (BufferId id : born_at_[static_cast<size_t>(step.operation.index)]) Bring(id, start_ns);
     return std::nullopt;
   }
 
-  void bring(BufferId id, int64_t start_ns) {
+  void Bring(BufferId id, int64_t start_ns) {
     if (place(id).on_device) return;
     place(id).on_device = true;
     place(id).usable_from_ns = start_ns;
-    take(id, start_ns);
+    Take(id, start_ns);
   }
 
-  void read_deaths(OperationId operation, int64_t end_ns) {
+  void ReadDeaths(OperationId operation, int64_t end_ns) {
     for (BufferId id : dies_at_[static_cast<size_t>(operation.index)]) {
       Place& it = place(id);
-      if (it.on_device && it.usable_from_ns != kNotYet) give(id, std::max(end_ns, it.usable_from_ns));
+      if (it.on_device && it.usable_from_ns != kNotYet) Give(id, std::max(end_ns, it.usable_from_ns));
       it = {};
     }
   }
 
-  Offence check_budget() const {
+  Offence CheckBudget() const {
     int64_t used_bytes = 0;
     for (const auto& [time_ns, change] : change_) {
       used_bytes += change.taken - change.given;
@@ -293,9 +297,9 @@ class Reading {
 
 }  // namespace
 
-std::optional<PlanOffence> validate_timeline(const Problem& problem, const Plan& plan,
-                                             const Timeline& timeline) {
-  return Reading(problem, plan, timeline).run();
+std::optional<PlanOffence> ValidateTimeline(const Problem& problem, const Plan& plan,
+                                            const Timeline& timeline) {
+  return Reading(problem, plan, timeline).Run();
 }
 
 }  // namespace spillway::scheduler

@@ -17,35 +17,35 @@ class Checker {
  public:
   explicit Checker(const EventTrace& trace) : trace_(trace) {}
 
-  Complaint check() {
+  Complaint Check() {
     for (size_t i = 0; i < trace_.events.size(); ++i) {
       const Event& event = trace_.events[i];
-      if (Complaint complaint = check_event(event)) return "event " + std::to_string(i) + ": " + *complaint;
+      if (Complaint complaint = CheckEvent(event)) return "event " + std::to_string(i) + ": " + *complaint;
       last_start_ns_ = event.start_ns;
     }
     return std::nullopt;
   }
 
  private:
-  Complaint check_event(const Event& event) {
+  Complaint CheckEvent(const Event& event) {
     if (event.start_ns < last_start_ns_ || event.start_ns > kMostNanos)
       return "its time runs backwards or is too large";
     if (event.duration_ns < 0 || event.duration_ns > kMostNanos)
       return "its duration is negative or too large";
     switch (event.kind) {
       case EventKind::kAllocate:
-        return allocate(event);
+        return Allocate(event);
       case EventKind::kFree:
-        return free(event);
+        return Free(event);
       case EventKind::kOperation:
-        return operate(event);
+        return Operate(event);
       case EventKind::kSynchronize:
         return std::nullopt;
     }
     return "its kind is unknown";
   }
 
-  Complaint allocate(const Event& event) {
+  Complaint Allocate(const Event& event) {
     if (event.allocation < 0) return "an allocation has a negative number";
     if (event.size_bytes <= 0 || event.size_bytes > kMostBytes) return "an allocation has no possible size";
     if (!lives_.emplace(event.allocation, Life{event.size_bytes}).second)
@@ -53,7 +53,7 @@ class Checker {
     return std::nullopt;
   }
 
-  Complaint free(const Event& event) {
+  Complaint Free(const Event& event) {
     const auto life = lives_.find(event.allocation);
     if (life == lives_.end()) return "what was never allocated is freed";
     if (life->second.freed) return "an allocation is freed twice";
@@ -61,7 +61,7 @@ class Checker {
     return std::nullopt;
   }
 
-  Complaint operate(const Event& event) const {
+  Complaint Operate(const Event& event) const {
     if (event.identity < 0 || static_cast<size_t>(event.identity) >= trace_.identities.size())
       return "its identity is not in the list";
     for (const TraceTouch& touch : event.touches) {
@@ -82,20 +82,20 @@ class ProfileMaker {
  public:
   explicit ProfileMaker(const EventTrace& trace) : trace_(trace) { profile_.name = trace.name; }
 
-  IterationProfile make() {
+  IterationProfile Make() {
     for (const Event& event : trace_.events) {
-      if (event.kind == EventKind::kAllocate) allocate(event);
-      if (event.kind == EventKind::kFree) free(event);
-      if (event.kind == EventKind::kOperation) operate(event);
+      if (event.kind == EventKind::kAllocate) Allocate(event);
+      if (event.kind == EventKind::kFree) Free(event);
+      if (event.kind == EventKind::kOperation) Operate(event);
     }
-    close();
+    Close();
     return std::move(profile_);
   }
 
  private:
   int32_t next_operation() const { return static_cast<int32_t>(profile_.operations.size()); }
 
-  void allocate(const Event& event) {
+  void Allocate(const Event& event) {
     ids_[event.allocation] = {static_cast<int32_t>(profile_.buffers.size())};
     Buffer buffer;
     buffer.name = "a" + std::to_string(event.allocation);
@@ -106,21 +106,21 @@ class ProfileMaker {
     written_.push_back(false);
   }
 
-  void free(const Event& event) {
+  void Free(const Event& event) {
     Buffer& buffer = profile_.buffers[static_cast<size_t>(ids_[event.allocation].index)];
     buffer.persistent = false;
     buffer.dies = {std::max(buffer.born.index, next_operation() - 1)};
   }
 
-  void operate(const Event& event) {
+  void Operate(const Event& event) {
     Operation operation;
     operation.name = trace_.identities[static_cast<size_t>(event.identity)];
     operation.duration_ns = event.duration_ns;
-    for (const TraceTouch& touch : event.touches) append_touch(operation, touch);
+    for (const TraceTouch& touch : event.touches) AppendTouch(operation, touch);
     profile_.operations.push_back(std::move(operation));
   }
 
-  void append_touch(Operation& operation, const TraceTouch& touch) {
+  void AppendTouch(Operation& operation, const TraceTouch& touch) {
     const BufferId id = ids_[touch.allocation];
     const auto at = static_cast<size_t>(id.index);
     const auto add = [&](std::vector<BufferId>& list) {
@@ -134,19 +134,19 @@ class ProfileMaker {
   }
 
   // What was never freed lives to the end; what never lived during an operation is left as a buffer of one.
-  void close() {
+  void Close() {
     const int32_t last = std::max(0, next_operation() - 1);
     for (Buffer& buffer : profile_.buffers) {
       buffer.born.index = std::min(buffer.born.index, last);
       if (!buffer.persistent && buffer.dies.index < 0) buffer.dies = {last};
       buffer.dies.index = std::min(buffer.dies.index, last);
     }
-    repair_first_reads();
+    RepairFirstReads();
   }
 
   // A buffer that was alive at the begin and freed later was taken for persistent until then: its reads before the first
   // write say that it carries content into the iteration, so it stays persistent.
-  void repair_first_reads() {
+  void RepairFirstReads() {
     std::vector<bool> written(profile_.buffers.size(), false);
     for (const Operation& operation : profile_.operations) {
       for (BufferId id : operation.reads) {
@@ -165,9 +165,9 @@ class ProfileMaker {
 
 }  // namespace
 
-std::optional<std::string> check_trace(const EventTrace& trace) { return Checker(trace).check(); }
+std::optional<std::string> CheckTrace(const EventTrace& trace) { return Checker(trace).Check(); }
 
-EventTrace cut_trace(const EventTrace& trace, size_t from, size_t until) {
+EventTrace CutTrace(const EventTrace& trace, size_t from, size_t until) {
   until = std::min(until, trace.events.size());
   from = std::min(from, until);
   std::map<int32_t, Event> alive;
@@ -186,6 +186,6 @@ EventTrace cut_trace(const EventTrace& trace, size_t from, size_t until) {
   return cut;
 }
 
-IterationProfile profile_from_trace(const EventTrace& trace) { return ProfileMaker(trace).make(); }
+IterationProfile ProfileFromTrace(const EventTrace& trace) { return ProfileMaker(trace).Make(); }
 
 }  // namespace spillway::scheduler

@@ -7,15 +7,15 @@ namespace {
 
 using Complaint = std::optional<std::string>;
 
-bool exists(const IterationProfile& profile, OperationId id) {
+bool Exists(const IterationProfile& profile, OperationId id) {
   return id.index >= 0 && static_cast<size_t>(id.index) < profile.operations.size();
 }
 
-bool exists(const IterationProfile& profile, BufferId id) {
+bool Exists(const IterationProfile& profile, BufferId id) {
   return id.index >= 0 && static_cast<size_t>(id.index) < profile.buffers.size();
 }
 
-Complaint check_buffers(const IterationProfile& profile) {
+Complaint CheckBuffers(const IterationProfile& profile) {
   int64_t sum_bytes = 0;
   for (const Buffer& buffer : profile.buffers) {
     if (buffer.size_bytes <= 0) return "buffer '" + buffer.name + "' has no positive size";
@@ -23,14 +23,14 @@ Complaint check_buffers(const IterationProfile& profile) {
       return "the buffers' sizes add up to more than 2^50 bytes";
     sum_bytes += buffer.size_bytes;
     if (buffer.persistent) continue;
-    if (!exists(profile, buffer.born) || !exists(profile, buffer.dies))
+    if (!Exists(profile, buffer.born) || !Exists(profile, buffer.dies))
       return "buffer '" + buffer.name + "' is born or dies at an operation that does not exist";
     if (buffer.born > buffer.dies) return "buffer '" + buffer.name + "' dies before it is born";
   }
   return std::nullopt;
 }
 
-Complaint check_workspaces(const Operation& operation, int64_t& sum_ns) {
+Complaint CheckWorkspaces(const Operation& operation, int64_t& sum_ns) {
   int64_t longest_ns = operation.duration_ns;
   for (const WorkspaceChoice& choice : operation.workspaces) {
     if (choice.size_bytes < 0 || choice.size_bytes > kMostBytes)
@@ -45,11 +45,11 @@ Complaint check_workspaces(const Operation& operation, int64_t& sum_ns) {
   return std::nullopt;
 }
 
-Complaint check_touches(const IterationProfile& profile, OperationId id, const std::vector<BufferId>& touched,
-                        std::vector<int32_t>& seen_at) {
+Complaint CheckTouches(const IterationProfile& profile, OperationId id, const std::vector<BufferId>& touched,
+                       std::vector<int32_t>& seen_at) {
   const std::string& name = profile.at(id).name;
   for (BufferId buffer_id : touched) {
-    if (!exists(profile, buffer_id)) return "operation '" + name + "' touches a buffer that does not exist";
+    if (!Exists(profile, buffer_id)) return "operation '" + name + "' touches a buffer that does not exist";
     int32_t& seen = seen_at[static_cast<size_t>(buffer_id.index)];
     const Buffer& buffer = profile.at(buffer_id);
     if (seen == id.index) return "operation '" + name + "' names buffer '" + buffer.name + "' twice";
@@ -60,7 +60,7 @@ Complaint check_touches(const IterationProfile& profile, OperationId id, const s
   return std::nullopt;
 }
 
-Complaint check_first_touches(const IterationProfile& profile) {
+Complaint CheckFirstTouches(const IterationProfile& profile) {
   std::vector<bool> written(profile.buffers.size(), false);
   for (const Operation& operation : profile.operations) {
     for (BufferId id : operation.reads) {
@@ -73,22 +73,22 @@ Complaint check_first_touches(const IterationProfile& profile) {
   return std::nullopt;
 }
 
-Complaint check_operations(const IterationProfile& profile) {
+Complaint CheckOperations(const IterationProfile& profile) {
   std::vector<int32_t> read_at(profile.buffers.size(), -1), written_at(profile.buffers.size(), -1);
   int64_t sum_ns = 0;
   for (size_t i = 0; i < profile.operations.size(); ++i) {
     const OperationId id{static_cast<int32_t>(i)};
     const Operation& operation = profile.operations[i];
-    if (Complaint complaint = check_workspaces(operation, sum_ns)) return complaint;
-    if (Complaint complaint = check_touches(profile, id, operation.reads, read_at)) return complaint;
-    if (Complaint complaint = check_touches(profile, id, operation.writes, written_at)) return complaint;
+    if (Complaint complaint = CheckWorkspaces(operation, sum_ns)) return complaint;
+    if (Complaint complaint = CheckTouches(profile, id, operation.reads, read_at)) return complaint;
+    if (Complaint complaint = CheckTouches(profile, id, operation.writes, written_at)) return complaint;
   }
   return std::nullopt;
 }
 
 // The idle intervals of one buffer, given the operations that touch it.
-void append_intervals(const IterationProfile& profile, BufferId id, const std::vector<OperationId>& touches,
-                      std::vector<IdleInterval>& intervals) {
+void AppendIntervals(const IterationProfile& profile, BufferId id, const std::vector<OperationId>& touches,
+                     std::vector<IdleInterval>& intervals) {
   const auto overwrites = [&](OperationId at) {
     const std::vector<BufferId>& reads = profile.at(at).reads;
     return std::find(reads.begin(), reads.end(), id) == reads.end();
@@ -106,17 +106,17 @@ void append_intervals(const IterationProfile& profile, BufferId id, const std::v
 
 }  // namespace
 
-std::optional<std::string> check_profile(const IterationProfile& profile) {
+std::optional<std::string> CheckProfile(const IterationProfile& profile) {
   if (profile.buffers.size() > static_cast<size_t>(kMostBuffers)) return "there are more than 2^20 buffers";
   if (profile.operations.size() > static_cast<size_t>(kMostOperations))
     return "there are more than 2^20 operations";
   if (profile.batch_size < 0) return "the batch size is negative";
-  if (Complaint complaint = check_buffers(profile)) return complaint;
-  if (Complaint complaint = check_operations(profile)) return complaint;
-  return check_first_touches(profile);
+  if (Complaint complaint = CheckBuffers(profile)) return complaint;
+  if (Complaint complaint = CheckOperations(profile)) return complaint;
+  return CheckFirstTouches(profile);
 }
 
-std::vector<std::vector<OperationId>> touches_by_buffer(const IterationProfile& profile) {
+std::vector<std::vector<OperationId>> TouchesByBuffer(const IterationProfile& profile) {
   std::vector<std::vector<OperationId>> touches(profile.buffers.size());
   for (size_t i = 0; i < profile.operations.size(); ++i) {
     const OperationId id{static_cast<int32_t>(i)};
@@ -130,8 +130,8 @@ std::vector<std::vector<OperationId>> touches_by_buffer(const IterationProfile& 
   return touches;
 }
 
-void set_lifetimes_to_touches(IterationProfile& profile) {
-  const std::vector<std::vector<OperationId>> touches = touches_by_buffer(profile);
+void SetLifetimesToTouches(IterationProfile& profile) {
+  const std::vector<std::vector<OperationId>> touches = TouchesByBuffer(profile);
   for (size_t i = 0; i < profile.buffers.size(); ++i) {
     Buffer& buffer = profile.buffers[i];
     if (buffer.persistent || touches[i].empty()) continue;
@@ -140,18 +140,18 @@ void set_lifetimes_to_touches(IterationProfile& profile) {
   }
 }
 
-std::vector<IdleInterval> idle_intervals(const IterationProfile& profile, int64_t min_size_bytes) {
-  const std::vector<std::vector<OperationId>> touches = touches_by_buffer(profile);
+std::vector<IdleInterval> IdleIntervals(const IterationProfile& profile, int64_t min_size_bytes) {
+  const std::vector<std::vector<OperationId>> touches = TouchesByBuffer(profile);
   std::vector<IdleInterval> intervals;
   for (size_t i = 0; i < profile.buffers.size(); ++i) {
     const Buffer& buffer = profile.buffers[i];
     if (!buffer.movable || buffer.size_bytes < min_size_bytes) continue;
-    append_intervals(profile, BufferId{static_cast<int32_t>(i)}, touches[i], intervals);
+    AppendIntervals(profile, BufferId{static_cast<int32_t>(i)}, touches[i], intervals);
   }
   return intervals;
 }
 
-std::vector<int64_t> live_bytes_by_operation(const IterationProfile& profile) {
+std::vector<int64_t> LiveBytesByOperation(const IterationProfile& profile) {
   std::vector<int64_t> change(profile.operations.size() + 1, 0);
   int64_t persistent_bytes = 0;
   for (const Buffer& buffer : profile.buffers) {
@@ -168,12 +168,12 @@ std::vector<int64_t> live_bytes_by_operation(const IterationProfile& profile) {
   return live;
 }
 
-int64_t peak_bytes(const IterationProfile& profile) {
-  const std::vector<int64_t> live = live_bytes_by_operation(profile);
+int64_t PeakBytes(const IterationProfile& profile) {
+  const std::vector<int64_t> live = LiveBytesByOperation(profile);
   return live.empty() ? 0 : *std::max_element(live.begin(), live.end());
 }
 
-int64_t busy_ns(const IterationProfile& profile) {
+int64_t BusyNs(const IterationProfile& profile) {
   int64_t sum_ns = 0;
   for (const Operation& operation : profile.operations) sum_ns += operation.duration_ns;
   return sum_ns;

@@ -3,7 +3,7 @@
 //
 // Made by the learner, by a trace file's reader or by a network generator; read by everyone else, on any thread. Plain values.
 //
-// Invariants, which check_profile() verifies and every planner relies on:
+// Invariants, which CheckProfile() verifies and every planner relies on:
 //   1. Operations run in the order of their indices, on one stream, and the iteration repeats: after the last comes the first.
 //   2. Sizes are positive, durations not negative, and all sums stay below kMostBytes and kMostNanos.
 //   3. Every buffer id in an operation exists, appears once in `reads` and once in `writes` at most, and the operation lies
@@ -126,22 +126,22 @@ struct IdleInterval {
 };
 
 // The first broken invariant as a sentence, or nothing.
-std::optional<std::string> check_profile(const IterationProfile& profile);
+std::optional<std::string> CheckProfile(const IterationProfile& profile);
 
 // Sets `born` and `dies` of the non-persistent buffers to their first and last touch.
-void set_lifetimes_to_touches(IterationProfile& profile);
+void SetLifetimesToTouches(IterationProfile& profile);
 
 // For each buffer the operations that touch it, ascending.
-std::vector<std::vector<OperationId>> touches_by_buffer(const IterationProfile& profile);
+std::vector<std::vector<OperationId>> TouchesByBuffer(const IterationProfile& profile);
 
 // All idle intervals with at least one operation in between, of buffers of at least `min_size_bytes`; by buffer, then time.
-std::vector<IdleInterval> idle_intervals(const IterationProfile& profile, int64_t min_size_bytes);
+std::vector<IdleInterval> IdleIntervals(const IterationProfile& profile, int64_t min_size_bytes);
 
 // Bytes live during each operation when nothing moves, without workspaces; its maximum is the profile's peak.
-std::vector<int64_t> live_bytes_by_operation(const IterationProfile& profile);
-int64_t peak_bytes(const IterationProfile& profile);
+std::vector<int64_t> LiveBytesByOperation(const IterationProfile& profile);
+int64_t PeakBytes(const IterationProfile& profile);
 
 // The sum of the operations' durations: the iteration's time with unlimited memory.
-int64_t busy_ns(const IterationProfile& profile);
+int64_t BusyNs(const IterationProfile& profile);
 
 }  // namespace spillway::scheduler

@@ -20,7 +20,7 @@ bool SpansTheTurn(const IterationProfile& profile, const IdleInterval& interval)
 
 const Operation& ProducerOf(const Workbench& bench, const IdleInterval& interval) {
   const OperationId writer =
-      bench.chains().writer_before(interval.buffer, OperationId{interval.from.index + 1});
+      bench.chains().WriterBefore(interval.buffer, OperationId{interval.from.index + 1});
   return bench.profile().at(writer.index < 0 ? interval.from : writer);
 }
 
@@ -91,7 +91,7 @@ void RecomputeCheapLayers(const Workbench& bench, Recompute how, Choices& choice
   std::vector<int32_t> recomputed;
   const auto head_of = [&](int32_t interval) {
     const IdleInterval& it = bench.interval(interval);
-    const OperationId writer = bench.chains().writer_before(it.buffer, OperationId{it.from.index + 1});
+    const OperationId writer = bench.chains().WriterBefore(it.buffer, OperationId{it.from.index + 1});
     return static_cast<size_t>(heads[static_cast<size_t>(writer.index)]);
   };
   for (int32_t i = 0; i < bench.interval_count(); ++i) {

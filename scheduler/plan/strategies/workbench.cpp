@@ -9,7 +9,7 @@ Workbench::Workbench(const Problem& problem)
     : problem_(problem),
       timetable_(problem),
       chains_(problem.iteration()),
-      intervals_(idle_intervals(problem.iteration(), problem.min_movable_bytes)),
+      intervals_(IdleIntervals(problem.iteration(), problem.min_movable_bytes)),
       first_of_(problem.iteration().buffers.size() + 1, 0),
       model_(problem) {
   for (const IdleInterval& it : intervals_) {
@@ -38,21 +38,21 @@ Plan Workbench::Lower(const Choices& choices) const {
   for (const Decision& decision : choices.decisions) {
     if (decision.treatment != Treatment::kStay) taken.push_back(decision);
   }
-  return lower_decisions(problem_, chains_, intervals_, taken, choices.workspaces).plan;
+  return LowerDecisions(problem_, chains_, intervals_, taken, choices.workspaces).plan;
 }
 
 Prediction Workbench::Price(const Plan& plan, Timeline* timeline) {
   ++evaluations_;
-  return model_.predict(plan, timeline);
+  return model_.Predict(plan, timeline);
 }
 
 int64_t Workbench::MeasureChain(const IdleInterval& interval) const {
   if (interval.wraps || interval.content_dead) return -1;
   const auto present = [&](BufferId id) {
-    return id != interval.buffer && chains_.lives_before(id, interval.to);
+    return id != interval.buffer && chains_.LivesBefore(id, interval.to);
   };
   int64_t sum_ns = -1;
-  for (const OperationId id : chains_.find({interval.buffer}, interval.to, present))
+  for (const OperationId id : chains_.Find({interval.buffer}, interval.to, present))
     sum_ns = std::max<int64_t>(sum_ns, 0) + timetable_.duration_ns(id.index);
   return sum_ns;
 }
@@ -68,7 +68,7 @@ bool Workbench::IsTaken(const Choices& choices, BufferId buffer, OperationId bef
   return false;
 }
 
-StrategyOutcome ChoosingStrategy::plan(const Problem& problem) const {
+StrategyOutcome ChoosingStrategy::MakePlan(const Problem& problem) const {
   Workbench bench(problem);
   StrategyOutcome outcome;
   if (const std::optional<Choices> choices = Choose(bench)) {

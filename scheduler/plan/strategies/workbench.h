@@ -1,6 +1,6 @@
 // What strategies work with: one problem, its idle intervals, timetable, recompute chains and model, made once.
 //
-// One workbench per call of Strategy::plan(), on the caller's thread; not shared. Counts how often the model was asked.
+// One workbench per call of Strategy::MakePlan(), on the caller's thread; not shared. Counts how often the model was asked.
 #pragma once
 
 #include <cstdint>
@@ -72,7 +72,7 @@ class ChoosingStrategy : public Strategy {
 
   std::string_view name() const override { return name_; }
   std::string_view summary() const override { return summary_; }
-  StrategyOutcome plan(const Problem& problem) const override;
+  StrategyOutcome MakePlan(const Problem& problem) const override;
 
   // Nothing, when it finds none that could fit.
   virtual std::optional<Choices> Choose(Workbench& bench) const = 0;

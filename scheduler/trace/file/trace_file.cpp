@@ -13,19 +13,19 @@ constexpr flatbuffers::uoffset_t kMostTables = 1u << 26;  // the verifier's defa
 constexpr flatbuffers::uoffset_t kMostDepth = 8;
 
 template <class T>
-ReadResult<T> refuse(std::string error) {
+ReadResult<T> Refuse(std::string error) {
   return {std::nullopt, std::move(error)};
 }
 
-std::string text(const flatbuffers::String* string) { return string ? string->str() : std::string(); }
+std::string TextOf(const flatbuffers::String* string) { return string ? string->str() : std::string(); }
 
-std::vector<int32_t> numbers(const std::vector<BufferId>& ids) {
+std::vector<int32_t> Numbers(const std::vector<BufferId>& ids) {
   std::vector<int32_t> result;
   for (BufferId id : ids) result.push_back(id.index);
   return result;
 }
 
-std::vector<BufferId> ids(const flatbuffers::Vector<int32_t>* numbers) {
+std::vector<BufferId> Ids(const flatbuffers::Vector<int32_t>* numbers) {
   std::vector<BufferId> result;
   if (!numbers) return result;
   for (int32_t number : *numbers) result.push_back({number});
@@ -34,7 +34,7 @@ std::vector<BufferId> ids(const flatbuffers::Vector<int32_t>* numbers) {
 
 // Size, identifier, structure: what must hold before a single field is read.
 template <class Verify>
-std::string damage(std::span<const uint8_t> bytes, const char* identifier, Verify verify) {
+std::string Damage(std::span<const uint8_t> bytes, const char* identifier, Verify verify) {
   if (bytes.size() < 8) return "the file is too short to be one of ours";
   if (bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE) return "the file is larger than 2 GiB";
   if (std::memcmp(bytes.data() + 4, identifier, 4) != 0) return "the file is of another kind";
@@ -42,7 +42,7 @@ std::string damage(std::span<const uint8_t> bytes, const char* identifier, Verif
   return verify(verifier) ? "" : "the file is truncated or damaged";
 }
 
-std::string unknown_version(int version, int known) {
+std::string UnknownVersion(int version, int known) {
   return "the file has version " + std::to_string(version) + "; this program reads version " +
          std::to_string(known);
 }
@@ -51,12 +51,12 @@ std::string unknown_version(int version, int known) {
 // would build before anything is built.
 class Claim {
  public:
-  void add(const flatbuffers::String* string) { bytes_ += string ? string->size() + sizeof(std::string) : 0; }
+  void Add(const flatbuffers::String* string) { bytes_ += string ? string->size() + sizeof(std::string) : 0; }
   template <class T>
-  void add(const flatbuffers::Vector<T>* vector, size_t size_each) {
+  void Add(const flatbuffers::Vector<T>* vector, size_t size_each) {
     bytes_ += vector ? uint64_t{vector->size()} * size_each : 0;
   }
-  bool exceeds(std::span<const uint8_t> file) const { return bytes_ > kMostGrowth * file.size(); }
+  bool Exceeds(std::span<const uint8_t> file) const { return bytes_ > kMostGrowth * file.size(); }
 
  private:
   // An empty operation takes some 40 bytes in a file and 170 in memory.
@@ -66,41 +66,41 @@ class Claim {
 
 constexpr const char* kTooLarge = "the file claims to hold more than it does";
 
-bool claims_too_much(const file::Profile& profile, std::span<const uint8_t> bytes) {
+bool ClaimsTooMuch(const file::Profile& profile, std::span<const uint8_t> bytes) {
   Claim claim;
-  claim.add(profile.buffers(), sizeof(Buffer));
-  claim.add(profile.operations(), sizeof(Operation));
-  if (claim.exceeds(bytes)) return true;
+  claim.Add(profile.buffers(), sizeof(Buffer));
+  claim.Add(profile.operations(), sizeof(Operation));
+  if (claim.Exceeds(bytes)) return true;
   for (size_t i = 0; profile.buffers() && i < profile.buffers()->size(); ++i)
-    claim.add(profile.buffers()->Get(static_cast<flatbuffers::uoffset_t>(i))->name());
+    claim.Add(profile.buffers()->Get(static_cast<flatbuffers::uoffset_t>(i))->name());
   for (size_t i = 0; profile.operations() && i < profile.operations()->size(); ++i) {
     const file::Operation& operation = *profile.operations()->Get(static_cast<flatbuffers::uoffset_t>(i));
-    claim.add(operation.name());
-    claim.add(operation.reads(), sizeof(BufferId));
-    claim.add(operation.writes(), sizeof(BufferId));
-    claim.add(operation.workspaces(), sizeof(WorkspaceChoice));
-    if (claim.exceeds(bytes)) return true;
+    claim.Add(operation.name());
+    claim.Add(operation.reads(), sizeof(BufferId));
+    claim.Add(operation.writes(), sizeof(BufferId));
+    claim.Add(operation.workspaces(), sizeof(WorkspaceChoice));
+    if (claim.Exceeds(bytes)) return true;
     if (!operation.workspaces()) continue;
-    for (const file::Workspace* choice : *operation.workspaces()) claim.add(choice->name());
+    for (const file::Workspace* choice : *operation.workspaces()) claim.Add(choice->name());
   }
-  return claim.exceeds(bytes);
+  return claim.Exceeds(bytes);
 }
 
-bool claims_too_much(const file::Trace& trace, std::span<const uint8_t> bytes) {
+bool ClaimsTooMuch(const file::Trace& trace, std::span<const uint8_t> bytes) {
   Claim claim;
-  claim.add(trace.identities(), sizeof(std::string));
-  claim.add(trace.events(), sizeof(Event));
-  if (claim.exceeds(bytes)) return true;
+  claim.Add(trace.identities(), sizeof(std::string));
+  claim.Add(trace.events(), sizeof(Event));
+  if (claim.Exceeds(bytes)) return true;
   for (size_t i = 0; trace.identities() && i < trace.identities()->size(); ++i)
-    claim.add(trace.identities()->Get(static_cast<flatbuffers::uoffset_t>(i)));
+    claim.Add(trace.identities()->Get(static_cast<flatbuffers::uoffset_t>(i)));
   for (size_t i = 0; trace.events() && i < trace.events()->size(); ++i)
-    claim.add(trace.events()->Get(static_cast<flatbuffers::uoffset_t>(i))->touches(), sizeof(TraceTouch));
-  return claim.exceeds(bytes);
+    claim.Add(trace.events()->Get(static_cast<flatbuffers::uoffset_t>(i))->touches(), sizeof(TraceTouch));
+  return claim.Exceeds(bytes);
 }
 
-Buffer read_buffer(const file::Buffer& from) {
+Buffer ReadBuffer(const file::Buffer& from) {
   Buffer buffer;
-  buffer.name = text(from.name());
+  buffer.name = TextOf(from.name());
   buffer.kind = static_cast<BufferKind>(from.kind());
   buffer.size_bytes = from.size_bytes();
   buffer.born = {from.born()};
@@ -110,22 +110,22 @@ Buffer read_buffer(const file::Buffer& from) {
   return buffer;
 }
 
-Operation read_operation(const file::Operation& from) {
+Operation ReadOperation(const file::Operation& from) {
   Operation operation;
-  operation.name = text(from.name());
+  operation.name = TextOf(from.name());
   operation.type = static_cast<OperationType>(from.type());
   operation.phase = static_cast<Phase>(from.phase());
   operation.replayable = from.replayable();
-  operation.reads = ids(from.reads());
-  operation.writes = ids(from.writes());
+  operation.reads = Ids(from.reads());
+  operation.writes = Ids(from.writes());
   operation.duration_ns = from.duration_ns();
   if (!from.workspaces()) return operation;
   for (const file::Workspace* choice : *from.workspaces())
-    operation.workspaces.push_back({text(choice->name()), choice->size_bytes(), choice->duration_ns()});
+    operation.workspaces.push_back({TextOf(choice->name()), choice->size_bytes(), choice->duration_ns()});
   return operation;
 }
 
-bool has_known_values(const file::Profile& profile) {
+bool HasKnownValues(const file::Profile& profile) {
   if (profile.buffers()) {
     for (const file::Buffer* buffer : *profile.buffers()) {
       if (buffer->kind() > static_cast<uint8_t>(BufferKind::kGradient)) return false;
@@ -140,7 +140,7 @@ bool has_known_values(const file::Profile& profile) {
   return true;
 }
 
-Event read_event(const file::Event& from) {
+Event ReadEvent(const file::Event& from) {
   Event event;
   event.kind = static_cast<EventKind>(from.kind());
   event.start_ns = from.start_ns();
@@ -156,28 +156,28 @@ Event read_event(const file::Event& from) {
   return event;
 }
 
-std::vector<uint8_t> bytes_of(const flatbuffers::FlatBufferBuilder& builder) {
+std::vector<uint8_t> BytesOf(const flatbuffers::FlatBufferBuilder& builder) {
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
 
 // Everything is created in an order of its own lines: arguments of one call have none, and equal profiles give equal bytes.
-flatbuffers::Offset<file::Operation> write_operation(flatbuffers::FlatBufferBuilder& builder,
-                                                     const Operation& operation) {
+flatbuffers::Offset<file::Operation> WriteOperation(flatbuffers::FlatBufferBuilder& builder,
+                                                    const Operation& operation) {
   std::vector<flatbuffers::Offset<file::Workspace>> choices;
   for (const WorkspaceChoice& choice : operation.workspaces) {
     const auto name = builder.CreateSharedString(choice.name);
     choices.push_back(file::CreateWorkspace(builder, name, choice.size_bytes, choice.duration_ns));
   }
   const auto name = builder.CreateSharedString(operation.name);
-  const auto reads = builder.CreateVector(numbers(operation.reads));
-  const auto writes = builder.CreateVector(numbers(operation.writes));
+  const auto reads = builder.CreateVector(Numbers(operation.reads));
+  const auto writes = builder.CreateVector(Numbers(operation.writes));
   const auto workspaces = builder.CreateVector(choices);
   return file::CreateOperation(builder, name, static_cast<uint8_t>(operation.type),
                                static_cast<uint8_t>(operation.phase), operation.replayable, reads, writes,
                                operation.duration_ns, workspaces);
 }
 
-flatbuffers::Offset<file::Event> write_event(flatbuffers::FlatBufferBuilder& builder, const Event& event) {
+flatbuffers::Offset<file::Event> WriteEvent(flatbuffers::FlatBufferBuilder& builder, const Event& event) {
   std::vector<file::Touch> touches;
   for (const TraceTouch& touch : event.touches) {
     const int roles = (touch.reads ? kReads : 0) | (touch.writes ? kWrites : 0);
@@ -190,14 +190,14 @@ flatbuffers::Offset<file::Event> write_event(flatbuffers::FlatBufferBuilder& bui
 
 }  // namespace
 
-TraceFileKind kind_of_file(std::span<const uint8_t> bytes) {
+TraceFileKind KindOfFile(std::span<const uint8_t> bytes) {
   if (bytes.size() < 8) return TraceFileKind::kUnknown;
   if (std::memcmp(bytes.data() + 4, file::ProfileIdentifier(), 4) == 0) return TraceFileKind::kProfile;
   if (std::memcmp(bytes.data() + 4, file::TraceIdentifier(), 4) == 0) return TraceFileKind::kTrace;
   return TraceFileKind::kUnknown;
 }
 
-std::vector<uint8_t> write_profile(const IterationProfile& profile) {
+std::vector<uint8_t> WriteProfile(const IterationProfile& profile) {
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<file::Buffer>> buffers;
   for (const Buffer& buffer : profile.buffers) {
@@ -207,70 +207,71 @@ std::vector<uint8_t> write_profile(const IterationProfile& profile) {
   }
   std::vector<flatbuffers::Offset<file::Operation>> operations;
   for (const Operation& operation : profile.operations)
-    operations.push_back(write_operation(builder, operation));
+    operations.push_back(WriteOperation(builder, operation));
   const auto name = builder.CreateString(profile.name);
   const auto all_buffers = builder.CreateVector(buffers);
   const auto all_operations = builder.CreateVector(operations);
   file::FinishProfileBuffer(builder, file::CreateProfile(builder, kProfileVersion, name, profile.batch_size,
                                                          all_buffers, all_operations));
-  return bytes_of(builder);
+  return BytesOf(builder);
 }
 
-ReadResult<IterationProfile> read_profile(std::span<const uint8_t> bytes) {
-  const std::string damaged = damage(bytes, file::ProfileIdentifier(), [](flatbuffers::Verifier& verifier) {
+ReadResult<IterationProfile> ReadProfile(std::span<const uint8_t> bytes) {
+  const std::string damaged = Damage(bytes, file::ProfileIdentifier(), [](flatbuffers::Verifier& verifier) {
     return file::VerifyProfileBuffer(verifier);
   });
-  if (!damaged.empty()) return refuse<IterationProfile>(damaged);
+  if (!damaged.empty()) return Refuse<IterationProfile>(damaged);
   const file::Profile& from = *file::GetProfile(bytes.data());
   if (from.version() != kProfileVersion)
-    return refuse<IterationProfile>(unknown_version(from.version(), kProfileVersion));
-  if (claims_too_much(from, bytes)) return refuse<IterationProfile>(kTooLarge);
-  if (!has_known_values(from))
-    return refuse<IterationProfile>("the file has kinds that this program does not know");
+    return Refuse<IterationProfile>(UnknownVersion(from.version(), kProfileVersion));
+  if (ClaimsTooMuch(from, bytes)) return Refuse<IterationProfile>(kTooLarge);
+  if (!HasKnownValues(from))
+    return Refuse<IterationProfile>("the file has kinds that this program does not know");
   IterationProfile profile;
-  profile.name = text(from.name());
+  profile.name = TextOf(from.name());
   profile.batch_size = from.batch_size();
   if (from.buffers()) {
-    for (const file::Buffer* buffer : *from.buffers()) profile.buffers.push_back(read_buffer(*buffer));
+    for (const file::Buffer* buffer : *from.buffers()) profile.buffers.push_back(ReadBuffer(*buffer));
   }
   if (from.operations()) {
     for (const file::Operation* operation : *from.operations())
-      profile.operations.push_back(read_operation(*operation));
+      profile.operations.push_back(ReadOperation(*operation));
   }
-  if (std::optional<std::string> complaint = check_profile(profile))
-    return refuse<IterationProfile>(*complaint);
+  if (std::optional<std::string> complaint = CheckProfile(profile))
+    return Refuse<IterationProfile>(*complaint);
   return {std::move(profile), ""};
 }
 
-std::vector<uint8_t> write_trace(const EventTrace& trace) {
+std::vector<uint8_t> WriteTrace(const EventTrace& trace) {
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<file::Event>> events;
-  for (const Event& event : trace.events) events.push_back(write_event(builder, event));
+  for (const Event& event : trace.events) events.push_back(WriteEvent(builder, event));
   const auto name = builder.CreateString(trace.name);
   const auto identities = builder.CreateVectorOfStrings(trace.identities);
   file::FinishTraceBuffer(
       builder, file::CreateTrace(builder, kTraceVersion, name, identities, builder.CreateVector(events)));
-  return bytes_of(builder);
+  return BytesOf(builder);
 }
 
-ReadResult<EventTrace> read_trace(std::span<const uint8_t> bytes) {
-  const std::string damaged = damage(bytes, file::TraceIdentifier(), [](flatbuffers::Verifier& verifier) {
+ReadResult<EventTrace> ReadTrace(std::span<const uint8_t> bytes) {
+  const std::string damaged = Damage(bytes, file::TraceIdentifier(), [](flatbuffers::Verifier& verifier) {
     return file::VerifyTraceBuffer(verifier);
   });
-  if (!damaged.empty()) return refuse<EventTrace>(damaged);
+  if (!damaged.empty()) return Refuse<EventTrace>(damaged);
   const file::Trace& from = *file::GetTrace(bytes.data());
   if (from.version() != kTraceVersion)
-    return refuse<EventTrace>(unknown_version(from.version(), kTraceVersion));
-  if (claims_too_much(from, bytes)) return refuse<EventTrace>(kTooLarge);
+    return Refuse<EventTrace>(UnknownVersion(from.version(), kTraceVersion));
+  if (ClaimsTooMuch(from, bytes)) return Refuse<EventTrace>(kTooLarge);
   EventTrace trace;
-  trace.name = text(from.name());
+  trace.name = TextOf(from.name());
   if (from.identities()) {
-    for (const flatbuffers::String* identity : *from.identities()) trace.identities.push_back(text(identity));
+    for (const flatbuffers::String* identity : *from.identities())
+      trace.identities.push_back(TextOf(identity));
   }
   if (from.events()) {
-    for (const file::Event* event : *from.events()) trace.events.push_back(read_event(*event));
+    for (const file::Event* event : *from.events()) trace.events.push_back(ReadEvent(*event));
   }
-  if (std::optional<std::string> complaint = check_trace(trace)) return refuse<EventTrace>(*complaint);
+  if (std::optional<std::string> complaint = CheckTrace(trace)) return Refuse<EventTrace>(*complaint);
   return {std::move(trace), ""};
 }
 

@@ -21,7 +21,7 @@ inline constexpr uint16_t kTraceVersion = 1;
 enum class TraceFileKind : uint8_t { kUnknown, kProfile, kTrace };
 
 // By the file's identifier only.
-TraceFileKind kind_of_file(std::span<const uint8_t> bytes);
+TraceFileKind KindOfFile(std::span<const uint8_t> bytes);
 
 // What was read, or why not, as one sentence.
 template <class T>
@@ -30,10 +30,10 @@ struct ReadResult {
   std::string error;
 };
 
-std::vector<uint8_t> write_profile(const IterationProfile& profile);
-ReadResult<IterationProfile> read_profile(std::span<const uint8_t> bytes);  // passes check_profile()
+std::vector<uint8_t> WriteProfile(const IterationProfile& profile);
+ReadResult<IterationProfile> ReadProfile(std::span<const uint8_t> bytes);  // passes CheckProfile()
 
-std::vector<uint8_t> write_trace(const EventTrace& trace);
-ReadResult<EventTrace> read_trace(std::span<const uint8_t> bytes);  // passes check_trace()
+std::vector<uint8_t> WriteTrace(const EventTrace& trace);
+ReadResult<EventTrace> ReadTrace(std::span<const uint8_t> bytes);  // passes CheckTrace()
 
 }  // namespace spillway::scheduler

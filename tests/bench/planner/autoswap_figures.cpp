@@ -72,7 +72,7 @@ void PrintRow(const Row& row, Effort effort) {
   problem.profile = &profile;
   problem.device = DeviceOf("1080ti");
   // The bytes that the link moves in an iteration have the same ratio to the peak load as in the paper.
-  const double scale = static_cast<double>(peak_bytes(profile)) / 1048576 / row.load_mb;
+  const double scale = static_cast<double>(PeakBytes(profile)) / 1048576 / row.load_mb;
   const auto rate = static_cast<int64_t>(kLinkBytesPerSecond * scale);
   problem.device.to_host_bytes_per_second = problem.device.to_device_bytes_per_second = rate;
   problem.device.to_host_both_bytes_per_second = problem.device.to_device_both_bytes_per_second = rate;

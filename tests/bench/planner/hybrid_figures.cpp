@@ -28,9 +28,9 @@ DeviceModel SymmetricLink(int64_t bytes_per_second, int64_t latency_ns) {
 
 // Durations as the reference makes them: one algorithm per operation.
 IterationProfile PlainProfile(const networks::LayerGraph& graph, const networks::ComputeRates& rates) {
-  networks::TrainingStep step = networks::training_step(graph, networks::UpdatePlace::kAfterGradient);
+  networks::TrainingStep step = networks::MakeTrainingStep(graph, networks::UpdatePlace::kAfterGradient);
   for (networks::OperationWork& work : step.work) work.algorithms.clear();
-  networks::set_durations(step, rates);
+  networks::SetDurations(step, rates);
   return std::move(step.profile);
 }
 
@@ -53,17 +53,17 @@ void PrintHybrid(Effort effort) {
     const std::string device = figure.row.substr(0, figure.row.find(' '));
     const std::string network = figure.row.substr(figure.row.find(' ') + 1);
     const IterationProfile profile = PlainProfile(
-        *networks::make_network(network, PaperNumber("hybrid batch", network, "batch")),
+        *networks::MakeNetwork(network, PaperNumber("hybrid batch", network, "batch")),
         {PaperNumber("hybrid device", device, "flops"), PaperNumber("hybrid device", device, "memory"),
          PaperNumber("hybrid device", "launch", "ns")});
     Problem problem;
     problem.profile = &profile;
     problem.device = SymmetricLink(PaperNumber("hybrid device", device, "link"),
                                    PaperNumber("hybrid device", "latency", "ns"));
-    problem.budget_bytes = base::scale(peak_bytes(profile), std::stoll(figure.column), 100);
-    const LowerBound bound = lower_bound(problem);
+    problem.budget_bytes = base::scale(PeakBytes(profile), std::stoll(figure.column), 100);
+    const LowerBound bound = FindLowerBound(problem);
     const std::optional<int64_t> time_ns = OwnPlannedTime(problem);
-    const int64_t busy = busy_ns(profile);
+    const int64_t busy = BusyNs(profile);
     const bool found = figure.figure != "not found";
     const bool beaten = time_ns ? !found || Percent(*time_ns - busy, busy) <= std::stod(figure.figure) + 0.05
                                 : !bound.possible;

@@ -60,22 +60,22 @@ IterationProfile LongChain(int32_t layers) {
       profile.operations.push_back(
           Run(OperationType::kActivation, Phase::kBackward, {{2 * i + 1}}, {}, 3000));
   }
-  set_lifetimes_to_touches(profile);
+  SetLifetimesToTouches(profile);
   return profile;
 }
 
 void PrintTime(const IterationProfile& profile, const Problem& problem) {
   const std::clock_t cpu_start = std::clock();
   const double start_ms = ElapsedMs(0);
-  const StrategyOutcome outcome = FindStrategy(kDefaultStrategy)->plan(problem);
+  const StrategyOutcome outcome = FindStrategy(kDefaultStrategy)->MakePlan(problem);
   const double wall_ms = ElapsedMs(start_ms);
   const double cpu_ms = 1000.0 * static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC;
-  const Prediction prediction = outcome.plan ? CostModel(problem).predict(*outcome.plan) : Prediction{};
-  const bool valid = outcome.plan && prediction.runs() && !validate_plan(problem, *outcome.plan);
+  const Prediction prediction = outcome.plan ? CostModel(problem).Predict(*outcome.plan) : Prediction{};
+  const bool valid = outcome.plan && prediction.runs() && !ValidatePlan(problem, *outcome.plan);
   std::printf(
       "%-12s %10zu %10zu %12ld %9.0f %9.0f %11.2f  %s\n", profile.name.c_str(), profile.buffers.size(),
       profile.operations.size(), static_cast<long>(outcome.evaluations), wall_ms, cpu_ms,
-      100.0 * static_cast<double>(prediction.iteration_ns) / static_cast<double>(busy_ns(profile)) - 100,
+      100.0 * static_cast<double>(prediction.iteration_ns) / static_cast<double>(BusyNs(profile)) - 100,
       valid ? "valid" : "NO PLAN");
 }
 
@@ -89,7 +89,7 @@ void PrintPlanningTime(Effort effort) {
     Problem problem;
     problem.profile = &profile;
     problem.device = DeviceOf("h200");
-    problem.budget_bytes = peak_bytes(profile) / 2;
+    problem.budget_bytes = PeakBytes(profile) / 2;
     PrintTime(profile, problem);
     if (effort.quick) return;
   }

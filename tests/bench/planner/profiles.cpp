@@ -18,7 +18,7 @@ constexpr int32_t kFlopsPercent = 75;
 constexpr int32_t kMemoryPercent = 80;
 
 networks::Device FindDevice(std::string_view name) {
-  const auto device = networks::find_device(name);
+  const auto device = networks::FindDevice(name);
   if (!device) {
     std::fprintf(stderr, "no device profile '%s'\n", std::string(name).c_str());
     std::exit(1);
@@ -30,14 +30,14 @@ networks::Device FindDevice(std::string_view name) {
 
 scheduler::IterationProfile ProfileOf(std::string_view network, std::string_view device, int64_t batch_size,
                                       std::optional<int64_t> iteration_ns) {
-  const auto graph = networks::make_network(network, batch_size);
+  const auto graph = networks::MakeNetwork(network, batch_size);
   if (!graph) {
     std::fprintf(stderr, "no network '%s'\n", std::string(network).c_str());
     std::exit(1);
   }
-  networks::TrainingStep step = networks::training_step(*graph, networks::UpdatePlace::kAfterGradient);
-  networks::set_durations(step, networks::effective_rates(FindDevice(device), kFlopsPercent, kMemoryPercent));
-  if (iteration_ns) networks::scale_durations(step.profile, *iteration_ns);
+  networks::TrainingStep step = networks::MakeTrainingStep(*graph, networks::UpdatePlace::kAfterGradient);
+  networks::SetDurations(step, networks::EffectiveRates(FindDevice(device), kFlopsPercent, kMemoryPercent));
+  if (iteration_ns) networks::ScaleDurations(step.profile, *iteration_ns);
   return std::move(step.profile);
 }
 

@@ -63,11 +63,11 @@ void PrintCase(const Case& it, Effort effort) {
   problem.profile = &profile;
   problem.device = DeviceOf(it.device);
   // Zero is the fastest that any plan could be: nothing moves, every workspace is there.
-  problem.budget_bytes = 4 * peak_bytes(profile);
-  const int64_t free_ns = lower_bound(problem).iteration_ns;
+  problem.budget_bytes = 4 * PeakBytes(profile);
+  const int64_t free_ns = FindLowerBound(problem).iteration_ns;
   for (const int share : kShares) {
-    problem.budget_bytes = base::scale(peak_bytes(profile), share, 100);
-    const LowerBound bound = lower_bound(problem);
+    problem.budget_bytes = base::scale(PeakBytes(profile), share, 100);
+    const LowerBound bound = FindLowerBound(problem);
     const Best others = bound.possible ? BestOfOthers(problem) : Best{};
     const std::optional<int64_t> own = bound.possible ? OwnPlannedTime(problem) : std::nullopt;
     std::printf("%-12s %-7s %5ld %5d%% %10s  %-24s %9s %9s %9s  %s\n", it.network, it.device,

@@ -41,7 +41,7 @@ void AddRecomputation(Ours& ours, const std::string& name, const SuperNeuronsAcc
       {"memory-centric", networks::RecomputeMode::kMemory},
       {"cost-aware", networks::RecomputeMode::kCostAware}};
   for (const auto& [mode, value] : modes) {
-    const networks::RecomputeAccount result = account.recompute(value);
+    const networks::RecomputeAccount result = account.Recompute(value);
     ours[name + " " + mode + ",extra"] = result.extra_forwards;
     ours[name + " " + mode + ",MB"] = result.peak.bytes;
   }
@@ -49,26 +49,26 @@ void AddRecomputation(Ours& ours, const std::string& name, const SuperNeuronsAcc
 
 Ours ComputeSuperNeurons() {
   Ours ours;
-  const SuperNeuronsAccount alexnet(networks::alexnet(200));
+  const SuperNeuronsAccount alexnet(networks::Alexnet(200));
   const std::string name = "AlexNet b200 ";
-  const networks::MemoryPeak liveness = alexnet.liveness_peak(), offload = alexnet.offload_peak();
+  const networks::MemoryPeak liveness = alexnet.LivenessPeak(), offload = alexnet.OffloadPeak();
   ours[name + "tensors,count"] = alexnet.tensor_count();
   ours[name + "baseline,MB"] = alexnet.total_bytes();
   ours[name + "liveness peak,MB"] = liveness.bytes;
   ours[name + "liveness peak,step"] = liveness.step;
   ours[name + "liveness live tensors,count"] = liveness.live_tensors;
   for (const char* conv : {"CONV1", "CONV2", "CONV3", "CONV4"})
-    ours[name + conv + " output,MB"] = alexnet.output_bytes(conv);
+    ours[name + conv + " output,MB"] = alexnet.OutputBytes(conv);
   ours[name + "offload peak,MB"] = offload.bytes;
   ours[name + "offload peak,step"] = offload.step;
-  ours[name + "offload at POOL5 backward,MB"] = alexnet.offload_bytes_at(alexnet.backward_step("POOL5"));
-  const networks::RecomputeAccount memory = alexnet.recompute(networks::RecomputeMode::kMemory);
+  ours[name + "offload at POOL5 backward,MB"] = alexnet.OffloadBytesAt(alexnet.BackwardStep("POOL5"));
+  const networks::RecomputeAccount memory = alexnet.Recompute(networks::RecomputeMode::kMemory);
   ours[name + "recomputation peak,MB"] = memory.peak.bytes;
   ours[name + "recomputation peak,step"] = memory.peak.step;
   AddRecomputation(ours, "AlexNet", alexnet);
   for (int depth : {50, 101}) {
     AddRecomputation(ours, "ResNet" + std::to_string(depth),
-                     SuperNeuronsAccount(networks::resnet(*networks::resnet_shape(depth), 32,
+                     SuperNeuronsAccount(networks::Resnet(*networks::ResnetShape(depth), 32,
                                                           networks::ResNetVariant::kSuperNeurons)));
   }
   return ours;
@@ -76,9 +76,9 @@ Ours ComputeSuperNeurons() {
 
 // Can the iteration run at all on the device?
 bool Fits(const networks::LayerGraph& graph, const networks::Device& device) {
-  networks::TrainingStep step = networks::training_step(graph, networks::UpdatePlace::kAfterGradient);
-  networks::set_durations(step, device.rates);
-  if (check_profile(step.profile)) return false;
+  networks::TrainingStep step = networks::MakeTrainingStep(graph, networks::UpdatePlace::kAfterGradient);
+  networks::SetDurations(step, device.rates);
+  if (CheckProfile(step.profile)) return false;
   Problem problem;
   problem.profile = &step.profile;
   problem.device = device.model;
@@ -121,7 +121,7 @@ void PrintSuperNeurons(Effort) {
 }
 
 void PrintPeakBatches(Effort effort) {
-  const networks::Device device = *networks::find_device("k40c");
+  const networks::Device device = *networks::FindDevice("k40c");
   std::printf(
       "\nPeak batch on the K40c (modelled; %lld bytes): the paper's, and the largest of its multiples that "
       "fits\n",
@@ -129,7 +129,7 @@ void PrintPeakBatches(Effort effort) {
   for (const PaperFigure& figure : PaperSection("batch")) {
     const int64_t theirs = std::stoll(figure.figure);
     const int64_t ours = LargestTried(theirs, effort, [&](int64_t batch_size) {
-      return Fits(*networks::make_network(figure.row, batch_size), device);
+      return Fits(*networks::MakeNetwork(figure.row, batch_size), device);
     });
     std::printf("%-14s paper %6lld  ours at least %6lld  %s\n", figure.row.c_str(),
                 static_cast<long long>(theirs), static_cast<long long>(ours), figure.source.c_str());
@@ -140,14 +140,14 @@ void PrintPeakBatches(Effort effort) {
 
 void PrintPeakDepth(Effort effort) {
   if (effort.quick) return;
-  const networks::Device device = *networks::find_device("k40c");
+  const networks::Device device = *networks::FindDevice("k40c");
   std::printf("\nDepth of ResNet on the K40c (modelled), in the same form\n");
   for (const PaperFigure& figure : PaperSection("depth")) {
     const int64_t theirs = std::stoll(figure.figure);
     const int64_t ours = LargestTried(theirs, effort, [&](int64_t depth) {
       // Depths of bottleneck networks are 2 + 3n: the next one.
-      const auto shape = networks::resnet_shape(static_cast<int>(depth + (5 - depth % 3) % 3));
-      return shape && Fits(networks::resnet(*shape, 16), device);
+      const auto shape = networks::ResnetShape(static_cast<int>(depth + (5 - depth % 3) % 3));
+      return shape && Fits(networks::Resnet(*shape, 16), device);
     });
     std::printf("%-14s paper %6lld  ours at least %6lld  %s\n", figure.row.c_str(),
                 static_cast<long long>(theirs), static_cast<long long>(ours), figure.source.c_str());

@@ -33,8 +33,8 @@ std::vector<uint8_t> GoodProfile() {
     operation.workspaces = {{"none", 0, 10}, {"some", 64, 5}};
     profile.operations.push_back(operation);
   }
-  set_lifetimes_to_touches(profile);
-  return write_profile(profile);
+  SetLifetimesToTouches(profile);
+  return WriteProfile(profile);
 }
 
 std::vector<uint8_t> GoodTrace() {
@@ -44,7 +44,7 @@ std::vector<uint8_t> GoodTrace() {
     trace.events.push_back({EventKind::kOperation, 10 * i + 1, -1, 0, i % 2, 0, 7, {{i, i % 2 == 0, true}}});
     if (i % 3 == 2) trace.events.push_back({EventKind::kFree, 10 * i + 2, i - 1, 0, -1, 0, 0, {}});
   }
-  return write_trace(trace);
+  return WriteTrace(trace);
 }
 
 // A byte, a word that is small, huge or negative, a piece cut off or moved.

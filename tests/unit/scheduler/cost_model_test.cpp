@@ -9,16 +9,16 @@ namespace spillway::scheduler {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::operation;
+using testing::MakeOperation;
 using ::testing::Pair;
-using testing::persistent;
-using testing::profile_of;
-using testing::temporary;
+using testing::Persistent;
+using testing::ProfileOf;
+using testing::Temporary;
 
 constexpr int64_t kGigabytePerSecond = 1'000'000'000;  // one byte per nanosecond
 
 // One byte per nanosecond each way, independent engines, no fixed costs, single bytes.
-DeviceModel simple_device() {
+DeviceModel SimpleDevice() {
   DeviceModel device;
   device.to_host_bytes_per_second = device.to_device_bytes_per_second = kGigabytePerSecond;
   device.to_host_both_bytes_per_second = device.to_device_both_bytes_per_second = kGigabytePerSecond;
@@ -26,10 +26,10 @@ DeviceModel simple_device() {
 }
 
 // x (100 bytes) is made, rests while y (60 bytes) comes and goes, and is read: 10 + 300 + 10 ns.
-IterationProfile one_gap() {
-  return profile_of(
-      {temporary("x", 100), temporary("y", 60), temporary("z", 1)},
-      {operation("make", 10, {}, {0}), operation("long", 300, {}, {1}), operation("use", 10, {0}, {2})});
+IterationProfile OneGap() {
+  return ProfileOf({Temporary("x", 100), Temporary("y", 60), Temporary("z", 1)},
+                   {MakeOperation("make", 10, {}, {0}), MakeOperation("long", 300, {}, {1}),
+                    MakeOperation("use", 10, {0}, {2})});
 }
 
 struct Setting {
@@ -38,19 +38,19 @@ struct Setting {
 
   Setting(IterationProfile the_profile, int64_t budget_bytes) : profile(std::move(the_profile)) {
     problem.profile = &profile;
-    problem.device = simple_device();
+    problem.device = SimpleDevice();
     problem.budget_bytes = budget_bytes;
     problem.min_movable_bytes = 1;
   }
-  Plan plan() const { return plan_without_actions(profile); }
-  Prediction predict(const Plan& plan, Timeline* timeline = nullptr) const {
-    return CostModel(problem).predict(plan, timeline);
+  Plan MakePlan() const { return PlanWithoutActions(profile); }
+  Prediction Predict(const Plan& plan, Timeline* timeline = nullptr) const {
+    return CostModel(problem).Predict(plan, timeline);
   }
 };
 
 TEST(CostModelTest, WithoutActionsTimeIsTheSumOfOperationsAndPeakIsWhatLives) {
-  const Setting setting(one_gap(), 1000);
-  const Prediction prediction = setting.predict(setting.plan());
+  const Setting setting(OneGap(), 1000);
+  const Prediction prediction = setting.Predict(setting.MakePlan());
   EXPECT_TRUE(prediction.runs());
   EXPECT_EQ(prediction.iteration_ns, 320);
   EXPECT_EQ(prediction.peak_bytes, 160);
@@ -58,38 +58,38 @@ TEST(CostModelTest, WithoutActionsTimeIsTheSumOfOperationsAndPeakIsWhatLives) {
 }
 
 TEST(CostModelTest, AStepThatDoesNotFitIsOverBudget) {
-  const Setting setting(one_gap(), 159);
-  const Prediction prediction = setting.predict(setting.plan());
+  const Setting setting(OneGap(), 159);
+  const Prediction prediction = setting.Predict(setting.MakePlan());
   EXPECT_EQ(prediction.verdict, Verdict::kOverBudget);
   EXPECT_EQ(prediction.stuck_step, 1);
 }
 
 TEST(CostModelTest, ADemandFetchIsAPrefetchWithTheStepThatReads) {
   // Given room for x or y but not both
-  const Setting setting(one_gap(), 110);
-  Plan plan = setting.plan();
+  const Setting setting(OneGap(), 110);
+  Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 2, {}}};
-  EXPECT_EQ(setting.predict(plan).iteration_ns, 520);
+  EXPECT_EQ(setting.Predict(plan).iteration_ns, 520);
 }
 
 TEST(CostModelTest, ABufferThatNothingBringsBackIsADeadlock) {
-  const Setting setting(one_gap(), 110);
-  Plan plan = setting.plan();
+  const Setting setting(OneGap(), 110);
+  Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}}};
-  const Prediction prediction = setting.predict(plan);
+  const Prediction prediction = setting.Predict(plan);
   EXPECT_EQ(prediction.verdict, Verdict::kDeadlock);
   EXPECT_EQ(prediction.stuck_step, 2);
 }
 
 TEST(CostModelTest, APrefetchWaitsForMemoryAndAStepForItsPrefetch) {
   // Given room for x or y but not both
-  const Setting setting(one_gap(), 110);
-  Plan plan = setting.plan();
+  const Setting setting(OneGap(), 110);
+  Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 1, {}}};
 
   // When the prefetch may start with y's step
   Timeline timeline;
-  const Prediction prediction = setting.predict(plan, &timeline);
+  const Prediction prediction = setting.Predict(plan, &timeline);
 
   // Then it starts when y is gone: 10 make, 100 copy out, 300 long, 100 copy in, 10 use.
   EXPECT_TRUE(prediction.runs());
@@ -105,14 +105,14 @@ TEST(CostModelTest, APrefetchWaitsForMemoryAndAStepForItsPrefetch) {
 
 TEST(CostModelTest, AHiddenSwapCostsNothing) {
   // Given a long operation in the middle of the gap and room enough for the copies' overlap
-  const Setting setting(profile_of({temporary("x", 100), temporary("y", 60), temporary("z", 1)},
-                                   {operation("make", 10, {}, {0}), operation("long", 300, {}, {2}),
-                                    operation("big", 1, {2}, {1}), operation("long", 300, {}, {}),
-                                    operation("use", 10, {0}, {2})}),
+  const Setting setting(ProfileOf({Temporary("x", 100), Temporary("y", 60), Temporary("z", 1)},
+                                  {MakeOperation("make", 10, {}, {0}), MakeOperation("long", 300, {}, {2}),
+                                   MakeOperation("big", 1, {2}, {1}), MakeOperation("long", 300, {}, {}),
+                                   MakeOperation("use", 10, {0}, {2})}),
                         120);
-  Plan plan = setting.plan();
+  Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 3, {}}};
-  const Prediction prediction = setting.predict(plan);
+  const Prediction prediction = setting.Predict(plan);
   EXPECT_TRUE(prediction.runs());
   EXPECT_EQ(prediction.iteration_ns, 621);
   EXPECT_EQ(prediction.stalls.total_ns(), 0);
@@ -120,14 +120,14 @@ TEST(CostModelTest, AHiddenSwapCostsNothing) {
 
 TEST(CostModelTest, EnginesSlowDownWhileBothCopy) {
   // Given both-way rates of half, and a copy out that meets a copy in
-  Setting setting(profile_of({temporary("a", 100), temporary("b", 100)},
-                             {operation("make a", 1, {}, {0}), operation("long", 99, {}, {}),
-                              operation("make b", 1, {}, {1}), operation("long", 1000, {}, {}),
-                              operation("use", 1, {0, 1}, {})}),
+  Setting setting(ProfileOf({Temporary("a", 100), Temporary("b", 100)},
+                            {MakeOperation("make a", 1, {}, {0}), MakeOperation("long", 99, {}, {}),
+                             MakeOperation("make b", 1, {}, {1}), MakeOperation("long", 1000, {}, {}),
+                             MakeOperation("use", 1, {0, 1}, {})}),
                   1000);
   setting.problem.device.to_host_both_bytes_per_second = kGigabytePerSecond / 2;
   setting.problem.device.to_device_both_bytes_per_second = kGigabytePerSecond / 2;
-  Plan plan = setting.plan();
+  Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}},
                   {ActionKind::kPrefetch, {0}, 1, {}},
                   {ActionKind::kOffload, {1}, 2, {}},
@@ -135,7 +135,7 @@ TEST(CostModelTest, EnginesSlowDownWhileBothCopy) {
 
   // When a comes in (from 101) while b goes out (from 101)
   Timeline timeline;
-  const Prediction prediction = setting.predict(plan, &timeline);
+  const Prediction prediction = setting.Predict(plan, &timeline);
 
   // Then each takes 200 ns; alone a copy takes 100.
   EXPECT_TRUE(prediction.runs());
@@ -144,47 +144,47 @@ TEST(CostModelTest, EnginesSlowDownWhileBothCopy) {
 }
 
 TEST(CostModelTest, ALinkShareSlowsCopiesAndLatencyIsPaidPerCopy) {
-  Setting setting(one_gap(), 110);
+  Setting setting(OneGap(), 110);
   setting.problem.device.link_share_permille = 500;
   setting.problem.device.copy_latency_ns = 7;
-  Plan plan = setting.plan();
+  Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 1, {}}};
-  EXPECT_EQ(setting.predict(plan).iteration_ns, 10 + 207 + 300 + 207 + 10);
+  EXPECT_EQ(setting.Predict(plan).iteration_ns, 10 + 207 + 300 + 207 + 10);
 }
 
 TEST(CostModelTest, AStepThatWaitedForMemoryPaysTheLaunch) {
-  Setting setting(one_gap(), 110);
+  Setting setting(OneGap(), 110);
   setting.problem.device.launch_ns = 5;
-  Plan plan = setting.plan();
+  Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 1, {}}};
-  const Prediction prediction = setting.predict(plan);
+  const Prediction prediction = setting.Predict(plan);
   EXPECT_EQ(prediction.iteration_ns, 525);
   EXPECT_EQ(prediction.stalls, (StallCauses{100, 100, 5}));
 }
 
 TEST(CostModelTest, MemoryCountsInChunksAndSmallBuffersInSlabUnits) {
-  Setting setting(one_gap(), 1000);
+  Setting setting(OneGap(), 1000);
   setting.problem.min_movable_bytes = 50;
   setting.problem.device.chunk_bytes = 64;
   setting.problem.device.slab_unit_bytes = 16;
-  EXPECT_EQ(setting.predict(setting.plan()).peak_bytes, 128 + 64);
+  EXPECT_EQ(setting.Predict(setting.MakePlan()).peak_bytes, 128 + 64);
   EXPECT_EQ(CostModel(setting.problem).footprint_bytes({2}), 16);
 }
 
 TEST(CostModelTest, ACleanBufferLeavesWithoutACopy) {
   // Given weights that nobody changes, away twice per iteration
-  const Setting setting(
-      profile_of({persistent("w", 100)}, {operation("one", 500, {0}, {}), operation("two", 500, {}, {}),
-                                          operation("three", 500, {0}, {}), operation("four", 500, {}, {})}),
-      100);
-  Plan plan = setting.plan();
+  const Setting setting(ProfileOf({Persistent("w", 100)},
+                                  {MakeOperation("one", 500, {0}, {}), MakeOperation("two", 500, {}, {}),
+                                   MakeOperation("three", 500, {0}, {}), MakeOperation("four", 500, {}, {})}),
+                        100);
+  Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}},
                   {ActionKind::kPrefetch, {0}, 1, {}},
                   {ActionKind::kOffload, {0}, 2, {}},
                   {ActionKind::kPrefetch, {0}, 3, {}}};
 
   // When the iteration is steady
-  const Prediction prediction = setting.predict(plan);
+  const Prediction prediction = setting.Predict(plan);
 
   // Then they only ever come back.
   EXPECT_TRUE(prediction.runs());
@@ -194,15 +194,15 @@ TEST(CostModelTest, ACleanBufferLeavesWithoutACopy) {
 
 TEST(CostModelTest, AWrappingIntervalIsSteadyState) {
   // Given weights that change at the iteration's end and are needed at its begin
-  const Setting setting(profile_of({persistent("w", 100), temporary("t", 90)},
-                                   {operation("use", 10, {0}, {}), operation("rest", 200, {}, {1}),
-                                    operation("update", 10, {0}, {0})}),
+  const Setting setting(ProfileOf({Persistent("w", 100), Temporary("t", 90)},
+                                  {MakeOperation("use", 10, {0}, {}), MakeOperation("rest", 200, {}, {1}),
+                                   MakeOperation("update", 10, {0}, {0})}),
                         1000);
-  Plan plan = setting.plan();
+  Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kPrefetch, {0}, 0, {}}, {ActionKind::kOffload, {0}, 2, {}}};
 
   // When they leave after the update and come back with the first step
-  const Prediction prediction = setting.predict(plan);
+  const Prediction prediction = setting.Predict(plan);
 
   // Then each iteration waits for both copies.
   EXPECT_TRUE(prediction.runs());
@@ -212,11 +212,11 @@ TEST(CostModelTest, AWrappingIntervalIsSteadyState) {
 
 TEST(CostModelTest, RecomputingStepsTakeTheirTimeAndBringBackWhatWasDropped) {
   // Given x dropped after it was made, and made again before it is used
-  const Setting setting(one_gap(), 110);
-  Plan plan = setting.plan();
+  const Setting setting(OneGap(), 110);
+  Plan plan = setting.MakePlan();
   plan.steps.insert(plan.steps.begin() + 2, Step{{0}, true, 0});
   plan.actions = {{ActionKind::kDrop, {0}, 0, {}}};
-  const Prediction prediction = setting.predict(plan);
+  const Prediction prediction = setting.Predict(plan);
   EXPECT_TRUE(prediction.runs());
   EXPECT_EQ(prediction.iteration_ns, 330);
   EXPECT_EQ(prediction.recompute_ns, 10);
@@ -224,38 +224,38 @@ TEST(CostModelTest, RecomputingStepsTakeTheirTimeAndBringBackWhatWasDropped) {
 }
 
 TEST(CostModelTest, ReadingWhatWasDroppedIsMalformed) {
-  const Setting setting(one_gap(), 1000);
-  Plan plan = setting.plan();
+  const Setting setting(OneGap(), 1000);
+  Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kDrop, {0}, 0, {}}};
-  EXPECT_EQ(setting.predict(plan).verdict, Verdict::kMalformed);
+  EXPECT_EQ(setting.Predict(plan).verdict, Verdict::kMalformed);
 }
 
 TEST(CostModelTest, WorkspacesCountDuringTheirStepAndDecideItsDuration) {
-  Setting setting(one_gap(), 1000);
+  Setting setting(OneGap(), 1000);
   setting.profile.operations[1].workspaces = {{"small", 0, 300}, {"large", 500, 100}};
-  Plan plan = setting.plan();
+  Plan plan = setting.MakePlan();
   plan.steps[1].workspace = 1;
-  const Prediction prediction = setting.predict(plan);
+  const Prediction prediction = setting.Predict(plan);
   EXPECT_EQ(prediction.iteration_ns, 120);
   EXPECT_EQ(prediction.peak_bytes, 660);
 }
 
 TEST(CostModelTest, PlansThatNameWhatIsNotThereAreMalformed) {
-  const Setting setting(one_gap(), 1000);
-  Plan plan = setting.plan();
+  const Setting setting(OneGap(), 1000);
+  Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kDrop, {7}, 0, {}}};
-  EXPECT_EQ(setting.predict(plan).verdict, Verdict::kMalformed);
+  EXPECT_EQ(setting.Predict(plan).verdict, Verdict::kMalformed);
   plan.actions = {{ActionKind::kDrop, {0}, 9, {}}};
-  EXPECT_EQ(setting.predict(plan).verdict, Verdict::kMalformed);
+  EXPECT_EQ(setting.Predict(plan).verdict, Verdict::kMalformed);
   plan.actions.clear();
   plan.steps.pop_back();
-  EXPECT_EQ(setting.predict(plan).verdict, Verdict::kMalformed);
+  EXPECT_EQ(setting.Predict(plan).verdict, Verdict::kMalformed);
 }
 
 TEST(CostModelTest, TheTimelineSaysWhatIsUsedWhen) {
-  const Setting setting(one_gap(), 1000);
+  const Setting setting(OneGap(), 1000);
   Timeline timeline;
-  setting.predict(setting.plan(), &timeline);
+  setting.Predict(setting.MakePlan(), &timeline);
   EXPECT_THAT(timeline.used_bytes, ElementsAre(Pair(0, 100), Pair(10, 160), Pair(310, 100), Pair(310, 101),
                                                Pair(320, 1), Pair(320, 0)));
 }

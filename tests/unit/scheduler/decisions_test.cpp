@@ -10,23 +10,23 @@ namespace spillway::scheduler {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::operation;
-using testing::persistent;
-using testing::profile_of;
-using testing::temporary;
+using testing::MakeOperation;
+using testing::Persistent;
+using testing::ProfileOf;
+using testing::Temporary;
 
 // a -> b -> c forward; backward reads c, then b, then a.
-IterationProfile chain_of_three() {
-  return profile_of(
-      {persistent("w", 10), temporary("a", 100), temporary("b", 100), temporary("c", 100),
-       temporary("g", 10)},
-      {operation("fa", 10, {0}, {1}), operation("fb", 20, {1}, {2}), operation("fc", 30, {2}, {3}),
-       operation("loss", 10, {}, {4}, false), operation("bc", 10, {3, 4}, {4}, false),
-       operation("bb", 10, {2, 4}, {4}, false), operation("ba", 10, {1, 4}, {4}, false)});
+IterationProfile ChainOfThree() {
+  return ProfileOf({Persistent("w", 10), Temporary("a", 100), Temporary("b", 100), Temporary("c", 100),
+                    Temporary("g", 10)},
+                   {MakeOperation("fa", 10, {0}, {1}), MakeOperation("fb", 20, {1}, {2}),
+                    MakeOperation("fc", 30, {2}, {3}), MakeOperation("loss", 10, {}, {4}, false),
+                    MakeOperation("bc", 10, {3, 4}, {4}, false), MakeOperation("bb", 10, {2, 4}, {4}, false),
+                    MakeOperation("ba", 10, {1, 4}, {4}, false)});
 }
 
 struct Setting {
-  IterationProfile profile = chain_of_three();
+  IterationProfile profile = ChainOfThree();
   Problem problem;
   RecomputeChains chains{profile};
   std::vector<IdleInterval> intervals;
@@ -38,14 +38,14 @@ struct Setting {
     problem.device.to_host_bytes_per_second = problem.device.to_device_bytes_per_second = 1'000'000'000;
     problem.device.to_host_both_bytes_per_second = problem.device.to_device_both_bytes_per_second =
         1'000'000'000;
-    intervals = idle_intervals(profile, 50);  // a: fb..ba, b: fc..bb, c: fc..bc
+    intervals = IdleIntervals(profile, 50);  // a: fb..ba, b: fc..bb, c: fc..bc
   }
-  Lowering lower(std::vector<Decision> decisions) const {
-    return lower_decisions(problem, chains, intervals, decisions, {});
+  Lowering Lower(std::vector<Decision> decisions) const {
+    return LowerDecisions(problem, chains, intervals, decisions, {});
   }
 };
 
-std::vector<int32_t> operations_of(const Plan& plan) {
+std::vector<int32_t> OperationsOf(const Plan& plan) {
   std::vector<int32_t> result;
   for (const Step& step : plan.steps) result.push_back(step.operation.index);
   return result;
@@ -54,25 +54,25 @@ std::vector<int32_t> operations_of(const Plan& plan) {
 TEST(RecomputeChainsTest, GoBackToWhatIsThere) {
   const Setting setting;
   const auto nothing = [&](BufferId id) { return id == BufferId{0}; };
-  EXPECT_THAT(setting.chains.find({{3}}, {4}, nothing),
+  EXPECT_THAT(setting.chains.Find({{3}}, {4}, nothing),
               ElementsAre(OperationId{0}, OperationId{1}, OperationId{2}));
   const auto b_is_there = [&](BufferId id) { return id == BufferId{0} || id == BufferId{2}; };
-  EXPECT_THAT(setting.chains.find({{3}}, {4}, b_is_there), ElementsAre(OperationId{2}));
-  EXPECT_THAT(setting.chains.find({{2}}, {4}, b_is_there), ElementsAre());
+  EXPECT_THAT(setting.chains.Find({{3}}, {4}, b_is_there), ElementsAre(OperationId{2}));
+  EXPECT_THAT(setting.chains.Find({{2}}, {4}, b_is_there), ElementsAre());
 }
 
 TEST(RecomputeChainsTest, EndAtOperationsThatMayNotRunAgain) {
   Setting setting;
   setting.profile.operations[1].replayable = false;
   const RecomputeChains chains(setting.profile);
-  EXPECT_TRUE(chains.find({{3}}, {4}, [](BufferId id) { return id == BufferId{0}; }).empty());
-  EXPECT_FALSE(chains.find({{3}}, {4}, [](BufferId id) { return id == BufferId{2}; }).empty());
+  EXPECT_TRUE(chains.Find({{3}}, {4}, [](BufferId id) { return id == BufferId{0}; }).empty());
+  EXPECT_FALSE(chains.Find({{3}}, {4}, [](BufferId id) { return id == BufferId{2}; }).empty());
 }
 
 TEST(DecisionsTest, ASwapBecomesAnOffloadAndAPrefetchAsLateAsFits) {
   const Setting setting;
   // a rests from fb to ba: 30 + 10 + 10 + 10 ns; its copy takes 100, so it must start at once.
-  const Lowering lowering = setting.lower({{0, Treatment::kSwap, {}, true, Reason::kHidden}});
+  const Lowering lowering = setting.Lower({{0, Treatment::kSwap, {}, true, Reason::kHidden}});
   EXPECT_THAT(lowering.plan.actions, ElementsAre(Action{ActionKind::kOffload, {1}, 1, Reason::kHidden},
                                                  Action{ActionKind::kPrefetch, {1}, 2, Reason::kHidden}));
 }
@@ -81,7 +81,7 @@ TEST(DecisionsTest, LateTriggersLeaveTimeForTheCopyOnly) {
   Setting setting;
   setting.problem.device.to_device_bytes_per_second = 10'000'000'000;  // 10 ns per buffer
   const Lowering lowering =
-      setting.lower({{0, Treatment::kSwap, {}, true, {}}, {1, Treatment::kSwap, {}, true, {}}});
+      setting.Lower({{0, Treatment::kSwap, {}, true, {}}, {1, Treatment::kSwap, {}, true, {}}});
   // b must be back when bb starts, a when ba starts, each 10 ns before: with bc and with bb.
   EXPECT_EQ(lowering.plan.actions[2], (Action{ActionKind::kPrefetch, {2}, 4, {}}));
   EXPECT_EQ(lowering.plan.actions[3], (Action{ActionKind::kPrefetch, {1}, 5, {}}));
@@ -89,8 +89,8 @@ TEST(DecisionsTest, LateTriggersLeaveTimeForTheCopyOnly) {
 
 TEST(DecisionsTest, ARecomputedBufferIsDroppedAndMadeAgainJustBeforeItsUse) {
   const Setting setting;
-  const Lowering lowering = setting.lower({{2, Treatment::kRecompute, {}, true, {}}});
-  EXPECT_THAT(operations_of(lowering.plan), ElementsAre(0, 1, 2, 3, 2, 4, 5, 6));
+  const Lowering lowering = setting.Lower({{2, Treatment::kRecompute, {}, true, {}}});
+  EXPECT_THAT(OperationsOf(lowering.plan), ElementsAre(0, 1, 2, 3, 2, 4, 5, 6));
   EXPECT_TRUE(lowering.plan.steps[4].recomputes);
   EXPECT_THAT(lowering.plan.actions, ElementsAre(Action{ActionKind::kDrop, {3}, 2, {}}));
 }
@@ -99,11 +99,11 @@ TEST(DecisionsTest, WhatAChainRebuildsIsKeptWhenItsDecisionSaysSo) {
   // Given a and b dropped, so that b's chain makes a on its way
   const Setting setting;
   const Lowering kept =
-      setting.lower({{0, Treatment::kRecompute, {}, true, {}}, {1, Treatment::kRecompute, {}, true, {}}});
-  EXPECT_THAT(operations_of(kept.plan), ElementsAre(0, 1, 2, 3, 4, 0, 1, 5, 6));
+      setting.Lower({{0, Treatment::kRecompute, {}, true, {}}, {1, Treatment::kRecompute, {}, true, {}}});
+  EXPECT_THAT(OperationsOf(kept.plan), ElementsAre(0, 1, 2, 3, 4, 0, 1, 5, 6));
   const Lowering dropped =
-      setting.lower({{0, Treatment::kRecompute, {}, false, {}}, {1, Treatment::kRecompute, {}, true, {}}});
-  EXPECT_THAT(operations_of(dropped.plan), ElementsAre(0, 1, 2, 3, 4, 0, 1, 5, 0, 6));
+      setting.Lower({{0, Treatment::kRecompute, {}, false, {}}, {1, Treatment::kRecompute, {}, true, {}}});
+  EXPECT_THAT(OperationsOf(dropped.plan), ElementsAre(0, 1, 2, 3, 4, 0, 1, 5, 0, 6));
   EXPECT_THAT(dropped.plan.actions,
               ElementsAre(Action{ActionKind::kDrop, {1}, 1, {}}, Action{ActionKind::kDrop, {2}, 2, {}},
                           Action{ActionKind::kDrop, {1}, 6, Reason::kChainTemporary}));
@@ -113,8 +113,8 @@ TEST(DecisionsTest, WhatCannotBeRecomputedStaysAndIsReported) {
   Setting setting;
   setting.profile.operations[2].replayable = false;
   const RecomputeChains chains(setting.profile);
-  const Lowering lowering = lower_decisions(setting.problem, chains, setting.intervals,
-                                            {{2, Treatment::kRecompute, {}, true, {}}}, {});
+  const Lowering lowering = LowerDecisions(setting.problem, chains, setting.intervals,
+                                           {{2, Treatment::kRecompute, {}, true, {}}}, {});
   EXPECT_THAT(lowering.refused, ElementsAre(2));
   EXPECT_TRUE(lowering.plan.actions.empty());
 }
@@ -124,21 +124,21 @@ TEST(DecisionsPropertyTest, RandomDecisionsGiveValidPlansAndPossibleTimelines) {
   int ran = 0;
   for (uint64_t seed = 1; seed <= 10'000; ++seed) {
     testing::Dice dice(seed);
-    const IterationProfile profile = testing::random_profile(dice);
-    ASSERT_EQ(check_profile(profile), std::nullopt) << "seed " << seed;
-    const Problem problem = testing::random_problem(dice, profile);
-    const std::vector<IdleInterval> intervals = idle_intervals(profile, problem.min_movable_bytes);
-    const std::vector<Decision> decisions = testing::random_decisions(dice, intervals);
-    const Plan plan = lower_decisions(problem, RecomputeChains(profile), intervals, decisions, {}).plan;
-    const std::optional<PlanOffence> offence = validate_plan(problem, plan);
+    const IterationProfile profile = testing::RandomProfile(dice);
+    ASSERT_EQ(CheckProfile(profile), std::nullopt) << "seed " << seed;
+    const Problem problem = testing::RandomProblem(dice, profile);
+    const std::vector<IdleInterval> intervals = IdleIntervals(profile, problem.min_movable_bytes);
+    const std::vector<Decision> decisions = testing::RandomDecisions(dice, intervals);
+    const Plan plan = LowerDecisions(problem, RecomputeChains(profile), intervals, decisions, {}).plan;
+    const std::optional<PlanOffence> offence = ValidatePlan(problem, plan);
     ASSERT_FALSE(offence.has_value()) << "seed " << seed << ": " << offence->what;
     Timeline timeline;
-    const Prediction prediction = CostModel(problem).predict(plan, &timeline);
+    const Prediction prediction = CostModel(problem).Predict(plan, &timeline);
     ASSERT_NE(prediction.verdict, Verdict::kMalformed) << "seed " << seed;
     if (!prediction.runs()) continue;
     ++ran;
     EXPECT_LE(prediction.peak_bytes, problem.budget_bytes) << "seed " << seed;
-    const std::optional<PlanOffence> impossible = validate_timeline(problem, plan, timeline);
+    const std::optional<PlanOffence> impossible = ValidateTimeline(problem, plan, timeline);
     ASSERT_FALSE(impossible.has_value()) << "seed " << seed << ": " << impossible->what;
   }
   EXPECT_GT(ran, 3'000);

@@ -8,17 +8,18 @@
 namespace spillway::scheduler {
 namespace {
 
-using testing::operation;
-using testing::persistent;
-using testing::profile_of;
-using testing::temporary;
+using testing::MakeOperation;
+using testing::Persistent;
+using testing::ProfileOf;
+using testing::Temporary;
 
 // x (1000 bytes) rests for 500 + 500 ns around a moment in which y (1000 bytes) lives too; making x takes 300 ns.
 struct Setting {
-  IterationProfile profile = profile_of(
-      {temporary("x", 1000), temporary("y", 1000), temporary("z", 1)},
-      {operation("make x", 300, {}, {0}), operation("before", 500, {}, {}), operation("y", 1, {}, {1}),
-       operation("after", 500, {}, {}), operation("use x", 100, {0}, {2}, false)});
+  IterationProfile profile =
+      ProfileOf({Temporary("x", 1000), Temporary("y", 1000), Temporary("z", 1)},
+                {MakeOperation("make x", 300, {}, {0}), MakeOperation("before", 500, {}, {}),
+                 MakeOperation("y", 1, {}, {1}), MakeOperation("after", 500, {}, {}),
+                 MakeOperation("use x", 100, {0}, {2}, false)});
   Problem problem;
 
   explicit Setting(int64_t budget_bytes) {
@@ -33,7 +34,7 @@ struct Setting {
 
 TEST(LowerBoundTest, EverythingThatFitsTakesTheSumOfItsOperations) {
   const Setting setting(2000);
-  const LowerBound bound = lower_bound(setting.problem);
+  const LowerBound bound = FindLowerBound(setting.problem);
   EXPECT_TRUE(bound.possible);
   EXPECT_EQ(bound.iteration_ns, 1401);
   EXPECT_EQ(bound.time_at.index, -1);
@@ -41,26 +42,26 @@ TEST(LowerBoundTest, EverythingThatFitsTakesTheSumOfItsOperations) {
 
 TEST(LowerBoundTest, MemoryIsAtLeastWhatOneOperationTouches) {
   const Setting setting(1001);
-  const LowerBound bound = lower_bound(setting.problem);
+  const LowerBound bound = FindLowerBound(setting.problem);
   EXPECT_EQ(bound.memory_bytes, 1001);
   EXPECT_EQ(bound.memory_at, OperationId{4});
   EXPECT_TRUE(bound.possible);
-  EXPECT_FALSE(lower_bound(Setting(1000).problem).possible);
+  EXPECT_FALSE(FindLowerBound(Setting(1000).problem).possible);
 }
 
 TEST(LowerBoundTest, ImmovableBuffersWorkspacesAndSmallOnesAreAlwaysThere) {
   Setting setting(5000);
   setting.profile.buffers[0].movable = false;
   setting.profile.operations[2].workspaces = {{"least", 70, 1}, {"more", 700, 1}};
-  EXPECT_EQ(lower_bound(setting.problem).memory_bytes, 2070);
+  EXPECT_EQ(FindLowerBound(setting.problem).memory_bytes, 2070);
 }
 
 TEST(LowerBoundTest, TheExcessIsSwappedAsFarAsTheLinkAllowsOrRecomputed) {
   // Half of x moves within 500 ns each way: 501 bytes of excess, of which 500 are free of charge
-  EXPECT_EQ(lower_bound(Setting(1500).problem).iteration_ns, 1401);
+  EXPECT_EQ(FindLowerBound(Setting(1500).problem).iteration_ns, 1401);
   // All of it: the missing 499 bytes before and after, or 300 ns to make x again, of which half overlaps the wait: 150 ns for
   // half of x. What is recomputed for that half costs least.
-  const LowerBound bound = lower_bound(Setting(1001).problem);
+  const LowerBound bound = FindLowerBound(Setting(1001).problem);
   EXPECT_GT(bound.iteration_ns, 1401 + 100);
   EXPECT_LE(bound.iteration_ns, 1401 + 150);
   EXPECT_EQ(bound.time_at, OperationId{2});
@@ -69,14 +70,14 @@ TEST(LowerBoundTest, TheExcessIsSwappedAsFarAsTheLinkAllowsOrRecomputed) {
 TEST(LowerBoundTest, WithoutRecomputationTheLinkDecides) {
   Setting setting(1001);
   setting.profile.operations[0].replayable = false;
-  const LowerBound bound = lower_bound(setting.problem);
+  const LowerBound bound = FindLowerBound(setting.problem);
   EXPECT_NEAR(static_cast<double>(bound.iteration_ns), 1401 + 2 * 499, 8);
 }
 
 TEST(LowerBoundTest, DistanceIsInHundredthsOfAPercent) {
   LowerBound bound;
   bound.iteration_ns = 1000;
-  EXPECT_EQ(distance_permyriad(1050, bound), 500);
+  EXPECT_EQ(DistancePermyriad(1050, bound), 500);
 }
 
 // No plan that the model prices is below the bound.
@@ -84,18 +85,18 @@ TEST(LowerBoundPropertyTest, NoRandomPlanIsBelowTheBound) {
   int compared = 0, binding = 0;
   for (uint64_t seed = 1; seed <= 10'000; ++seed) {
     testing::Dice dice(seed);
-    const IterationProfile profile = testing::random_profile(dice);
-    const Problem problem = testing::random_problem(dice, profile);
-    const std::vector<IdleInterval> intervals = idle_intervals(profile, problem.min_movable_bytes);
-    const std::vector<Decision> decisions = testing::random_decisions(dice, intervals);
+    const IterationProfile profile = testing::RandomProfile(dice);
+    const Problem problem = testing::RandomProblem(dice, profile);
+    const std::vector<IdleInterval> intervals = IdleIntervals(profile, problem.min_movable_bytes);
+    const std::vector<Decision> decisions = testing::RandomDecisions(dice, intervals);
     std::vector<int32_t> workspaces;
     for (const Operation& it : profile.operations)
-      workspaces.push_back(it.workspaces.empty() ? 0 : static_cast<int32_t>(dice.roll(0, 1)));
+      workspaces.push_back(it.workspaces.empty() ? 0 : static_cast<int32_t>(dice.Roll(0, 1)));
     const Plan plan =
-        lower_decisions(problem, RecomputeChains(profile), intervals, decisions, workspaces).plan;
-    const Prediction prediction = CostModel(problem).predict(plan);
+        LowerDecisions(problem, RecomputeChains(profile), intervals, decisions, workspaces).plan;
+    const Prediction prediction = CostModel(problem).Predict(plan);
     if (!prediction.runs()) continue;
-    const LowerBound bound = lower_bound(problem);
+    const LowerBound bound = FindLowerBound(problem);
     EXPECT_TRUE(bound.possible) << "seed " << seed;
     EXPECT_GE(prediction.peak_bytes, bound.memory_bytes) << "seed " << seed;
     EXPECT_GE(prediction.iteration_ns, bound.iteration_ns) << "seed " << seed;

@@ -9,7 +9,7 @@
 
 namespace spillway::scheduler::testing {
 
-inline Buffer temporary(const std::string& name, int64_t size_bytes,
+inline Buffer Temporary(const std::string& name, int64_t size_bytes,
                         BufferKind kind = BufferKind::kActivation) {
   Buffer buffer;
   buffer.name = name;
@@ -18,15 +18,16 @@ inline Buffer temporary(const std::string& name, int64_t size_bytes,
   return buffer;
 }
 
-inline Buffer persistent(const std::string& name, int64_t size_bytes,
+inline Buffer Persistent(const std::string& name, int64_t size_bytes,
                          BufferKind kind = BufferKind::kParameter) {
-  Buffer buffer = temporary(name, size_bytes, kind);
+  Buffer buffer = Temporary(name, size_bytes, kind);
   buffer.persistent = true;
   return buffer;
 }
 
-inline Operation operation(const std::string& name, int64_t duration_ns, std::initializer_list<int32_t> reads,
-                           std::initializer_list<int32_t> writes, bool replayable = true) {
+inline Operation MakeOperation(const std::string& name, int64_t duration_ns,
+                               std::initializer_list<int32_t> reads, std::initializer_list<int32_t> writes,
+                               bool replayable = true) {
   Operation result;
   result.name = name;
   result.duration_ns = duration_ns;
@@ -36,12 +37,12 @@ inline Operation operation(const std::string& name, int64_t duration_ns, std::in
   return result;
 }
 
-inline IterationProfile profile_of(std::vector<Buffer> buffers, std::vector<Operation> operations) {
+inline IterationProfile ProfileOf(std::vector<Buffer> buffers, std::vector<Operation> operations) {
   IterationProfile profile;
   profile.name = "test";
   profile.buffers = std::move(buffers);
   profile.operations = std::move(operations);
-  set_lifetimes_to_touches(profile);
+  SetLifetimesToTouches(profile);
   return profile;
 }
 

@@ -8,23 +8,23 @@
 namespace spillway::scheduler {
 namespace {
 
-using testing::operation;
-using testing::profile_of;
-using testing::temporary;
+using testing::MakeOperation;
+using testing::ProfileOf;
+using testing::Temporary;
 
 TEST(PlanExplainerTest, SaysWhyAndWithWhichFigures) {
   // Given x offloaded during a long operation, y dropped and made again
   IterationProfile profile =
-      profile_of({temporary("x", 4 << 20), temporary("y", 1 << 20), temporary("z", 1)},
-                 {operation("make x", 1'000, {}, {0}), operation("make y", 2'000'000, {0}, {1}),
-                  operation("long", 9'000'000, {}, {}), operation("use", 1'000, {0, 1}, {2})});
+      ProfileOf({Temporary("x", 4 << 20), Temporary("y", 1 << 20), Temporary("z", 1)},
+                {MakeOperation("make x", 1'000, {}, {0}), MakeOperation("make y", 2'000'000, {0}, {1}),
+                 MakeOperation("long", 9'000'000, {}, {}), MakeOperation("use", 1'000, {0, 1}, {2})});
   profile.operations[2].workspaces = {{"slow", 0, 9'000'000}, {"fast", 3 << 20, 8'000'000}};
   Problem problem;
   problem.profile = &profile;
   problem.budget_bytes = 1 << 30;
   problem.device.to_host_bytes_per_second = problem.device.to_device_bytes_per_second = 4 << 20;
   problem.device.to_host_both_bytes_per_second = problem.device.to_device_both_bytes_per_second = 4 << 20;
-  Plan plan = plan_without_actions(profile);
+  Plan plan = PlanWithoutActions(profile);
   plan.steps[2].workspace = 1;
   plan.steps.insert(plan.steps.begin() + 3, Step{{1}, true, 0});
   plan.actions = {{ActionKind::kOffload, {0}, 0, Reason::kHidden},
@@ -33,9 +33,9 @@ TEST(PlanExplainerTest, SaysWhyAndWithWhichFigures) {
 
   // When the model has run it
   Timeline timeline;
-  ASSERT_TRUE(CostModel(problem).predict(plan, &timeline).runs());
+  ASSERT_TRUE(CostModel(problem).Predict(plan, &timeline).runs());
   std::vector<std::string> texts;
-  for (const Explanation& explanation : explain_plan(problem, plan, timeline))
+  for (const Explanation& explanation : ExplainPlan(problem, plan, timeline))
     texts.push_back(explanation.text);
 
   // Then each entry names what, when, how long and why.

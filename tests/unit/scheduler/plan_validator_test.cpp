@@ -7,19 +7,19 @@
 namespace spillway::scheduler {
 namespace {
 
-using testing::operation;
-using testing::persistent;
-using testing::profile_of;
-using testing::temporary;
+using testing::MakeOperation;
+using testing::Persistent;
+using testing::ProfileOf;
+using testing::Temporary;
 
 // Weights w, activations x and y, a scratch buffer in between, an update of the weights at the end.
 struct Setting {
   IterationProfile profile =
-      profile_of({persistent("w", 50), temporary("x", 100), temporary("y", 80), temporary("scratch", 120),
-                  temporary("g", 50)},
-                 {operation("make x", 10, {0}, {1}), operation("make y", 10, {1}, {2}),
-                  operation("work", 300, {}, {3}), operation("use y", 10, {2}, {4}),
-                  operation("use x", 10, {1, 4}, {4}), operation("update", 10, {0, 4}, {0}, false)});
+      ProfileOf({Persistent("w", 50), Temporary("x", 100), Temporary("y", 80), Temporary("scratch", 120),
+                 Temporary("g", 50)},
+                {MakeOperation("make x", 10, {0}, {1}), MakeOperation("make y", 10, {1}, {2}),
+                 MakeOperation("work", 300, {}, {3}), MakeOperation("use y", 10, {2}, {4}),
+                 MakeOperation("use x", 10, {1, 4}, {4}), MakeOperation("update", 10, {0, 4}, {0}, false)});
   Problem problem;
 
   Setting() {
@@ -33,8 +33,8 @@ struct Setting {
   }
 
   // x is offloaded and comes back; y is dropped and made again from x.
-  Plan plan() const {
-    Plan plan = plan_without_actions(profile);
+  Plan MakePlan() const {
+    Plan plan = PlanWithoutActions(profile);
     plan.steps.insert(plan.steps.begin() + 3, Step{{1}, true, 0});
     plan.actions = {{ActionKind::kOffload, {1}, 1, {}},
                     {ActionKind::kDrop, {2}, 1, {}},
@@ -42,98 +42,98 @@ struct Setting {
     return plan;
   }
 
-  std::optional<PlanFault> fault(const Plan& plan) const {
-    const std::optional<PlanOffence> offence = validate_plan(problem, plan);
+  std::optional<PlanFault> FaultOf(const Plan& plan) const {
+    const std::optional<PlanOffence> offence = ValidatePlan(problem, plan);
     return offence ? std::optional(offence->fault) : std::nullopt;
   }
 
-  Timeline timeline(const Plan& plan) const {
+  Timeline TimelineOf(const Plan& plan) const {
     Timeline timeline;
-    EXPECT_TRUE(CostModel(problem).predict(plan, &timeline).runs());
+    EXPECT_TRUE(CostModel(problem).Predict(plan, &timeline).runs());
     return timeline;
   }
 
-  std::optional<PlanFault> fault(const Plan& plan, const Timeline& timeline) const {
-    const std::optional<PlanOffence> offence = validate_timeline(problem, plan, timeline);
+  std::optional<PlanFault> FaultOf(const Plan& plan, const Timeline& timeline) const {
+    const std::optional<PlanOffence> offence = ValidateTimeline(problem, plan, timeline);
     return offence ? std::optional(offence->fault) : std::nullopt;
   }
 };
 
 TEST(PlanValidatorTest, AcceptsAPlanThatMovesDropsAndRecomputes) {
   const Setting setting;
-  EXPECT_EQ(setting.fault(setting.plan()), std::nullopt);
-  EXPECT_EQ(setting.fault(plan_without_actions(setting.profile)), std::nullopt);
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan()), std::nullopt);
+  EXPECT_EQ(setting.FaultOf(PlanWithoutActions(setting.profile)), std::nullopt);
 }
 
 TEST(PlanValidatorTest, RejectsIdsThatDoNotExist) {
   const Setting setting;
-  Plan plan = setting.plan();
+  Plan plan = setting.MakePlan();
   plan.actions[0].buffer = {5};
-  EXPECT_EQ(setting.fault(plan), PlanFault::kUnknownId);
-  plan = setting.plan();
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kUnknownId);
+  plan = setting.MakePlan();
   plan.actions[2].step = 7;
-  EXPECT_EQ(setting.fault(plan), PlanFault::kUnknownId);
-  plan = setting.plan();
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kUnknownId);
+  plan = setting.MakePlan();
   plan.steps[0].workspace = 1;
-  EXPECT_EQ(setting.fault(plan), PlanFault::kUnknownId);
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kUnknownId);
 }
 
 TEST(PlanValidatorTest, RejectsMissingOrDisorderedSteps) {
   const Setting setting;
-  Plan plan = setting.plan();
+  Plan plan = setting.MakePlan();
   plan.steps.pop_back();
-  EXPECT_EQ(setting.fault(plan), PlanFault::kStepsIncomplete);
-  plan = setting.plan();
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kStepsIncomplete);
+  plan = setting.MakePlan();
   std::swap(plan.steps[0], plan.steps[1]);
-  EXPECT_EQ(setting.fault(plan), PlanFault::kStepsIncomplete);
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kStepsIncomplete);
 }
 
 TEST(PlanValidatorTest, RejectsActionsOutOfOrder) {
   const Setting setting;
-  Plan plan = setting.plan();
+  Plan plan = setting.MakePlan();
   std::swap(plan.actions[0], plan.actions[2]);
-  EXPECT_EQ(setting.fault(plan), PlanFault::kActionsOutOfOrder);
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kActionsOutOfOrder);
 }
 
 TEST(PlanValidatorTest, RejectsMovesOfTheUnmovable) {
   Setting setting;
   setting.profile.buffers[1].movable = false;
-  EXPECT_EQ(setting.fault(setting.plan()), PlanFault::kMovesTheUnmovable);
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan()), PlanFault::kMovesTheUnmovable);
 }
 
 TEST(PlanValidatorTest, RejectsReadsOfWhatIsAway) {
   const Setting setting;
-  Plan plan = setting.plan();
+  Plan plan = setting.MakePlan();
   plan.actions.pop_back();
-  EXPECT_EQ(setting.fault(plan), PlanFault::kReadsWhatIsAway);
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kReadsWhatIsAway);
 }
 
 TEST(PlanValidatorTest, RejectsReadsOfWhatIsGone) {
   const Setting setting;
-  Plan plan = setting.plan();
+  Plan plan = setting.MakePlan();
   plan.steps.erase(plan.steps.begin() + 3);
-  EXPECT_EQ(setting.fault(plan), PlanFault::kReadsWhatIsGone);
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kReadsWhatIsGone);
 }
 
 TEST(PlanValidatorTest, RejectsReplaysOfWhatIsNotReplayable) {
   Setting setting;
   setting.profile.operations[1].replayable = false;
-  EXPECT_EQ(setting.fault(setting.plan()), PlanFault::kRecomputesForbidden);
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan()), PlanFault::kRecomputesForbidden);
 }
 
 TEST(PlanValidatorTest, RejectsReplaysOfWhatChangesInPlace) {
   const Setting setting;
-  Plan plan = setting.plan();
+  Plan plan = setting.MakePlan();
   plan.steps.insert(plan.steps.begin() + 6, Step{{4}, true, 0});
-  EXPECT_EQ(setting.fault(plan), PlanFault::kRecomputesForbidden);
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kRecomputesForbidden);
 }
 
 TEST(PlanValidatorTest, RejectsReplaysBeforeTheFirstRun) {
   const Setting setting;
-  Plan plan = setting.plan();
+  Plan plan = setting.MakePlan();
   plan.steps.insert(plan.steps.begin() + 1, Step{{1}, true, 0});
   for (Action& action : plan.actions) ++action.step;
-  EXPECT_EQ(setting.fault(plan), PlanFault::kRecomputesForbidden);
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kRecomputesForbidden);
 }
 
 TEST(PlanValidatorTest, RejectsReplaysFromInputsThatHaveChanged) {
@@ -141,131 +141,131 @@ TEST(PlanValidatorTest, RejectsReplaysFromInputsThatHaveChanged) {
   Setting setting;
   setting.profile.operations[2].reads.push_back({0});
   setting.profile.operations[2].writes.push_back({0});
-  Plan plan = plan_without_actions(setting.profile);
+  Plan plan = PlanWithoutActions(setting.profile);
   plan.steps.insert(plan.steps.begin() + 3, Step{{0}, true, 0});
   plan.actions = {{ActionKind::kDrop, {1}, 1, {}}};
-  EXPECT_EQ(setting.fault(plan), PlanFault::kRecomputesFromChanged);
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kRecomputesFromChanged);
 }
 
 TEST(PlanValidatorTest, RejectsReplaysOverOutputsThatHaveChanged) {
   Setting setting;
   setting.profile.operations[2].reads.push_back({2});
   setting.profile.operations[2].writes.push_back({2});
-  Plan plan = plan_without_actions(setting.profile);
+  Plan plan = PlanWithoutActions(setting.profile);
   plan.steps.insert(plan.steps.begin() + 3, Step{{1}, true, 0});
-  EXPECT_EQ(setting.fault(plan), PlanFault::kRecomputesIntoChanged);
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kRecomputesIntoChanged);
 }
 
 TEST(PlanValidatorTest, RejectsTakingWhatIsNotThere) {
   const Setting setting;
-  Plan plan = setting.plan();
+  Plan plan = setting.MakePlan();
   plan.actions.insert(plan.actions.begin() + 1, {ActionKind::kOffload, {1}, 1, {}});
-  EXPECT_EQ(setting.fault(plan), PlanFault::kTakesWhatIsNotThere);
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kTakesWhatIsNotThere);
 }
 
 TEST(PlanValidatorTest, RejectsFetchingWhatTheHostDoesNotHave) {
   const Setting setting;
-  Plan plan = setting.plan();
+  Plan plan = setting.MakePlan();
   plan.actions[0].kind = ActionKind::kDrop;
-  EXPECT_EQ(setting.fault(plan), PlanFault::kFetchesNothing);
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kFetchesNothing);
 }
 
 TEST(PlanValidatorTest, RejectsWhatIsLeftBehind) {
   // Given y made again after it has died
   const Setting setting;
-  Plan plan = plan_without_actions(setting.profile);
+  Plan plan = PlanWithoutActions(setting.profile);
   plan.steps.insert(plan.steps.begin() + 4, Step{{1}, true, 0});
-  EXPECT_EQ(setting.fault(plan), PlanFault::kLeftBehind);
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kLeftBehind);
   plan.actions = {{ActionKind::kDrop, {2}, 4, {}}};
-  EXPECT_EQ(setting.fault(plan), std::nullopt);
+  EXPECT_EQ(setting.FaultOf(plan), std::nullopt);
 }
 
 TEST(TimelineValidatorTest, AcceptsWhatTheModelPredicts) {
   const Setting setting;
-  EXPECT_EQ(setting.fault(setting.plan(), setting.timeline(setting.plan())), std::nullopt);
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), setting.TimelineOf(setting.MakePlan())), std::nullopt);
 }
 
 TEST(TimelineValidatorTest, RejectsOtherStepsThanThePlans) {
   const Setting setting;
-  Timeline timeline = setting.timeline(setting.plan());
+  Timeline timeline = setting.TimelineOf(setting.MakePlan());
   timeline.step_start_ns.pop_back();
-  EXPECT_EQ(setting.fault(setting.plan(), timeline), PlanFault::kTimelineShape);
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kTimelineShape);
 }
 
 TEST(TimelineValidatorTest, RejectsStepsThatAreTooShortOrOverlap) {
   const Setting setting;
-  Timeline timeline = setting.timeline(setting.plan());
+  Timeline timeline = setting.TimelineOf(setting.MakePlan());
   --timeline.step_end_ns[2];
-  EXPECT_EQ(setting.fault(setting.plan(), timeline), PlanFault::kStepTooShort);
-  timeline = setting.timeline(setting.plan());
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kStepTooShort);
+  timeline = setting.TimelineOf(setting.MakePlan());
   --timeline.step_start_ns[2];
-  EXPECT_EQ(setting.fault(setting.plan(), timeline), PlanFault::kStepsOverlap);
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kStepsOverlap);
 }
 
 TEST(TimelineValidatorTest, RejectsTouchesBeforeTheRestoreHasEnded) {
   const Setting setting;
-  Timeline timeline = setting.timeline(setting.plan());
+  Timeline timeline = setting.TimelineOf(setting.MakePlan());
   timeline.to_device[0].end_ns += 1000;
-  EXPECT_EQ(setting.fault(setting.plan(), timeline), PlanFault::kTouchesWhileAway);
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kTouchesWhileAway);
 }
 
 TEST(TimelineValidatorTest, RejectsCopiesFasterThanTheLink) {
   const Setting setting;
-  Timeline timeline = setting.timeline(setting.plan());
+  Timeline timeline = setting.TimelineOf(setting.MakePlan());
   timeline.to_host[0].end_ns -= 5;
-  EXPECT_EQ(setting.fault(setting.plan(), timeline), PlanFault::kCopyTooFast);
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kCopyTooFast);
 }
 
 TEST(TimelineValidatorTest, RejectsBothWayCopiesAtTheRateOfOne) {
   // Given two copies that met, each at the rate it would have had alone
   const Setting setting;
-  Plan plan = plan_without_actions(setting.profile);
+  Plan plan = PlanWithoutActions(setting.profile);
   plan.actions = {{ActionKind::kOffload, {1}, 1, {}},
                   {ActionKind::kPrefetch, {1}, 2, {}},
                   {ActionKind::kOffload, {2}, 1, {}},
                   {ActionKind::kPrefetch, {2}, 3, {}}};
   std::stable_sort(plan.actions.begin(), plan.actions.end(),
                    [](const Action& a, const Action& b) { return a.step < b.step; });
-  Timeline timeline = setting.timeline(plan);
-  ASSERT_EQ(setting.fault(plan, timeline), std::nullopt);
+  Timeline timeline = setting.TimelineOf(plan);
+  ASSERT_EQ(setting.FaultOf(plan, timeline), std::nullopt);
   ASSERT_GT(timeline.to_host[1].end_ns, timeline.to_device[0].start_ns);
   timeline.to_host[1].end_ns = timeline.to_host[1].start_ns + 83;
-  EXPECT_EQ(setting.fault(plan, timeline), PlanFault::kCopyTooFast);
+  EXPECT_EQ(setting.FaultOf(plan, timeline), PlanFault::kCopyTooFast);
 }
 
 TEST(TimelineValidatorTest, RejectsCopiesThatOverlapOnOneEngine) {
   const Setting setting;
-  Timeline timeline = setting.timeline(setting.plan());
+  Timeline timeline = setting.TimelineOf(setting.MakePlan());
   timeline.to_host.push_back(timeline.to_host[0]);
-  EXPECT_EQ(setting.fault(setting.plan(), timeline), PlanFault::kCopiesOverlap);
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kCopiesOverlap);
 }
 
 TEST(TimelineValidatorTest, RejectsCopiesThatStartTooEarly) {
   const Setting setting;
-  Timeline timeline = setting.timeline(setting.plan());
+  Timeline timeline = setting.TimelineOf(setting.MakePlan());
   timeline.to_host[0].start_ns -= 5;
-  EXPECT_EQ(setting.fault(setting.plan(), timeline), PlanFault::kCopyTooEarly);
-  timeline = setting.timeline(setting.plan());
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kCopyTooEarly);
+  timeline = setting.TimelineOf(setting.MakePlan());
   timeline.to_device[0].start_ns = timeline.to_host[0].end_ns - 1;
-  EXPECT_EQ(setting.fault(setting.plan(), timeline), PlanFault::kCopyTooEarly);
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kCopyTooEarly);
 }
 
 TEST(TimelineValidatorTest, RejectsCopiesThatNobodyPlanned) {
   const Setting setting;
-  Timeline timeline = setting.timeline(setting.plan());
+  Timeline timeline = setting.TimelineOf(setting.MakePlan());
   timeline.to_host.push_back({{0}, 5000, 9000});
-  EXPECT_EQ(setting.fault(setting.plan(), timeline), PlanFault::kCopyUnplanned);
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kCopyUnplanned);
 }
 
 TEST(TimelineValidatorTest, RejectsAnythingOverTheBudget) {
   Setting setting;
-  const Plan plan = setting.plan();
-  const Timeline timeline = setting.timeline(plan);
-  const int64_t peak_bytes = CostModel(setting.problem).predict(plan).peak_bytes;
+  const Plan plan = setting.MakePlan();
+  const Timeline timeline = setting.TimelineOf(plan);
+  const int64_t peak_bytes = CostModel(setting.problem).Predict(plan).peak_bytes;
   setting.problem.budget_bytes = peak_bytes;
-  EXPECT_EQ(setting.fault(plan, timeline), std::nullopt);
+  EXPECT_EQ(setting.FaultOf(plan, timeline), std::nullopt);
   setting.problem.budget_bytes = peak_bytes - 1;
-  EXPECT_EQ(setting.fault(plan, timeline), PlanFault::kOverBudget);
+  EXPECT_EQ(setting.FaultOf(plan, timeline), PlanFault::kOverBudget);
 }
 
 }  // namespace

@@ -21,36 +21,37 @@ struct Tried {
 };
 
 Tried Try(const Strategy& strategy, const Problem& problem) {
-  Tried tried{strategy.plan(problem), {}};
+  Tried tried{strategy.MakePlan(problem), {}};
   tried.prediction.verdict = Verdict::kMalformed;
-  if (tried.outcome.plan) tried.prediction = CostModel(problem).predict(*tried.outcome.plan);
+  if (tried.outcome.plan) tried.prediction = CostModel(problem).Predict(*tried.outcome.plan);
   return tried;
 }
 
 // A forward and backward pass over a chain of layers, with everything that the papers' rules look at.
 IterationProfile Chain(Dice& dice, int32_t layers) {
-  std::vector<Buffer> buffers{testing::persistent("input", dice.roll(50, 100), BufferKind::kInput)};
+  std::vector<Buffer> buffers{testing::Persistent("input", dice.Roll(50, 100), BufferKind::kInput)};
   std::vector<Operation> forward, backward;
   for (int32_t i = 0; i < layers; ++i) {
     const int32_t input = i == 0 ? 0 : 3 * i - 2, output = 3 * i + 1, weight = 3 * i + 2,
                   gradient = 3 * i + 3;
-    buffers.push_back(testing::temporary("y" + std::to_string(i), dice.roll(20, 200)));
-    buffers.push_back(testing::persistent("w" + std::to_string(i), dice.roll(1, 60)));
-    buffers.push_back(testing::temporary("d" + std::to_string(i), dice.roll(20, 200), BufferKind::kGradient));
-    const bool convolution = dice.chance(50);
-    Operation run = testing::operation("f" + std::to_string(i), dice.roll(5, 100), {input, weight}, {output});
+    buffers.push_back(testing::Temporary("y" + std::to_string(i), dice.Roll(20, 200)));
+    buffers.push_back(testing::Persistent("w" + std::to_string(i), dice.Roll(1, 60)));
+    buffers.push_back(testing::Temporary("d" + std::to_string(i), dice.Roll(20, 200), BufferKind::kGradient));
+    const bool convolution = dice.Chance(50);
+    Operation run =
+        testing::MakeOperation("f" + std::to_string(i), dice.Roll(5, 100), {input, weight}, {output});
     run.type = convolution ? OperationType::kConvolution : OperationType::kActivation;
     if (convolution) run.workspaces = {{"none", 0, run.duration_ns}, {"fast", 40, run.duration_ns / 2}};
     forward.push_back(run);
-    Operation back = testing::operation("b" + std::to_string(i), dice.roll(5, 200), {input, output, weight},
-                                        {gradient}, false);
+    Operation back = testing::MakeOperation("b" + std::to_string(i), dice.Roll(5, 200),
+                                            {input, output, weight}, {gradient}, false);
     if (i + 1 < layers) back.reads.push_back({3 * (i + 1) + 3});
     back.type = run.type;
     back.phase = Phase::kBackward;
     backward.insert(backward.begin(), back);
   }
   forward.insert(forward.end(), backward.begin(), backward.end());
-  return testing::profile_of(std::move(buffers), std::move(forward));
+  return testing::ProfileOf(std::move(buffers), std::move(forward));
 }
 
 void ExpectRightPlan(const Problem& problem, const Strategy& strategy, const Tried& tried) {
@@ -58,21 +59,21 @@ void ExpectRightPlan(const Problem& problem, const Strategy& strategy, const Tri
     EXPECT_FALSE(tried.outcome.why_not.empty()) << strategy.name();
     return;
   }
-  const auto offence = validate_plan(problem, *tried.outcome.plan);
+  const auto offence = ValidatePlan(problem, *tried.outcome.plan);
   EXPECT_FALSE(offence.has_value()) << strategy.name() << ": " << (offence ? offence->what : "");
   EXPECT_NE(tried.prediction.verdict, Verdict::kMalformed) << strategy.name();
   if (!tried.prediction.runs()) return;
   EXPECT_LE(tried.prediction.peak_bytes, problem.budget_bytes) << strategy.name();
   Timeline timeline;
-  CostModel(problem).predict(*tried.outcome.plan, &timeline);
-  const auto late = validate_timeline(problem, *tried.outcome.plan, timeline);
+  CostModel(problem).Predict(*tried.outcome.plan, &timeline);
+  const auto late = ValidateTimeline(problem, *tried.outcome.plan, timeline);
   EXPECT_FALSE(late.has_value()) << strategy.name() << ": " << (late ? late->what : "");
 }
 
 void ExpectAllRight(const Problem& problem) {
   const Tried own = Try(*FindStrategy(kDefaultStrategy), problem);
   ExpectRightPlan(problem, *FindStrategy(kDefaultStrategy), own);
-  const LowerBound bound = lower_bound(problem);
+  const LowerBound bound = FindLowerBound(problem);
   if (own.prediction.runs()) {
     EXPECT_TRUE(bound.possible);
     EXPECT_GE(own.prediction.iteration_ns, bound.iteration_ns);
@@ -91,8 +92,8 @@ TEST(StrategiesTest, AreRightOnRandomIterations) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Dice dice(seed);
-    const IterationProfile profile = testing::random_profile(dice);
-    Problem problem = testing::random_problem(dice, profile);
+    const IterationProfile profile = testing::RandomProfile(dice);
+    Problem problem = testing::RandomProblem(dice, profile);
     problem.node_limit = 60;
     ExpectAllRight(problem);
     if (HasFailure()) return;
@@ -103,10 +104,10 @@ TEST(StrategiesTest, AreRightOnChainsOfLayers) {
   for (uint64_t seed = 1; seed <= 120; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Dice dice(seed);
-    const IterationProfile profile = Chain(dice, static_cast<int32_t>(dice.roll(2, 14)));
-    Problem problem = testing::random_problem(dice, profile);
+    const IterationProfile profile = Chain(dice, static_cast<int32_t>(dice.Roll(2, 14)));
+    Problem problem = testing::RandomProblem(dice, profile);
     problem.min_movable_bytes = 1;
-    problem.budget_bytes = peak_bytes(profile) * dice.roll(30, 100) / 100;
+    problem.budget_bytes = PeakBytes(profile) * dice.Roll(30, 100) / 100;
     problem.node_limit = 60;
     ExpectAllRight(problem);
     if (HasFailure()) return;
@@ -116,10 +117,10 @@ TEST(StrategiesTest, AreRightOnChainsOfLayers) {
 TEST(StrategiesTest, EqualProblemsGiveEqualPlans) {
   Dice dice(5);
   const IterationProfile profile = Chain(dice, 12);
-  Problem problem = testing::random_problem(dice, profile);
-  problem.budget_bytes = peak_bytes(profile) * 6 / 10;
+  Problem problem = testing::RandomProblem(dice, profile);
+  problem.budget_bytes = PeakBytes(profile) * 6 / 10;
   for (const Strategy* strategy : AllStrategies())
-    EXPECT_EQ(strategy->plan(problem).plan, strategy->plan(problem).plan) << strategy->name();
+    EXPECT_EQ(strategy->MakePlan(problem).plan, strategy->MakePlan(problem).plan) << strategy->name();
 }
 
 TEST(StrategiesTest, HaveNamesOfTheirOwn) {
@@ -136,10 +137,10 @@ TEST(StrategiesTest, HaveNamesOfTheirOwn) {
 TEST(StrategiesTest, MoveNothingWhereEverythingFits) {
   Dice dice(3);
   const IterationProfile profile = Chain(dice, 6);
-  Problem problem = testing::random_problem(dice, profile);
-  problem.budget_bytes = 2 * peak_bytes(profile) + 10'000;
+  Problem problem = testing::RandomProblem(dice, profile);
+  problem.budget_bytes = 2 * PeakBytes(profile) + 10'000;
 
-  const StrategyOutcome outcome = FindStrategy(kDefaultStrategy)->plan(problem);
+  const StrategyOutcome outcome = FindStrategy(kDefaultStrategy)->MakePlan(problem);
 
   ASSERT_TRUE(outcome.plan.has_value());
   EXPECT_TRUE(outcome.plan->actions.empty());

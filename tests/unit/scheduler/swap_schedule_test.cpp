@@ -14,16 +14,16 @@ namespace {
 // Six operations of 100 ns; `a` and `b` of 100 bytes are idle in the middle; the link moves one byte per nanosecond.
 struct TwoIdle {
   TwoIdle() {
-    profile =
-        testing::profile_of({testing::temporary("a", 100), testing::temporary("b", 100)},
-                            {testing::operation("0", 100, {}, {0}), testing::operation("1", 100, {}, {1}),
-                             testing::operation("2", 100, {}, {}), testing::operation("3", 100, {}, {}),
-                             testing::operation("4", 100, {}, {}), testing::operation("5", 100, {}, {}),
-                             testing::operation("6", 100, {1}, {}), testing::operation("7", 100, {0}, {})});
+    profile = testing::ProfileOf(
+        {testing::Temporary("a", 100), testing::Temporary("b", 100)},
+        {testing::MakeOperation("0", 100, {}, {0}), testing::MakeOperation("1", 100, {}, {1}),
+         testing::MakeOperation("2", 100, {}, {}), testing::MakeOperation("3", 100, {}, {}),
+         testing::MakeOperation("4", 100, {}, {}), testing::MakeOperation("5", 100, {}, {}),
+         testing::MakeOperation("6", 100, {1}, {}), testing::MakeOperation("7", 100, {0}, {})});
     problem.profile = &profile;
     problem.device.to_host_bytes_per_second = problem.device.to_device_bytes_per_second = 1'000'000'000;
     problem.min_movable_bytes = 1;
-    intervals = idle_intervals(profile, 1);
+    intervals = IdleIntervals(profile, 1);
   }
   IterationProfile profile;
   Problem problem;
@@ -80,12 +80,12 @@ TEST(SwapScheduleTest, WhatTheLinkCannotServeIsNeverAway) {
 TEST(LoadTreeTest, AgreesWithAPlainList) {
   testing::Dice dice(7);
   std::vector<int64_t> loads;
-  for (int i = 0; i < 37; ++i) loads.push_back(dice.roll(0, 50));
+  for (int i = 0; i < 37; ++i) loads.push_back(dice.Roll(0, 50));
   LoadTree tree(loads);
   for (int round = 0; round < 500; ++round) {
-    const auto begin = static_cast<int32_t>(dice.roll(0, 73));
-    const auto end = static_cast<int32_t>(dice.roll(begin, std::min(begin + 36, 73)));
-    const int64_t change = dice.roll(-20, 20), limit = dice.roll(0, 60);
+    const auto begin = static_cast<int32_t>(dice.Roll(0, 73));
+    const auto end = static_cast<int32_t>(dice.Roll(begin, std::min(begin + 36, 73)));
+    const int64_t change = dice.Roll(-20, 20), limit = dice.Roll(0, 60);
     int64_t highest = INT64_MIN / 2;
     int32_t last_above = -1;
     for (int32_t k = begin; k < end; ++k) {
