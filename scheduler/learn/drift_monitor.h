@@ -28,6 +28,8 @@ class DriftMonitor {
   DriftVerdict AddLost(int64_t events);
 
  private:
+  DriftVerdict Begin(DriftVerdict verdict);
+
   const int64_t events_;
   const int64_t predicted_ns_;
   int64_t off_time_in_a_row_ = 0;

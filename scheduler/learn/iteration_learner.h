@@ -17,9 +17,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "scheduler/learn/iteration_pattern.h"
+#include "scheduler/learn/sequence_learner.h"
 
 namespace spillway::scheduler {
 
@@ -33,7 +35,6 @@ class IterationLearner {
   using Pattern = std::shared_ptr<const IterationPattern>;
 
   explicit IterationLearner(LearnerOptions options = {});
-  ~IterationLearner();
 
   // What was alive when recording began, before the first event.
   void AddAlive(uint64_t allocation, int64_t size_bytes);
@@ -46,8 +47,23 @@ class IterationLearner {
   std::vector<Pattern> Patterns() const;
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  struct Thread {
+    uint32_t number = 0;
+    std::unique_ptr<SequenceLearner> sequence;
+  };
+  template <typename Function>
+  void ForEach(Function&& function) {
+    function(&all_);
+    for (Thread& thread : threads_) function(thread.sequence.get());
+  }
+  Pattern AddToThreads(const JobEvent& event);
+  Thread* FindThread(uint32_t number);
+  void Introduce(const JobEvent& event, Thread* to);
+
+  const LearnerOptions options_;
+  SequenceLearner all_;
+  std::optional<uint32_t> first_thread_;
+  std::vector<Thread> threads_;  // in the order in which they came
 };
 
 }  // namespace spillway::scheduler

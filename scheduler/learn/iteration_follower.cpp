@@ -1,0 +1,291 @@
+#include "scheduler/learn/iteration_follower.h"
+
+#include <algorithm>
+
+namespace spillway::scheduler {
+namespace {
+
+// So far from the expected event one that touches what the pattern's does is taken for it, and so far one that touches nothing.
+constexpr int32_t kReach = 64;
+constexpr int32_t kWeakReach = 8;
+// After so many strangers the job may be anywhere.
+constexpr int64_t kFarAfter = 4;
+constexpr int64_t kLeastLostAfter = 64;
+constexpr int64_t kMostLostAfter = 1024;
+// Places of equal tokens that are looked at, at most.
+constexpr int32_t kMostPlaces = 256;
+
+}  // namespace
+
+IterationFollower::IterationFollower(std::shared_ptr<const IterationPattern> pattern)
+    : pattern_(std::move(pattern)),
+      places_of_(pattern_->events.size()),
+      touch_begins_(pattern_->buffers.size() + 1, 0),
+      bound_(pattern_->buffers.size()),
+      buffer_of_(pattern_->buffers.size()),
+      seen_in_(pattern_->events.size(), 0) {
+  lost_after_ = std::clamp<int64_t>(pattern_->size() / 4, kLeastLostAfter, kMostLostAfter);
+  for (int32_t i = 0; i < pattern_->size(); ++i) places_.push_back({EventAt(i).token, i});
+  std::sort(places_.begin(), places_.end());
+  for (int32_t i = 0; i < pattern_->size(); ++i) {
+    const auto [range, is_new] = places_of_.Insert(places_[Index(i)].token);
+    if (is_new) range->begin = i;
+    range->end = i + 1;
+  }
+  for (const PatternTouch& touch : pattern_->touches) ++touch_begins_[Index(touch.buffer) + 1];
+  for (size_t i = 1; i < touch_begins_.size(); ++i) touch_begins_[i] += touch_begins_[i - 1];
+  touch_events_.resize(pattern_->touches.size());
+  std::vector<int32_t> filled(touch_begins_.begin(), touch_begins_.end() - 1);
+  for (int32_t i = 0; i < pattern_->size(); ++i) {
+    for (const PatternTouch& touch : pattern_->TouchesOf(EventAt(i)))
+      touch_events_[Index(filled[Index(touch.buffer)]++)] = i;
+  }
+  // A buffer that another becomes is handed on before it is given that one's allocation.
+  for (int32_t i = 0; i < static_cast<int32_t>(bound_.size()); ++i) {
+    if (!pattern_->buffers[Index(i)].persistent) changing_buffers_.push_back(i);
+  }
+  const auto steps_left = [&](int32_t buffer) {
+    int32_t steps = 0;
+    while ((buffer = pattern_->buffers[Index(buffer)].becomes) >= 0) ++steps;
+    return steps;
+  };
+  std::stable_sort(changing_buffers_.begin(), changing_buffers_.end(),
+                   [&](int32_t a, int32_t b) { return steps_left(a) < steps_left(b); });
+  for (int32_t i = 0; i < static_cast<int32_t>(bound_.size()); ++i) {
+    const PatternBuffer& buffer = pattern_->buffers[Index(i)];
+    if (!buffer.persistent || buffer.allocation == 0) continue;
+    Bind(i, buffer.allocation);
+    bound_[Index(i)].is_certain = true;
+  }
+}
+
+Followed IterationFollower::Observe(const JobEvent& event) {
+  if (!HasToken(event.kind)) return {tracking_, -1, false};
+  const uint64_t token = TokenOf(event);
+  context_.Add(token);
+  if (EventAt(next_).token == token) {
+    const Match match = MatchAt(next_, event);
+    const bool is_enough = tracking_ == Tracking::kLost ? match == Match::kStrong : match != Match::kNone;
+    if (is_enough) return Accept(next_, event);
+  }
+  return FollowElsewhere(event);
+}
+
+Followed IterationFollower::FollowElsewhere(const JobEvent& event) {
+  const Range* places = places_of_.Find(context_.Back(0));
+  if (places == nullptr) return Stray();
+  if (tracking_ != Tracking::kLost) {
+    int32_t position = FindNear(*places, event);
+    if (position >= 0) return Accept(position, event);
+    position = FindPastTheEnd(*places, event);
+    if (position >= 0) {
+      EndIteration();
+      HandOn();
+      return Accept(position, event);
+    }
+  }
+  if (tracking_ != Tracking::kLost && strangers_in_a_row_ + 1 < kFarAfter) return Stray();
+  const Followed resumed = Resume(event, context_);
+  return resumed.position >= 0 ? resumed : Stray();
+}
+
+Followed IterationFollower::Resume(const JobEvent& event, const TokenContext& context) {
+  const Range* places = places_of_.Find(context.Back(0));
+  const int32_t position = places == nullptr ? -1 : FindFar(*places, event, context);
+  if (position < 0) return {tracking_, -1, false};
+  // Some events were left out, or it is another iteration, of whose buffers nothing is known.
+  if (position < next_ || IsSeen(position) || tracking_ == Tracking::kLost ||
+      MatchAt(position, event) == Match::kNone) {
+    EndIteration();
+    ForgetBuffers();
+  }
+  return Accept(position, event);
+}
+
+IterationFollower::Match IterationFollower::MatchBuffer(int32_t buffer, uint64_t allocation) const {
+  const Binding& bound = bound_[Index(buffer)];
+  if (bound.allocation == allocation) return Match::kStrong;
+  if (bound.is_certain) return Match::kNone;
+  const int32_t other = BufferOf(allocation);
+  return other >= 0 && bound_[Index(other)].is_certain ? Match::kNone : Match::kWeak;
+}
+
+IterationFollower::Match IterationFollower::MatchAt(int32_t position, const JobEvent& event) const {
+  const PatternEvent& expected = EventAt(position);
+  if (expected.kind != event.kind) return Match::kNone;
+  if (expected.kind == JobEventKind::kAllocate)
+    return BufferOf(event.allocation) < 0 ? Match::kWeak : Match::kNone;
+  const auto touches = pattern_->TouchesOf(expected);
+  if (touches.size() != event.touches.size()) return Match::kNone;
+  Match match = Match::kWeak;
+  for (size_t i = 0; i < touches.size(); ++i) {
+    const Match of_buffer = MatchBuffer(touches[i].buffer, event.touches[i].allocation);
+    if (of_buffer == Match::kNone) return Match::kNone;
+    if (of_buffer == Match::kStrong) match = Match::kStrong;
+  }
+  return match;
+}
+
+// As if nothing were known of the buffers that change.
+IterationFollower::Match IterationFollower::MatchPersistent(int32_t position, const JobEvent& event) const {
+  const PatternEvent& expected = EventAt(position);
+  if (expected.kind != event.kind) return Match::kNone;
+  if (expected.kind == JobEventKind::kAllocate) return Match::kWeak;
+  const auto touches = pattern_->TouchesOf(expected);
+  if (touches.size() != event.touches.size()) return Match::kNone;
+  Match match = Match::kWeak;
+  for (size_t i = 0; i < touches.size(); ++i) {
+    const int32_t buffer = touches[i].buffer, now = BufferOf(event.touches[i].allocation);
+    const bool is_persistent = now >= 0 && pattern_->buffers[Index(now)].persistent;
+    const bool is_bound = pattern_->buffers[Index(buffer)].persistent && AllocationOf(buffer) != 0;
+    if ((is_persistent || is_bound) && now != buffer) return Match::kNone;
+    if (is_persistent) match = Match::kStrong;
+  }
+  return match;
+}
+
+bool IterationFollower::HasContext(int32_t position, const TokenContext& context) const {
+  const int32_t size = pattern_->size();
+  if (!context.IsFull()) return false;
+  for (int32_t back = 1; back < TokenContext::kSize; ++back) {
+    if (EventAt(((position - back) % size + size) % size).token != context.Back(back)) return false;
+  }
+  return true;
+}
+
+// Of the next and the last few events the nearest, those ahead first; -1 for none.
+int32_t IterationFollower::FindNear(Range range, const JobEvent& event) const {
+  const Place* const begin = places_.data() + range.begin;
+  const Place* const end = places_.data() + range.end;
+  const Place* const ahead = std::lower_bound(begin, end, Place{begin->token, next_});
+  const auto fits = [&](int32_t position) {
+    const Match match = IsSeen(position) ? Match::kNone : MatchAt(position, event);
+    const int32_t reach = match == Match::kStrong ? kReach : kWeakReach;
+    return match != Match::kNone && position <= next_ + reach && position >= next_ - reach;
+  };
+  for (const Place* place = ahead; place < end && place->event <= next_ + kReach; ++place) {
+    if (fits(place->event)) return place->event;
+  }
+  for (const Place* place = ahead; place > begin && (place - 1)->event >= next_ - kReach; --place) {
+    if (fits((place - 1)->event)) return (place - 1)->event;
+  }
+  return -1;
+}
+
+// The iteration's last events being left out.
+int32_t IterationFollower::FindPastTheEnd(Range range, const JobEvent& event) const {
+  const int32_t until = next_ + kReach - pattern_->size();
+  for (int32_t i = range.begin; i < range.end && places_[Index(i)].event < until; ++i) {
+    if (MatchPersistent(places_[Index(i)].event, event) == Match::kStrong) return places_[Index(i)].event;
+  }
+  return -1;
+}
+
+// The only place that the event can be; -1 where there are none or several.
+int32_t IterationFollower::FindFar(Range range, const JobEvent& event, const TokenContext& context) const {
+  if (range.end - range.begin > kMostPlaces) return -1;
+  int32_t by_touches = -1, by_context = -1;
+  int32_t strong = 0, in_context = 0;
+  for (int32_t i = range.begin; i < range.end; ++i) {
+    const int32_t position = places_[Index(i)].event;
+    const Match match = MatchPersistent(position, event);
+    if (match == Match::kNone) continue;
+    if (match == Match::kStrong) {
+      ++strong;
+      by_touches = position;
+    }
+    if (HasContext(position, context)) {
+      ++in_context;
+      by_context = position;
+    }
+  }
+  if (strong == 1) return by_touches;
+  return in_context == 1 ? by_context : -1;
+}
+
+void IterationFollower::Bind(int32_t buffer, uint64_t allocation) {
+  Binding& bound = bound_[Index(buffer)];
+  if (bound.allocation == allocation) return;
+  if (bound.allocation != 0) buffer_of_.Erase(bound.allocation);
+  bound.allocation = allocation;
+  if (allocation == 0) return;
+  const auto [owner, is_new] = buffer_of_.Insert(allocation);
+  if (!is_new) bound_[Index(*owner)].allocation = 0;
+  *owner = buffer;
+}
+
+Followed IterationFollower::Accept(int32_t position, const JobEvent& event) {
+  const PatternEvent& expected = EventAt(position);
+  if (expected.kind == JobEventKind::kAllocate) {
+    Bind(expected.buffer, event.allocation);
+    bound_[Index(expected.buffer)].is_certain = false;
+  }
+  const auto touches = pattern_->TouchesOf(expected);
+  for (size_t i = 0; i < touches.size(); ++i) {
+    Bind(touches[i].buffer, event.touches[i].allocation);
+    bound_[Index(touches[i].buffer)].is_certain = true;
+  }
+  seen_in_[Index(position)] = iterations_;
+  ++seen_;
+  strangers_in_a_row_ = 0;
+  tracking_ = Tracking::kFollowing;
+  const Followed followed{tracking_, position, is_new_iteration_};
+  is_new_iteration_ = false;
+  next_ = position + 1;
+  while (next_ < pattern_->size() && IsSeen(next_)) ++next_;
+  if (next_ == pattern_->size()) {
+    EndIteration();
+    HandOn();
+  }
+  return followed;
+}
+
+Followed IterationFollower::Stray() {
+  ++strangers_;
+  ++strangers_in_a_row_;
+  if (tracking_ != Tracking::kLost) tracking_ = MayBeLost() ? Tracking::kLost : Tracking::kAstray;
+  return {tracking_, -1, false};
+}
+
+void IterationFollower::EndIteration() {
+  const int64_t left_out = pattern_->size() - seen_;
+  last_misses_ = strangers_ + left_out;
+  whole_iterations_ += left_out == 0;
+  ++iterations_;
+  seen_ = strangers_ = 0;
+  is_new_iteration_ = true;
+  next_ = 0;
+}
+
+// What outlives the iteration goes on under the name that the next one has for it.
+void IterationFollower::HandOn() {
+  for (int32_t buffer : changing_buffers_) {
+    const int32_t becomes = pattern_->buffers[Index(buffer)].becomes;
+    const uint64_t allocation = AllocationOf(buffer);
+    Bind(buffer, 0);
+    bound_[Index(buffer)].is_certain = false;
+    if (becomes >= 0) Bind(becomes, allocation);
+  }
+}
+
+void IterationFollower::ForgetBuffers() {
+  for (int32_t buffer = 0; buffer < static_cast<int32_t>(bound_.size()); ++buffer) {
+    const PatternBuffer& of_pattern = pattern_->buffers[Index(buffer)];
+    if (of_pattern.persistent && of_pattern.allocation != 0) continue;
+    Bind(buffer, 0);
+    bound_[Index(buffer)].is_certain = false;
+  }
+}
+
+int64_t IterationFollower::NextUse(int32_t buffer) const {
+  const PatternBuffer& of_pattern = pattern_->buffers[Index(buffer)];
+  const auto begin = touch_events_.begin() + touch_begins_[Index(buffer)];
+  const auto end = touch_events_.begin() + touch_begins_[Index(buffer) + 1];
+  const auto next = std::lower_bound(begin, end, next_);
+  if (next != end) return *next - next_;
+  const int32_t later = of_pattern.persistent ? buffer : of_pattern.becomes;
+  if (later < 0 || touch_begins_[Index(later)] == touch_begins_[Index(later) + 1]) return kNever;
+  return touch_events_[Index(touch_begins_[Index(later)])] + pattern_->size() - next_;
+}
+
+}  // namespace spillway::scheduler

@@ -1,0 +1,83 @@
+#include "scheduler/learn/iteration_followers.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace spillway::scheduler {
+namespace {
+
+constexpr int64_t kStrangersBeforeOthers = 4;
+
+}  // namespace
+
+// That of the same iteration, a free one, or the one that was followed longest ago.
+int32_t IterationFollowers::SlotFor(uint64_t fingerprint) const {
+  int32_t best = 0;
+  for (int32_t slot = 0; slot < kMost; ++slot) {
+    if (at(slot) != nullptr && at(slot)->pattern().fingerprint == fingerprint) return slot;
+    if (slots_[static_cast<size_t>(slot)].last_followed < slots_[static_cast<size_t>(best)].last_followed)
+      best = slot;
+  }
+  return best;
+}
+
+int32_t IterationFollowers::Add(std::shared_ptr<const IterationPattern> pattern) {
+  active_ = SlotFor(pattern->fingerprint);
+  Slot& slot = slots_[static_cast<size_t>(active_)];
+  slot.follower.emplace(std::move(pattern));
+  slot.last_followed = events_;
+  return active_;
+}
+
+IterationFollowers::Step IterationFollowers::Observe(const JobEvent& event) {
+  IterationFollower* const active = Active();
+  if (active == nullptr) return {};
+  const bool is_at_begin = active->next() == 0;
+  Step step{active_, active->Observe(event), false};
+  if (!HasToken(event.kind)) return step;
+  ++events_;
+  context_.Add(TokenOf(event));
+  if (step.followed.position >= 0) {
+    slots_[static_cast<size_t>(active_)].last_followed = events_;
+    return step;
+  }
+  const bool ask = is_at_begin || active->strangers_in_a_row() >= kStrangersBeforeOthers;
+  return ask ? AskTheOthers(event, step) : step;
+}
+
+// The one that was followed last goes first.
+IterationFollowers::Step IterationFollowers::AskTheOthers(const JobEvent& event, Step stranger) {
+  int64_t asked_last = events_ + 1;
+  for (int32_t turn = 0; turn < kMost; ++turn) {
+    int32_t next = -1;
+    for (int32_t slot = 0; slot < kMost; ++slot) {
+      const Slot& of = slots_[static_cast<size_t>(slot)];
+      const bool is_later = next < 0 || of.last_followed > slots_[static_cast<size_t>(next)].last_followed;
+      if (of.follower && of.last_followed < asked_last && is_later) next = slot;
+    }
+    if (next < 0) return stranger;
+    Slot& other = slots_[static_cast<size_t>(next)];
+    asked_last = other.last_followed;
+    if (next == active_) continue;
+    const Followed followed = other.follower->Resume(event, context_);
+    if (followed.position < 0) continue;
+    active_ = next;
+    other.last_followed = events_;
+    return {next, followed, true};
+  }
+  return stranger;
+}
+
+std::vector<std::shared_ptr<const IterationPattern>> IterationFollowers::Patterns() const {
+  std::vector<std::pair<int64_t, int32_t>> order;
+  for (int32_t slot = 0; slot < kMost; ++slot) {
+    if (at(slot) != nullptr) order.push_back({-slots_[static_cast<size_t>(slot)].last_followed, slot});
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<std::shared_ptr<const IterationPattern>> patterns;
+  for (const auto& [followed, slot] : order) patterns.push_back(at(slot)->shared_pattern());
+  return patterns;
+}
+
+}  // namespace spillway::scheduler

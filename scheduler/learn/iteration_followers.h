@@ -1,0 +1,63 @@
+// Follows a job through the few iterations that it is known to have: training and evaluation, inputs of some lengths.
+//
+// Asked like an iteration follower, which it has one of for each pattern. Add allocates, Observe does not.
+//
+// One pattern is active. Where it meets strangers, the others are asked whether they know the place: at the begin of an iteration at
+// once, so that the first few events choose the pattern, else after a few strangers.
+//
+// Invariants
+//   1. At most kMost patterns are kept; a new one takes the place of the one that was followed longest ago.
+//   2. No two have the same fingerprint: a pattern that was learned anew takes the old one's place.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "scheduler/learn/iteration_follower.h"
+
+namespace spillway::scheduler {
+
+class IterationFollowers {
+ public:
+  static constexpr int32_t kMost = 8;
+
+  struct Step {
+    int32_t slot = -1;  // the active pattern's; -1: none is known
+    Followed followed;
+    bool changed_pattern = false;  // with this event
+  };
+
+  // The pattern's slot. It becomes the active one.
+  int32_t Add(std::shared_ptr<const IterationPattern> pattern);
+  Step Observe(const JobEvent& event);
+
+  int32_t active() const { return active_; }
+  // Null: the slot is free.
+  const IterationFollower* at(int32_t slot) const {
+    const auto& follower = slots_[static_cast<size_t>(slot)].follower;
+    return follower ? &*follower : nullptr;
+  }
+  // In the order in which they were followed last, the latest first.
+  std::vector<std::shared_ptr<const IterationPattern>> Patterns() const;
+
+ private:
+  struct Slot {
+    std::optional<IterationFollower> follower;
+    int64_t last_followed = -1;
+  };
+  IterationFollower* Active() {
+    return active_ < 0 ? nullptr : &*slots_[static_cast<size_t>(active_)].follower;
+  }
+  int32_t SlotFor(uint64_t fingerprint) const;
+  Step AskTheOthers(const JobEvent& event, Step stranger);
+
+  std::array<Slot, kMost> slots_;
+  TokenContext context_;
+  int32_t active_ = -1;
+  int64_t events_ = 0;
+};
+
+}  // namespace spillway::scheduler

@@ -1,0 +1,38 @@
+#include "scheduler/learn/iteration_pattern.h"
+
+#include <algorithm>
+
+namespace spillway::scheduler {
+
+void SetDurations(IterationPattern* pattern, std::span<const int64_t> duration_ns) {
+  std::vector<Operation>& operations = pattern->profile.operations;
+  for (size_t i = 0; i < std::min(operations.size(), duration_ns.size()); ++i)
+    operations[i].duration_ns = duration_ns[i];
+}
+
+// Without what varies from one iteration to the next: when memory is freed.
+uint64_t FingerprintOf(const IterationPattern& pattern) {
+  uint64_t hash = pattern.events.size();
+  const auto mix = [&](auto value) { hash = MixToken(hash, static_cast<uint64_t>(value)); };
+  for (const PatternEvent& event : pattern.events) {
+    mix(event.token);
+    mix(event.buffer);
+    for (const PatternTouch& touch : pattern.TouchesOf(event)) mix(touch.buffer * 2 + touch.writes);
+  }
+  for (const PatternBuffer& buffer : pattern.buffers) {
+    mix(buffer.size_bytes * 2 + buffer.persistent);
+    mix(buffer.born_event);
+  }
+  return hash;
+}
+
+std::vector<int32_t> OperationEvents(const IterationPattern& pattern) {
+  std::vector<int32_t> events(pattern.profile.operations.size());
+  for (int32_t i = 0; i < pattern.size(); ++i) {
+    const PatternEvent& event = pattern.events[static_cast<size_t>(i)];
+    if (event.kind == JobEventKind::kOperation) events[static_cast<size_t>(event.operation)] = i;
+  }
+  return events;
+}
+
+}  // namespace spillway::scheduler

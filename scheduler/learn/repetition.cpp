@@ -1,0 +1,102 @@
+#include "scheduler/learn/repetition.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace spillway::scheduler {
+namespace {
+
+constexpr int64_t kMostTimesLonger = 64;
+constexpr int64_t kSample = 1024;
+constexpr double kLeastOdds = 0x1p48;
+
+}  // namespace
+
+Repetition::Repetition(const EventHistory& history, int64_t distance)
+    : history_(history),
+      distance_(distance),
+      a_begin_(history.end() - 2 * distance),
+      forward_(64),
+      backward_(64) {
+  holds_ = a_begin_ >= history.begin() && Compare();
+}
+
+bool Repetition::Compare() {
+  for (int64_t a = a_begin_; a < a_begin_ + distance_; ++a) {
+    if (!CompareEvents(a)) return false;
+  }
+  return true;
+}
+
+bool Repetition::CompareEvents(int64_t a) {
+  const int64_t b = a + distance_;
+  const int64_t count = history_.touch_count(a);
+  const bool are_new = history_.kind(a) == JobEventKind::kAllocate;
+  if (history_.token(a) != history_.token(b) || count != history_.touch_count(b)) return false;
+  for (int64_t i = 0; i < count; ++i) {
+    if (Match(history_.touch(a, i).allocation, history_.touch(b, i).allocation, are_new)) continue;
+    failed_position_ = b;
+    failed_touch_ = i;
+    return false;
+  }
+  return true;
+}
+
+bool Repetition::Match(uint64_t a, uint64_t b, bool are_new) {
+  const auto [in_b, is_new_in_a] = forward_.Insert(a);
+  if (!is_new_in_a) return *in_b == b;
+  *in_b = b;
+  const auto [in_a, is_new_in_b] = backward_.Insert(b);
+  if (!is_new_in_b) return false;
+  *in_a = a;
+  return a == b ? !are_new : are_new || MayMatch(a, b);
+}
+
+bool Repetition::MayMatch(uint64_t a, uint64_t b) const {
+  const KnownAllocation *of_a = history_.Find(a), *of_b = history_.Find(b);
+  if (of_a == nullptr || of_b == nullptr || of_a->size_bytes != of_b->size_bytes) return false;
+  if (of_b->born == KnownAllocation::kForeign) return MayBothArrive(*of_a, *of_b);
+  const bool made_in_a = of_b->born >= a_begin_ && of_b->born < a_begin_ + distance_;
+  if (of_a->born == KnownAllocation::kForeign) return made_in_a && of_a->arrived < 0;
+  if (of_b->born - of_a->born == distance_) return true;
+  return made_in_a && of_a->born < a_begin_ && of_a->born >= a_begin_ - 2 * distance_;
+}
+
+// Made by another thread, about one iteration apart.
+bool Repetition::MayBothArrive(const KnownAllocation& a, const KnownAllocation& b) const {
+  if (a.born != KnownAllocation::kForeign || a.arrived < 0 || b.arrived < 0) return false;
+  const int64_t apart = b.arrived - a.arrived;
+  return 2 * apart >= distance_ && apart <= 2 * distance_;
+}
+
+int64_t Repetition::LongerDistance(int64_t run) const {
+  if (failed_position_ < 0) return 0;
+  const uint64_t wanted = history_.touch(failed_position_, failed_touch_).allocation;
+  for (int64_t times = 2; times <= kMostTimesLonger; ++times) {
+    const int64_t position = failed_position_ - times * distance_;
+    if (times * distance_ > run || position < history_.begin()) return 0;
+    if (history_.touch_count(position) > failed_touch_ &&
+        history_.touch(position, failed_touch_).allocation == wanted)
+      return times * distance_;
+  }
+  return 0;
+}
+
+// By the chance that two events of the iteration, drawn at random, are equal.
+bool IsMoreThanChance(const EventHistory& history, int64_t distance, int64_t run) {
+  const int64_t size = std::min(distance, kSample);
+  std::vector<uint64_t> tokens;
+  for (int64_t i = 0; i < size; ++i) tokens.push_back(history.token(history.end() - 1 - i));
+  std::sort(tokens.begin(), tokens.end());
+  int64_t equal_pairs = 0;
+  for (size_t i = 0, first = 0; i < tokens.size(); ++i) {
+    if (tokens[i] != tokens[first]) first = i;
+    equal_pairs += 2 * static_cast<int64_t>(i - first) + 1;
+  }
+  const double odds_of_one = static_cast<double>(size * size) / static_cast<double>(equal_pairs);
+  double odds = 1;
+  for (int64_t i = 0; i < run && odds < kLeastOdds; ++i) odds *= odds_of_one;
+  return odds >= kLeastOdds;
+}
+
+}  // namespace spillway::scheduler
