@@ -1,0 +1,57 @@
+// How long each operation of an iteration takes, from the samples of one or two iterations.
+//
+// Used by the pipeline, one thread at a time. The pattern is shared.
+//
+// Invariants
+//  1. A sample counts for an operation only when the follower gave its event that place in the iteration.
+//  2. Operations without a time of their own get that of others of the same shape, else one that their bytes suggest.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "interposer/record/duration_samples.h"
+#include "scheduler/learn/iteration_follower.h"
+
+namespace spillway::interposer {
+
+class DurationMeasurement {
+ public:
+  explicit DurationMeasurement(std::shared_ptr<const scheduler::IterationPattern> pattern);
+
+  // In the events' order; `sample`: the operation's, 0 for none.
+  void Note(const scheduler::JobEvent& event, std::uint32_t sample);
+  // Reads what is complete.
+  void Read(DurationSamples* samples);
+
+  // Every operation has its sample: no more need be taken.
+  bool AllAreTaken() const { return taken_ == is_taken_.size(); }
+  // And every sample was read.
+  bool IsDone() const { return AllAreTaken() && pending_.empty(); }
+  // The job does not do what the pattern says, or samples cannot be had: what there is must do.
+  bool IsHopeless() const;
+  std::uint32_t SamplesWanted() const;
+
+  const std::shared_ptr<const scheduler::IterationPattern>& pattern() const { return pattern_; }
+  std::vector<std::int64_t> DurationsNs() const;
+
+ private:
+  static constexpr std::int64_t kUnknown = -1;
+  struct Pending {
+    std::int32_t operation;
+    std::uint32_t sample;
+  };
+  std::int64_t GuessNs(const scheduler::PatternEvent& event) const;
+
+  std::shared_ptr<const scheduler::IterationPattern> pattern_;
+  scheduler::IterationFollower follower_;
+  std::vector<std::int64_t> durations_ns_;  // by operation
+  std::vector<bool> is_taken_;              // by operation
+  std::deque<Pending> pending_;
+  std::size_t taken_ = 0;
+  std::int64_t events_ = 0;
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,62 @@
+#include "interposer/steward/job_planner.h"
+
+#include <utility>
+
+#include "scheduler/plan/cost_model.h"
+#include "scheduler/plan/plan_validator.h"
+
+namespace spillway::interposer {
+namespace {
+
+using scheduler::Plan;
+using scheduler::Problem;
+using scheduler::Verdict;
+
+Problem ProblemOf(const PlanRequest& request) {
+  return {
+      .profile = &request.pattern->profile, .device = request.device, .budget_bytes = request.budget_bytes};
+}
+
+const char* WhyNot(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kDeadlock:
+      return "the plan would wait for what never comes";
+    case Verdict::kOverBudget:
+      return "the plan exceeds the budget";
+    case Verdict::kMalformed:
+      return "the plan names what is not there";
+    case Verdict::kRuns:
+      break;
+  }
+  return "";
+}
+
+PlanAnswer Refused(std::string why_not, bool is_invalid) {
+  return {.live = nullptr, .plan = {}, .is_invalid = is_invalid, .why_not = std::move(why_not)};
+}
+
+}  // namespace
+
+PlanAnswer Accept(const PlanRequest& request, Plan plan) {
+  const Problem problem = ProblemOf(request);
+  if (const auto offence = scheduler::ValidatePlan(problem, plan)) return Refused(offence->what, true);
+  scheduler::Timeline timeline;
+  const scheduler::Prediction prediction = scheduler::CostModel(problem).Predict(plan, &timeline);
+  if (!prediction.runs()) return Refused(WhyNot(prediction.verdict), false);
+  if (const auto offence = scheduler::ValidateTimeline(problem, plan, timeline))
+    return Refused(offence->what, true);
+  auto live = scheduler::LivePlan::Make(request.pattern, plan, prediction.iteration_ns, request.budget_bytes);
+  if (!live) return Refused("the plan runs operations again, which a job cannot", false);
+  return {.live = std::make_shared<const scheduler::LivePlan>(std::move(*live)),
+          .plan = std::move(plan),
+          .is_invalid = false,
+          .why_not = {}};
+}
+
+PlanAnswer PlanFor(const PlanRequest& request) {
+  scheduler::StrategyOutcome outcome = request.strategy->MakePlan(ProblemOf(request));
+  if (!outcome.plan) return Refused(std::move(outcome.why_not), false);
+  return Accept(request, std::move(*outcome.plan));
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,39 @@
+// From a learned iteration to a plan that a job may follow: made by a strategy, priced by the cost model, checked by the
+// validator.
+//
+// Called by the pipeline, without a lock: it may take a second. Pure.
+//
+// Invariants
+//  1. A plan that the validator refuses, that does not run within the budget, or that runs operations again is not given.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "scheduler/learn/live_plan.h"
+#include "scheduler/plan/problem.h"
+#include "scheduler/plan/strategy.h"
+
+namespace spillway::interposer {
+
+struct PlanRequest {
+  std::shared_ptr<const scheduler::IterationPattern> pattern;
+  scheduler::DeviceModel device;
+  std::int64_t budget_bytes = 0;  // for what may move
+  const scheduler::Strategy* strategy = nullptr;
+};
+
+struct PlanAnswer {
+  std::shared_ptr<const scheduler::LivePlan> live;  // null: why_not says why
+  scheduler::Plan plan;
+  bool is_invalid = false;  // the validator refused it: a strategy is at fault
+  std::string why_not;      // one sentence
+};
+
+PlanAnswer PlanFor(const PlanRequest& request);
+
+// The same checks for a plan that was made elsewhere.
+PlanAnswer Accept(const PlanRequest& request, scheduler::Plan plan);
+
+}  // namespace spillway::interposer

@@ -1,0 +1,288 @@
+#include "interposer/steward/pipeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/units.h"
+
+namespace spillway::interposer {
+namespace {
+
+using scheduler::DriftVerdict;
+using scheduler::IterationPattern;
+using scheduler::JobEvent;
+using scheduler::LivePlan;
+
+constexpr int kEventsAtOnce = 1 << 14;
+
+// A stored iteration is recognised by so many of its events, at least this share of it.
+constexpr std::int64_t kLeastRecognised = 8;
+constexpr std::int64_t kRecognisedShare = 2;
+// Stored iterations that were not recognised among so many times their events are not this job's.
+constexpr std::int64_t kCandidatePatience = 4;
+
+// Recording ends after so many iterations of a plan, the last few without a miss: a longer iteration that this one is a
+// part of (gradient accumulation) has shown itself by then.
+constexpr std::int64_t kRecordedIterations = 24;
+constexpr int kCleanIterations = 3;
+
+constexpr int kMostReplans = 3;
+constexpr std::uint32_t kMostRelearnPatience = 64;
+constexpr std::uint64_t kLostAfterNs = 10'000'000'000;
+
+// A plan serves budgets down to its own, and up to so much more.
+constexpr std::int64_t kBudgetSlackPercent = 5;
+
+JobEvent EventOf(const Recorder::Drained& drained, std::span<const scheduler::JobTouch> touches) {
+  const RecordedEvent& event = drained.event;
+  JobEvent out;
+  switch (event.kind) {
+    case RecordedKind::kAllocate:
+      out = JobEvent::Allocate(event.allocation, static_cast<std::int64_t>(event.value));
+      break;
+    case RecordedKind::kFree:
+      out = JobEvent::Free(event.allocation);
+      break;
+    case RecordedKind::kOperation:
+      out = JobEvent::Operation(event.value, touches);
+      break;
+    case RecordedKind::kSynchronize:
+      out.kind = scheduler::JobEventKind::kSynchronize;
+      break;
+  }
+  out.thread = drained.thread;
+  return out;
+}
+
+// Running mean over about eight.
+std::uint64_t Averaged(std::uint64_t mean, std::int64_t value) {
+  const auto next = static_cast<std::uint64_t>(value);
+  return mean == 0 ? next : mean - mean / 8 + next / 8;
+}
+
+}  // namespace
+
+Pipeline::Pipeline(PlannedJob* job, PipelineOptions options)
+    : job_(job), recorder_(job->recorder()), options_(std::move(options)) {}
+
+std::optional<Pipeline::Request> Pipeline::Collect(std::uint64_t now_ns, bool* more) {
+  Drain(more);
+  AdvanceMeasurement();
+  Watch(now_ns);
+  FollowBudget();
+  EndRecordingWhenSteady();
+  return std::exchange(request_, std::nullopt);
+}
+
+void Pipeline::Drain(bool* more) {
+  Recorder::Drained drained;
+  std::vector<LiveAllocation> live;
+  for (int i = 0; i < kEventsAtOnce; ++i) {
+    if (recorder_.TakeBegun(&live)) BeginAnew(live);
+    if (!recorder_.Next(&drained)) {
+      *more = false;
+      return NoteDropped();
+    }
+    Hear(drained);
+  }
+  *more = true;
+}
+
+void Pipeline::NoteDropped() {
+  const std::uint64_t dropped = recorder_.dropped_events();
+  if (dropped != dropped_seen_ && learner_) learner_->AddGap();
+  dropped_seen_ = dropped;
+}
+
+void Pipeline::BeginAnew(const std::vector<LiveAllocation>& live) {
+  learner_.emplace();
+  for (const LiveAllocation& allocation : live) learner_->AddAlive(allocation.id, allocation.size_bytes);
+  if (std::exchange(has_begun_, true) || !options_.store) return;
+  for (StoredPlan& stored : options_.store->Find(options_.job_key)) {
+    auto pattern = std::make_shared<const IterationPattern>(stored.pattern);
+    candidates_.push_back({std::move(stored), pattern, scheduler::IterationFollower(pattern)});
+  }
+}
+
+void Pipeline::Hear(const Recorder::Drained& drained) {
+  touches_.clear();
+  for (const RecordedTouch& touch : drained.touches) touches_.push_back({touch.allocation, touch.writes});
+  const JobEvent event = EventOf(drained, touches_);
+  if (scheduler::HasToken(event.kind)) ++tokens_;
+  if (measurement_) measurement_->Note(event, drained.event.sample);
+  if (Pattern pattern = learner_ ? learner_->Add(event) : nullptr) Learned(std::move(pattern));
+  OfferToCandidates(event);
+}
+
+void Pipeline::OfferToCandidates(const JobEvent& event) {
+  for (Candidate& candidate : candidates_) {
+    const scheduler::Followed followed = candidate.follower.Observe(event);
+    if (followed.began_iteration) candidate.recognised = 0;
+    if (followed.position >= 0) ++candidate.recognised;
+    const std::int64_t wanted =
+        std::max(kLeastRecognised, std::int64_t{candidate.pattern->size()} / kRecognisedShare);
+    if (followed.position >= 0 && candidate.recognised >= wanted) {
+      Recognise(&candidate);
+      candidates_.clear();
+      return;
+    }
+  }
+  std::erase_if(candidates_, [this](const Candidate& candidate) {
+    return tokens_ > kCandidatePatience * candidate.pattern->size();
+  });
+}
+
+// Its persistent buffers are allocations of this process, as far as they have been seen.
+void Pipeline::Recognise(Candidate* candidate) {
+  auto pattern = std::make_shared<IterationPattern>(*candidate->pattern);
+  for (std::size_t i = 0; i < pattern->buffers.size(); ++i) {
+    if (pattern->buffers[i].persistent)
+      pattern->buffers[i].allocation = candidate->follower.AllocationOf(static_cast<std::int32_t>(i));
+  }
+  if (!Serves(candidate->stored.budget_bytes)) return Ask(std::move(pattern), std::nullopt, true);
+  Ask(std::move(pattern), std::move(candidate->stored.plan), true);
+}
+
+// Whether a plan for that budget is one for the budget of now.
+bool Pipeline::Serves(std::int64_t planned_bytes) const {
+  const std::int64_t budget_bytes = job_->PlannableBytes();
+  return budget_bytes >= planned_bytes &&
+         budget_bytes <= planned_bytes + base::scale(planned_bytes, kBudgetSlackPercent, 100);
+}
+
+void Pipeline::Learned(Pattern pattern) {
+  candidates_.clear();
+  const bool is_followed = live_ && live_->pattern().fingerprint == pattern->fingerprint &&
+                           live_->pattern().buffers == pattern->buffers;
+  const bool is_measured = measurement_ && measurement_->pattern()->fingerprint == pattern->fingerprint;
+  if (is_followed || is_measured) return;
+  const auto known = known_.find(pattern->fingerprint);
+  if (known == known_.end()) return Measure(std::move(pattern));
+  std::vector<std::int64_t> durations_ns;
+  for (const scheduler::Operation& operation : known->second.pattern->profile.operations)
+    durations_ns.push_back(operation.duration_ns);
+  auto timed = std::make_shared<IterationPattern>(*pattern);
+  scheduler::SetDurations(timed.get(), durations_ns);
+  Ask(std::move(timed), known->second.plan);
+}
+
+void Pipeline::Measure(Pattern pattern) {
+  measurement_.emplace(std::move(pattern));
+  recorder_.samples().Start(measurement_->SamplesWanted());
+}
+
+void Pipeline::AdvanceMeasurement() {
+  if (!measurement_) return;
+  const bool is_hopeless = measurement_->IsHopeless();
+  if (measurement_->AllAreTaken() || is_hopeless) recorder_.samples().Stop();
+  measurement_->Read(&recorder_.samples());
+  if (!measurement_->IsDone() && !is_hopeless) return;
+  auto timed = std::make_shared<IterationPattern>(*measurement_->pattern());
+  scheduler::SetDurations(timed.get(), measurement_->DurationsNs());
+  measurement_.reset();
+  recorder_.samples().Release();
+  Ask(std::move(timed), std::nullopt);
+}
+
+void Pipeline::Ask(Pattern timed, std::optional<scheduler::Plan> known, bool is_stored) {
+  asked_bytes_ = job_->PlannableBytes();
+  request_ = Request{.asked = {.pattern = std::move(timed),
+                               .device = options_.device,
+                               .budget_bytes = asked_bytes_,
+                               .strategy = options_.strategy},
+                     .known = std::move(known),
+                     .is_stored = is_stored};
+}
+
+Pipeline::Answer Pipeline::Solve(const Request& request) {
+  if (request.known) {
+    PlanAnswer answer = Accept(request.asked, *request.known);
+    if (answer.live) return {.plan = std::move(answer), .is_new = false, .is_stored = request.is_stored};
+  }
+  const std::uint64_t began_ns = base::MonotonicNs();
+  PlanAnswer answer = PlanFor(request.asked);
+  return {.plan = std::move(answer),
+          .is_new = true,
+          .is_stored = request.is_stored,
+          .planning_ns = base::MonotonicNs() - began_ns};
+}
+
+void Pipeline::Take(Answer answer) {
+  counts_.planning_ns += answer.planning_ns;
+  PlanAnswer& plan = answer.plan;
+  if (!plan.live) {
+    ++(plan.is_invalid ? counts_.plans_invalid : counts_.plans_refused);
+    return;
+  }
+  live_ = plan.live;
+  job_->Adopt(live_);
+  monitor_.emplace(live_->pattern().size(), live_->predicted_ns());
+  tokens_adopted_ = tokens_;
+  iterations_adopted_ = static_cast<std::int64_t>(recorder_.iterations().begun());
+  clean_in_a_row_ = 0;
+  if (counts_.plans_adopted++ == 0)
+    counts_.planned_at_iteration = static_cast<std::uint64_t>(tokens_ / live_->pattern().size() + 1);
+  if (answer.is_stored) ++counts_.plans_from_store;
+  counts_.predicted_iteration_ns = static_cast<std::uint64_t>(live_->predicted_ns());
+  counts_.measured_iteration_ns = 0;
+  known_[live_->pattern().fingerprint] = {live_->shared_pattern(), plan.plan};
+  if (answer.is_new)
+    KeepInStore(plan);
+  else if (options_.store)
+    options_.store->NoteUse(options_.job_key, live_->pattern().fingerprint);
+}
+
+void Pipeline::KeepInStore(const PlanAnswer& answer) {
+  if (!options_.store) return;
+  options_.store->Keep(
+      options_.job_key,
+      {.pattern = answer.live->pattern(), .plan = answer.plan, .budget_bytes = answer.live->budget_bytes()});
+}
+
+void Pipeline::Watch(std::uint64_t now_ns) {
+  IterationTime time;
+  while (recorder_.iterations().Next(&time)) {
+    if (!monitor_) continue;
+    ++counts_.iterations_followed;
+    clean_in_a_row_ = time.misses == 0 ? clean_in_a_row_ + 1 : 0;
+    if (time.misses == 0) {
+      counts_.measured_iteration_ns = Averaged(counts_.measured_iteration_ns, time.duration_ns);
+    }
+    Judge(monitor_->Add(time.duration_ns, static_cast<std::int64_t>(time.misses)));
+  }
+  const std::uint64_t begun = recorder_.iterations().begun();
+  if (begun != begun_seen_ || last_begun_ns_ == 0 || recorder_.IsRecording()) last_begun_ns_ = now_ns;
+  begun_seen_ = begun;
+  if (!monitor_ || now_ns - last_begun_ns_ <= kLostAfterNs) return;
+  last_begun_ns_ = now_ns;
+  Judge(DriftVerdict::kRelearn);
+}
+
+void Pipeline::Judge(DriftVerdict verdict) {
+  if (verdict == DriftVerdict::kReplan && !measurement_ && replans_ < kMostReplans) {
+    ++replans_;
+    if (!recorder_.IsRecording()) job_->BeginRecording();
+    Measure(live_->shared_pattern());
+  }
+  if (verdict != DriftVerdict::kRelearn || recorder_.IsRecording()) return;
+  if (++relearn_verdicts_ < relearn_patience_) return;
+  relearn_verdicts_ = 0;
+  relearn_patience_ = std::min(2 * relearn_patience_, kMostRelearnPatience);
+  job_->BeginRecording();
+}
+
+void Pipeline::FollowBudget() {
+  if (live_ && !request_ && !measurement_ && !Serves(asked_bytes_))
+    Ask(live_->shared_pattern(), std::nullopt);
+}
+
+void Pipeline::EndRecordingWhenSteady() {
+  if (!live_ || measurement_ || request_ || !recorder_.IsRecording()) return;
+  const auto followed = static_cast<std::int64_t>(recorder_.iterations().begun()) - iterations_adopted_;
+  if (followed < kRecordedIterations || clean_in_a_row_ < kCleanIterations) return;
+  recorder_.End();
+  learner_.reset();
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,139 @@
+// From a job's events to the plan that it follows: learns its iteration, measures it, asks for a plan, hands it over, and
+// watches whether it keeps fitting.
+//
+// Called by the steward for one job, with the steward's lock held and the job's context current:
+//     request = pipeline.Collect(now);
+//     answer = Answer(*request);           without the lock: planning takes time
+//     pipeline.Take(answer);               and so on, while there is a request
+// Ownership: the job and the store outlive it. Counts may be read on any thread.
+//
+// Invariants
+//  1. A plan is handed over only when the validator and the cost model agreed to it for the budget of that moment.
+//  2. Events are recorded only until a plan has been followed for a while, and again when it no longer fits.
+//  3. Without times (`now` stands still) what it does depends on the events alone.
+// Never: waits for the device.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "interposer/steward/duration_measurement.h"
+#include "interposer/steward/job_planner.h"
+#include "interposer/steward/plan_store.h"
+#include "interposer/steward/planned_job.h"
+#include "scheduler/learn/drift_monitor.h"
+#include "scheduler/learn/iteration_learner.h"
+
+namespace spillway::interposer {
+
+// Counters of one job, for the report.
+struct PipelineCounts {
+  std::atomic<std::uint64_t> iterations_followed{0};  // of the adopted plans
+  std::atomic<std::uint64_t> plans_adopted{0};
+  std::atomic<std::uint64_t> plans_from_store{0};  // of these
+  std::atomic<std::uint64_t> plans_refused{0};     // they would not run within the budget
+  std::atomic<std::uint64_t> plans_invalid{0};     // the validator refused them
+  std::atomic<std::uint64_t> planned_at_iteration{
+      0};  // the job's iterations until the first plan, by its events; 0: none
+  std::atomic<std::uint64_t> planning_ns{0};             // time that strategies took
+  std::atomic<std::uint64_t> predicted_iteration_ns{0};  // of the plan that is followed
+  std::atomic<std::uint64_t> measured_iteration_ns{0};   // a running mean over its iterations
+};
+
+struct PipelineOptions {
+  const scheduler::Strategy* strategy = nullptr;
+  scheduler::DeviceModel device;
+  PlanStore* store = nullptr;  // null: none
+  std::uint64_t job_key = 0;
+};
+
+class Pipeline {
+ public:
+  Pipeline(PlannedJob* job, PipelineOptions options);
+
+  struct Request {
+    PlanRequest asked;
+    std::optional<scheduler::Plan> known;  // to be taken if it still serves
+    bool is_stored = false;                // the plan is the store's
+  };
+  struct Answer {
+    PlanAnswer plan;
+    bool is_new = false;  // a strategy made it
+    bool is_stored = false;
+    std::uint64_t planning_ns = 0;
+  };
+
+  // A plan to be made; nothing when there is none to make now. `more`: there is more to do at once.
+  std::optional<Request> Collect(std::uint64_t now_ns, bool* more);
+  static Answer Solve(const Request& request);
+  void Take(Answer answer);
+
+  // What the steward's patience depends on.
+  bool IsRecording() const { return recorder_.IsRecording(); }
+  const PipelineCounts& counts() const { return counts_; }
+
+ private:
+  using Pattern = std::shared_ptr<const scheduler::IterationPattern>;
+  struct Candidate {
+    StoredPlan stored;
+    Pattern pattern;
+    scheduler::IterationFollower follower;
+    std::int64_t recognised = 0;  // events of this iteration that had a place in it
+  };
+  struct Known {
+    Pattern pattern;  // with durations
+    scheduler::Plan plan;
+  };
+
+  void Drain(bool* more);
+  void BeginAnew(const std::vector<LiveAllocation>& live);
+  void NoteDropped();
+  void Hear(const Recorder::Drained& drained);
+  void OfferToCandidates(const scheduler::JobEvent& event);
+  void Recognise(Candidate* candidate);
+  bool Serves(std::int64_t planned_bytes) const;
+  void Learned(Pattern pattern);
+  void Measure(Pattern pattern);
+  void AdvanceMeasurement();
+  void Ask(Pattern timed, std::optional<scheduler::Plan> known, bool is_stored = false);
+  void Watch(std::uint64_t now_ns);
+  void Judge(scheduler::DriftVerdict verdict);
+  void FollowBudget();
+  void EndRecordingWhenSteady();
+  void KeepInStore(const PlanAnswer& answer);
+
+  // Constant after construction.
+  PlannedJob* const job_;
+  Recorder& recorder_;
+  const PipelineOptions options_;
+  // Synchronises itself.
+  PipelineCounts counts_;
+  // The steward's.
+  std::optional<scheduler::IterationLearner> learner_;  // while events are recorded
+  std::vector<scheduler::JobTouch> touches_;
+  std::vector<Candidate> candidates_;
+  std::map<std::uint64_t, Known> known_;  // by fingerprint
+  std::optional<DurationMeasurement> measurement_;
+  std::optional<Request> request_;
+  std::shared_ptr<const scheduler::LivePlan> live_;  // adopted last
+  std::optional<scheduler::DriftMonitor> monitor_;
+  std::int64_t asked_bytes_ = 0;  // the budget of the last request
+  std::uint64_t dropped_seen_ = 0;
+  bool has_begun_ = false;
+  std::int64_t tokens_ = 0;              // events that count, since recording first began
+  std::int64_t tokens_adopted_ = 0;      // when the plan was adopted
+  std::int64_t iterations_adopted_ = 0;  // that had begun then
+  int clean_in_a_row_ = 0;
+  int replans_ = 0;                     // of this iteration, because of times
+  std::uint32_t relearn_patience_ = 1;  // so many verdicts make one
+  std::uint32_t relearn_verdicts_ = 0;
+  std::uint64_t begun_seen_ = 0;  // iterations
+  std::uint64_t last_begun_ns_ = 0;
+};
+
+}  // namespace spillway::interposer

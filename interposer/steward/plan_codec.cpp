@@ -1,0 +1,296 @@
+#include "interposer/steward/plan_codec.h"
+
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+namespace spillway::interposer {
+namespace {
+
+using scheduler::IterationPattern;
+using scheduler::IterationProfile;
+using scheduler::JobEventKind;
+using scheduler::Plan;
+
+constexpr char kMagic[8] = {'S', 'P', 'I', 'L', 'L', 'P', 'L', 'N'};
+constexpr std::size_t kHeaderBytes = sizeof kMagic + 4 + 4 + 8 + 8;
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are kept as they lie in memory");
+
+std::uint64_t HashOf(std::span<const std::byte> bytes) {
+  std::uint64_t hash = bytes.size();
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof hash) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
+    hash = scheduler::MixToken(hash, word);
+  }
+  return hash;
+}
+
+// One description of the layout serves both directions: Describe(archive, object) names the members, and a Writer writes
+// them, a Reader fills them in.
+class Writer {
+ public:
+  template <class Value>
+  void Number(const Value& value) {
+    const auto* const bytes = reinterpret_cast<const std::byte*>(&value);
+    out_.insert(out_.end(), bytes, bytes + sizeof value);
+  }
+  void Text(const std::string& text) {
+    Number(static_cast<std::uint64_t>(text.size()));
+    const auto* const bytes = reinterpret_cast<const std::byte*>(text.data());
+    out_.insert(out_.end(), bytes, bytes + text.size());
+  }
+  template <class Item>
+  void List(const std::vector<Item>& items) {
+    Number(static_cast<std::uint64_t>(items.size()));
+    for (const Item& item : items) Describe(*this, item);
+  }
+  std::vector<std::byte>& out() { return out_; }
+
+ private:
+  std::vector<std::byte> out_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  template <class Value>
+  void Number(Value& value) {
+    static_assert(std::is_trivially_copyable_v<Value>);
+    const std::byte* const from = Take(sizeof value);
+    if (from) std::memcpy(&value, from, sizeof value);
+  }
+  // Any other value of a bool is no bool.
+  void Number(bool& value) {
+    std::uint8_t byte = 0;
+    Number(byte);
+    ok_ = ok_ && byte <= 1;
+    value = byte == 1;
+  }
+  void Text(std::string& text) {
+    const std::size_t size = Count();
+    const std::byte* const from = Take(size);
+    if (from) text.assign(reinterpret_cast<const char*>(from), size);
+  }
+  // Items take a byte at least: a count beyond the bytes that are left is refused before memory is taken for it.
+  template <class Item>
+  void List(std::vector<Item>& items) {
+    const std::size_t count = Count();
+    for (std::size_t i = 0; ok_ && i < count; ++i) {
+      Item item{};
+      Describe(*this, item);
+      items.push_back(std::move(item));
+    }
+  }
+  bool AtEnd() const { return ok_ && bytes_.empty(); }
+
+ private:
+  std::size_t Count() {
+    std::uint64_t count = 0;
+    Number(count);
+    ok_ = ok_ && count <= bytes_.size();
+    return ok_ ? count : 0;
+  }
+  const std::byte* Take(std::size_t size) {
+    ok_ = ok_ && size <= bytes_.size();
+    if (!ok_) return nullptr;
+    const std::byte* const taken = bytes_.data();
+    bytes_ = bytes_.subspan(size);
+    return taken;
+  }
+
+  std::span<const std::byte> bytes_;
+  bool ok_ = true;
+};
+
+template <class T, class U>
+concept Is = std::is_same_v<std::remove_const_t<T>, U>;
+
+template <class Archive, Is<scheduler::PatternEvent> Event>
+void Describe(Archive& archive, Event& event) {
+  archive.Number(event.kind);
+  archive.Number(event.token);
+  archive.Number(event.buffer);
+  archive.Number(event.operation);
+  archive.Number(event.first_touch);
+  archive.Number(event.touch_count);
+}
+
+template <class Archive, Is<scheduler::PatternTouch> Touch>
+void Describe(Archive& archive, Touch& touch) {
+  archive.Number(touch.buffer);
+  archive.Number(touch.writes);
+}
+
+template <class Archive, Is<scheduler::PatternBuffer> Buffer>
+void Describe(Archive& archive, Buffer& buffer) {
+  archive.Number(buffer.size_bytes);
+  archive.Number(buffer.persistent);
+  archive.Number(buffer.born_event);
+  archive.Number(buffer.dies_event);
+  archive.Number(buffer.becomes);
+}
+
+template <class Archive, Is<scheduler::BufferId> Id>
+void Describe(Archive& archive, Id& id) {
+  archive.Number(id.index);
+}
+
+template <class Archive, Is<scheduler::Buffer> Buffer>
+void Describe(Archive& archive, Buffer& buffer) {
+  archive.Text(buffer.name);
+  archive.Number(buffer.kind);
+  archive.Number(buffer.size_bytes);
+  archive.Number(buffer.born.index);
+  archive.Number(buffer.dies.index);
+  archive.Number(buffer.persistent);
+  archive.Number(buffer.movable);
+}
+
+// Nothing that was learned is replayable or has a choice of workspaces.
+template <class Archive, Is<scheduler::Operation> Operation>
+void Describe(Archive& archive, Operation& operation) {
+  archive.Text(operation.name);
+  archive.Number(operation.type);
+  archive.Number(operation.phase);
+  archive.List(operation.reads);
+  archive.List(operation.writes);
+  archive.Number(operation.duration_ns);
+}
+
+template <class Archive, Is<scheduler::Step> Step>
+void Describe(Archive& archive, Step& step) {
+  archive.Number(step.operation.index);
+  archive.Number(step.recomputes);
+  archive.Number(step.workspace);
+}
+
+template <class Archive, Is<scheduler::Action> Action>
+void Describe(Archive& archive, Action& action) {
+  archive.Number(action.kind);
+  archive.Number(action.buffer.index);
+  archive.Number(action.step);
+  archive.Number(action.reason);
+}
+
+template <class Archive, Is<StoredPlan> Stored>
+void Describe(Archive& archive, Stored& stored) {
+  archive.Number(stored.budget_bytes);
+  auto& pattern = stored.pattern;
+  archive.List(pattern.events);
+  archive.List(pattern.touches);
+  archive.List(pattern.buffers);
+  archive.Number(pattern.fingerprint);
+  archive.Text(pattern.profile.name);
+  archive.Number(pattern.profile.batch_size);
+  archive.List(pattern.profile.buffers);
+  archive.List(pattern.profile.operations);
+  archive.Text(stored.plan.strategy);
+  archive.List(stored.plan.steps);
+  archive.List(stored.plan.actions);
+}
+
+bool IsIndex(std::int32_t index, std::size_t size) {
+  return index >= 0 && static_cast<std::size_t>(index) < size;
+}
+bool IsIndexOrNone(std::int32_t index, std::size_t size) { return index == -1 || IsIndex(index, size); }
+
+bool EventIsSound(const scheduler::PatternEvent& event, const IterationPattern& pattern,
+                  std::int32_t* next_operation) {
+  const bool touches_lie_within = event.first_touch >= 0 && event.touch_count >= 0 &&
+                                  std::size_t{static_cast<std::uint32_t>(event.first_touch)} +
+                                          static_cast<std::uint32_t>(event.touch_count) <=
+                                      pattern.touches.size();
+  if (event.kind == JobEventKind::kAllocate)
+    return touches_lie_within && event.operation == -1 && IsIndex(event.buffer, pattern.buffers.size());
+  return touches_lie_within && event.kind == JobEventKind::kOperation &&
+         event.operation == (*next_operation)++;
+}
+
+bool EventsAreSound(const IterationPattern& pattern) {
+  std::int32_t operations = 0;
+  for (const scheduler::PatternEvent& event : pattern.events) {
+    if (!EventIsSound(event, pattern, &operations)) return false;
+  }
+  return static_cast<std::size_t>(operations) == pattern.profile.operations.size();
+}
+
+bool BuffersAreSound(const IterationPattern& pattern) {
+  for (const scheduler::PatternTouch& touch : pattern.touches) {
+    if (!IsIndex(touch.buffer, pattern.buffers.size())) return false;
+  }
+  for (const scheduler::PatternBuffer& buffer : pattern.buffers) {
+    if (!IsIndexOrNone(buffer.born_event, pattern.events.size()) ||
+        !IsIndexOrNone(buffer.dies_event, pattern.events.size()) ||
+        !IsIndexOrNone(buffer.becomes, pattern.buffers.size()))
+      return false;
+  }
+  return pattern.buffers.size() == pattern.profile.buffers.size();
+}
+
+bool EnumsAreSound(const StoredPlan& stored) {
+  for (const scheduler::Buffer& buffer : stored.pattern.profile.buffers) {
+    if (buffer.kind > scheduler::BufferKind::kGradient) return false;
+  }
+  for (const scheduler::Operation& operation : stored.pattern.profile.operations) {
+    if (operation.type > scheduler::OperationType::kUpdate || operation.phase > scheduler::Phase::kUpdate)
+      return false;
+  }
+  for (const scheduler::Action& action : stored.plan.actions) {
+    if (action.kind > scheduler::ActionKind::kDrop || action.reason > scheduler::Reason::kChainTemporary)
+      return false;
+  }
+  return true;
+}
+
+std::string Offence(const StoredPlan& stored) {
+  if (!EnumsAreSound(stored) || !EventsAreSound(stored.pattern) || !BuffersAreSound(stored.pattern))
+    return "it names what is not there";
+  if (const auto offence = scheduler::CheckProfile(stored.pattern.profile)) return *offence;
+  if (scheduler::FingerprintOf(stored.pattern) != stored.pattern.fingerprint)
+    return "its fingerprint is not its own";
+  return stored.budget_bytes > 0 ? "" : "it has no budget";
+}
+
+}  // namespace
+
+std::vector<std::byte> Encode(const StoredPlan& stored) {
+  Writer payload;
+  Describe(payload, stored);
+  Writer file;
+  for (const char letter : kMagic) file.Number(letter);
+  file.Number(kPlanFileVersion);
+  file.Number(std::uint32_t{0});
+  file.Number(static_cast<std::uint64_t>(payload.out().size()));
+  file.Number(HashOf(payload.out()));
+  file.out().insert(file.out().end(), payload.out().begin(), payload.out().end());
+  return std::move(file.out());
+}
+
+std::optional<StoredPlan> Decode(std::span<const std::byte> bytes, std::string* why_not) {
+  const auto refuse = [why_not](std::string why) {
+    *why_not = std::move(why);
+    return std::nullopt;
+  };
+  if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
+    return refuse("it is no plan");
+  std::uint32_t version = 0, reserved = 0;
+  std::uint64_t size = 0, hash = 0;
+  Reader header(bytes.subspan(sizeof kMagic, kHeaderBytes - sizeof kMagic));
+  header.Number(version);
+  header.Number(reserved);
+  header.Number(size);
+  header.Number(hash);
+  if (version != kPlanFileVersion) return refuse("it is of version " + std::to_string(version));
+  const std::span<const std::byte> payload = bytes.subspan(kHeaderBytes);
+  if (reserved != 0 || payload.size() != size || HashOf(payload) != hash) return refuse("it is damaged");
+  StoredPlan stored;
+  Reader reader(payload);
+  Describe(reader, stored);
+  if (!reader.AtEnd()) return refuse("it is damaged");
+  if (std::string offence = Offence(stored); !offence.empty()) return refuse(std::move(offence));
+  return stored;
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,37 @@
+// A job's iteration and its plan as bytes, for the plan store.
+//
+// Called by the store; pure; any thread. Little-endian, one layout per version: a header (magic, version, bytes and hash of
+// what follows), then every member in the order of plan_codec.cpp.
+//
+// Invariants
+//  1. What Decode gives, Encode was given: whatever else the bytes are (cut off, altered, of another version, made up), they
+//     are refused with a reason, and reading stays within them.
+//  2. A pattern that is given is one that the learner could have made: its indices lie within it, its profile passes
+//     CheckProfile, its fingerprint is its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "scheduler/learn/iteration_pattern.h"
+#include "scheduler/plan/plan.h"
+
+namespace spillway::interposer {
+
+inline constexpr std::uint32_t kPlanFileVersion = 1;
+
+struct StoredPlan {
+  scheduler::IterationPattern pattern;  // with durations; persistent buffers' allocations are not kept
+  scheduler::Plan plan;
+  std::int64_t budget_bytes = 0;  // that it was made for
+};
+
+std::vector<std::byte> Encode(const StoredPlan& stored);
+// `why_not` is one phrase when nothing is given.
+std::optional<StoredPlan> Decode(std::span<const std::byte> bytes, std::string* why_not);
+
+}  // namespace spillway::interposer

@@ -1,0 +1,28 @@
+// What the pipeline needs of a job's memory: its events, and somebody who follows plans.
+//
+// JobMemory's place in production (steward.cpp); tests have one of their own. Called with the steward's lock held.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "interposer/record/recorder.h"
+#include "scheduler/learn/live_plan.h"
+
+namespace spillway::interposer {
+
+class PlannedJob {
+ public:
+  virtual Recorder& recorder() = 0;
+  // From the next iteration on the job follows this plan.
+  virtual void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) = 0;
+  // Calls Recorder::Begin with what is alive.
+  virtual void BeginRecording() = 0;
+  // The budget, less what cannot move.
+  virtual std::int64_t PlannableBytes() = 0;
+
+ protected:
+  ~PlannedJob() = default;
+};
+
+}  // namespace spillway::interposer

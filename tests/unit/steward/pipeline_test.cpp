@@ -1,0 +1,186 @@
+#include "interposer/steward/pipeline.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "scheduler/plan/strategies/registry.h"
+#include "tests/unit/steward/small_job.h"
+
+namespace spillway::interposer {
+namespace {
+
+constexpr std::int64_t kHalf = kPeakBytes / 2;
+constexpr std::uint64_t kJob = 1;
+
+// Follows no plan; says that it did. The pipeline runs in the calling thread, as with LearnChoice::kWait.
+class FakeJob final : public PlannedJob, public RecordListener {
+ public:
+  explicit FakeJob(PlanStore* store = nullptr)
+      : pipeline_(this, {.strategy = scheduler::FindStrategy(scheduler::kDefaultStrategy),
+                         .device = kSmallDevice,
+                         .store = store,
+                         .job_key = kJob}) {
+    recorder_.Attach(this, false);
+    BeginRecording();
+  }
+
+  Recorder& recorder() override { return recorder_; }
+  void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) override { adopted.push_back(std::move(plan)); }
+  void BeginRecording() override {
+    ++recordings;
+    recorder_.Begin({{kWeights, kWeightsBytes}});
+  }
+  std::int64_t PlannableBytes() override { return budget_bytes; }
+  void EventsAreThere() override {
+    bool more = true;
+    while (more) {
+      while (auto request = pipeline_.Collect(0, &more)) pipeline_.Take(Pipeline::Solve(*request));
+    }
+  }
+
+  // The iteration at the end of which the first plan was there; 0: none in so many.
+  int RunUntilPlanned(int most) {
+    for (int iteration = 1; iteration <= most; ++iteration) {
+      job.RunIteration();
+      if (!adopted.empty()) return iteration;
+    }
+    return 0;
+  }
+
+  std::int64_t budget_bytes = kHalf;
+  int recordings = 0;
+  std::vector<std::shared_ptr<const scheduler::LivePlan>> adopted;
+  const PipelineCounts& counts() const { return pipeline_.counts(); }
+
+ private:
+  Recorder recorder_{LearnChoice::kWait};
+  Pipeline pipeline_;
+
+ public:
+  SmallJob job{&recorder_};
+};
+
+class PipelineTest : public ::testing::Test {
+ protected:
+  PipelineTest()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("pipeline_" + std::to_string(getpid()) + "_" +
+                 ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  ~PipelineTest() override { std::filesystem::remove_all(folder_); }
+
+  const std::filesystem::path folder_;
+};
+
+// Without device events nothing can be measured: the pipeline waits for three more iterations, and guesses.
+TEST_F(PipelineTest, PlansAJobThatRepeatsItself) {
+  FakeJob job;
+
+  EXPECT_NE(job.RunUntilPlanned(8), 0);
+
+  ASSERT_EQ(job.adopted.size(), 1u);
+  EXPECT_GT(job.adopted[0]->action_count(), 0);
+  EXPECT_EQ(job.adopted[0]->budget_bytes(), kHalf);
+  EXPECT_EQ(job.counts().plans_adopted, 1u);
+  EXPECT_EQ(job.counts().plans_invalid, 0u);
+  EXPECT_GT(job.counts().predicted_iteration_ns, 0u);
+}
+
+TEST_F(PipelineTest, AJobThatNeverRepeatsItselfGetsNoPlan) {
+  FakeJob job;
+  for (int i = 0; i < 50; ++i) {
+    for (int foreign = 0; foreign < i; ++foreign) job.job.RunForeignKernel();
+    job.recorder().Enqueued(1000 + static_cast<std::uint64_t>(i), {});
+    job.recorder().Settle();
+  }
+  EXPECT_TRUE(job.adopted.empty());
+}
+
+TEST_F(PipelineTest, TheSecondRunIsPlannedBeforeItsSecondIteration) {
+  // Given a run that left its plan in the store
+  PlanStore store(folder_.string());
+  FakeJob first(&store);
+  ASSERT_NE(first.RunUntilPlanned(8), 0);
+
+  // When the same job comes again
+  FakeJob second(&store);
+
+  // Then it has the plan by the end of its first iteration, with its own allocation of the weights
+  ASSERT_EQ(second.RunUntilPlanned(1), 1);
+  EXPECT_EQ(second.counts().plans_from_store, 1u);
+  EXPECT_EQ(second.counts().planning_ns, 0u);
+  EXPECT_EQ(second.adopted[0]->action_count(), first.adopted[0]->action_count());
+  std::vector<std::uint64_t> persistent;
+  for (const scheduler::PatternBuffer& buffer : second.adopted[0]->pattern().buffers) {
+    if (buffer.persistent) persistent.push_back(buffer.allocation);
+  }
+  EXPECT_EQ(persistent, (std::vector<std::uint64_t>{kWeights}));
+}
+
+TEST_F(PipelineTest, AStoredIterationIsPlannedAnewForAnotherBudget) {
+  PlanStore store(folder_.string());
+  FakeJob first(&store);
+  ASSERT_NE(first.RunUntilPlanned(8), 0);
+
+  FakeJob second(&store);
+  second.budget_bytes = kPeakBytes;
+  ASSERT_EQ(second.RunUntilPlanned(1), 1);
+
+  EXPECT_EQ(second.adopted[0]->budget_bytes(), kPeakBytes);
+  EXPECT_EQ(second.adopted[0]->action_count(), 0);
+}
+
+TEST_F(PipelineTest, AnotherJobsStoredPlanIsNotTaken) {
+  PlanStore store(folder_.string());
+  store.Keep(kJob, [] {
+    StoredPlan other = SmallStoredPlan();
+    for (scheduler::PatternEvent& event : other.pattern.events) event.token += 1;
+    other.pattern.fingerprint = scheduler::FingerprintOf(other.pattern);
+    return other;
+  }());
+
+  FakeJob job(&store);
+
+  EXPECT_EQ(job.RunUntilPlanned(1), 0);
+  EXPECT_EQ(job.counts().plans_from_store, 0u);
+}
+
+TEST_F(PipelineTest, ABudgetThatShrinksIsPlannedFor) {
+  FakeJob job;
+  ASSERT_NE(job.RunUntilPlanned(8), 0);
+
+  job.budget_bytes = kHalf * 3 / 4;
+  job.job.RunIteration();
+
+  ASSERT_EQ(job.adopted.size(), 2u);
+  EXPECT_EQ(job.adopted[1]->budget_bytes(), kHalf * 3 / 4);
+}
+
+TEST_F(PipelineTest, ABudgetThatNoPlanMeetsIsAskedForOnce) {
+  FakeJob job;
+  ASSERT_NE(job.RunUntilPlanned(8), 0);
+
+  job.budget_bytes = kActivationBytes;
+  job.job.RunIteration();
+  job.job.RunIteration();
+
+  EXPECT_EQ(job.adopted.size(), 1u);
+  EXPECT_EQ(job.counts().plans_refused + job.counts().plans_invalid, 1u);
+}
+
+TEST_F(PipelineTest, SmallChangesOfTheBudgetChangeNothing) {
+  FakeJob job;
+  ASSERT_NE(job.RunUntilPlanned(8), 0);
+
+  job.budget_bytes += job.budget_bytes / 50;
+  job.job.RunIteration();
+
+  EXPECT_EQ(job.adopted.size(), 1u);
+}
+
+}  // namespace
+}  // namespace spillway::interposer

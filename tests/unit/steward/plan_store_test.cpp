@@ -1,0 +1,186 @@
+#include "interposer/steward/plan_store.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/unit/steward/small_job.h"
+
+namespace spillway::interposer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kJob = 0xabc;
+
+class PlanStoreTest : public ::testing::Test {
+ protected:
+  PlanStoreTest()
+      : folder_(fs::temp_directory_path() /
+                ("plan_store_" + std::to_string(getpid()) + "_" +
+                 ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~PlanStoreTest() override { fs::remove_all(folder_); }
+
+  // Told apart by their batch size; each its own iteration.
+  static StoredPlan PlanNumber(std::int64_t number) {
+    StoredPlan stored = SmallStoredPlan();
+    stored.pattern.events[1].token += static_cast<std::uint64_t>(number);
+    stored.pattern.fingerprint = scheduler::FingerprintOf(stored.pattern);
+    stored.pattern.profile.batch_size = number;
+    return stored;
+  }
+  static std::vector<std::int64_t> NumbersOf(const std::vector<StoredPlan>& plans) {
+    std::vector<std::int64_t> numbers;
+    for (const StoredPlan& plan : plans) numbers.push_back(plan.pattern.profile.batch_size);
+    return numbers;
+  }
+  std::vector<fs::path> Files() const { return {fs::directory_iterator(folder_), fs::directory_iterator()}; }
+  // As if the only file had last been used so many seconds ago.
+  void Age(const fs::path& file, int seconds) const {
+    fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::seconds(seconds));
+  }
+  void AgeAll(int seconds) const {
+    for (const fs::path& file : Files()) Age(file, seconds);
+  }
+
+  const fs::path folder_;
+};
+
+TEST_F(PlanStoreTest, FindsWhatAnEarlierProcessKept) {
+  PlanStore(folder_.string()).Keep(kJob, PlanNumber(5));
+
+  const PlanStore store(folder_.string());
+
+  EXPECT_TRUE(store.Has(kJob));
+  EXPECT_EQ(NumbersOf(store.Find(kJob)), (std::vector<std::int64_t>{5}));
+  EXPECT_FALSE(store.Has(kJob + 1));
+  EXPECT_TRUE(store.Find(kJob + 1).empty());
+}
+
+TEST_F(PlanStoreTest, KeepsOnePlanForAnIteration) {
+  PlanStore store(folder_.string());
+  StoredPlan plan = PlanNumber(5);
+  store.Keep(kJob, plan);
+  plan.budget_bytes = 77;
+  store.Keep(kJob, plan);
+
+  ASSERT_EQ(store.Find(kJob).size(), 1u);
+  EXPECT_EQ(store.Find(kJob)[0].budget_bytes, 77);
+  EXPECT_EQ(Files().size(), 1u);
+}
+
+TEST_F(PlanStoreTest, FindsTheOneUsedLastFirst) {
+  PlanStore store(folder_.string());
+  for (const std::int64_t number : {1, 2, 3}) {
+    AgeAll(100 - static_cast<int>(10 * number));
+    store.Keep(kJob, PlanNumber(number));
+  }
+  EXPECT_EQ(NumbersOf(store.Find(kJob)), (std::vector<std::int64_t>{3, 2, 1}));
+
+  AgeAll(50);
+  store.NoteUse(kJob, PlanNumber(1).pattern.fingerprint);
+
+  EXPECT_EQ(NumbersOf(store.Find(kJob))[0], 1);
+}
+
+TEST_F(PlanStoreTest, WhatWasUsedLongestAgoGoesFirst) {
+  // Given room for two plans
+  const auto plan_bytes = static_cast<std::int64_t>(Encode(PlanNumber(1)).size());
+  PlanStore store(folder_.string(), 2 * plan_bytes);
+  store.Keep(kJob, PlanNumber(1));
+  Age(Files()[0], 100);
+  const fs::path oldest = Files()[0];
+  store.Keep(kJob, PlanNumber(2));
+
+  store.Keep(kJob, PlanNumber(3));
+
+  EXPECT_FALSE(fs::exists(oldest));
+  EXPECT_EQ(Files().size(), 2u);
+}
+
+TEST_F(PlanStoreTest, APlanThatAloneIsTooLargeIsNotKept) {
+  PlanStore store(folder_.string(), 100);
+  store.Keep(kJob, PlanNumber(1));
+  EXPECT_TRUE(Files().empty());
+}
+
+TEST_F(PlanStoreTest, WhatIsNoPlanIsDiscardedWithALine) {
+  // Given a good plan, one that was cut off, one of noise, one that is empty
+  PlanStore store(folder_.string());
+  store.Keep(kJob, PlanNumber(1));
+  const fs::path good = Files()[0];
+  const std::string prefix = good.string().substr(0, good.string().size() - 6);
+  fs::copy_file(good, prefix + "0.plan");
+  fs::resize_file(prefix + "0.plan", 100);
+  std::ofstream(prefix + "1.plan") << std::string(1000, 'x');
+  std::ofstream(prefix + "2.plan");
+
+  // When they are looked for
+  ::testing::internal::CaptureStderr();
+  const std::vector<StoredPlan> found = store.Find(kJob);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+
+  // Then the good one is found, and each other one is named and gone
+  EXPECT_EQ(NumbersOf(found), (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(Files().size(), 1u);
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 3);
+  EXPECT_NE(said.find("1.plan is discarded: it is no plan"), std::string::npos);
+}
+
+// Root may write anywhere: a folder that is not there stands for one that may not be written to.
+TEST_F(PlanStoreTest, SaysOnceThatNothingCanBeKept) {
+  PlanStore store((folder_ / "none").string());
+
+  ::testing::internal::CaptureStderr();
+  store.Keep(kJob, PlanNumber(1));
+  store.Keep(kJob, PlanNumber(2));
+
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
+  EXPECT_FALSE(store.Has(kJob));
+}
+
+// /dev/full has room for nothing: a link to it stands for a disk that is full. It is not followed to be written through.
+TEST_F(PlanStoreTest, AFullDiskLeavesNothingBehind) {
+  PlanStore store(folder_.string());
+  store.Keep(kJob, PlanNumber(1));
+  const std::string beside = Files()[0].string() + ".tmp" + std::to_string(getpid());
+  fs::remove(Files()[0]);
+  ASSERT_EQ(symlink("/dev/full", beside.c_str()), 0);
+
+  ::testing::internal::CaptureStderr();
+  store.Keep(kJob, PlanNumber(1));
+  const std::string said = ::testing::internal::GetCapturedStderr();
+
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
+  EXPECT_TRUE(store.Find(kJob).empty());
+}
+
+TEST_F(PlanStoreTest, WhatAKilledProcessLeftIsCleanedUp) {
+  const fs::path old = folder_ / "0000000000000abc-0000000000000001.plan.tmp99";
+  const fs::path young = folder_ / "0000000000000abc-0000000000000001.plan.tmp98";
+  std::ofstream(old) << "half";
+  std::ofstream(young) << "half";
+  Age(old, 2 * 3600);
+
+  PlanStore(folder_.string()).Keep(kJob, PlanNumber(1));
+
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_TRUE(fs::exists(young));
+}
+
+TEST_F(PlanStoreTest, WithoutAFolderNothingIsKept) {
+  PlanStore store("");
+  store.Keep(kJob, PlanNumber(1));
+  EXPECT_FALSE(store.Has(kJob));
+}
+
+}  // namespace
+}  // namespace spillway::interposer
