@@ -1,7 +1,7 @@
 // The papers' figures beside ours, one section each: what build/bin/spillway-papers prints.
 //
 // Called by papers.cpp on its one thread. Every figure of ours is computed when it is printed; a paper's figure stands in
-// paper_figures.csv or is a literal, with its source. Durations come from a roofline over the device profiles in
+// paper_figures.csv, with its source. Durations come from a roofline over the device profiles in
 // simulator/profiles: nothing here ran on a GPU.
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include "scheduler/plan/problem.h"
 #include "scheduler/trace/profile.h"
+#include "tests/bench/planner/verdicts.h"
 
 namespace spillway::papers {
 
@@ -19,14 +20,16 @@ struct Effort {
   bool quick = false;  // a few rows of each section, to show that it runs
 };
 
-void PrintMinimalloc(Effort effort);
-void PrintSmartPool(Effort effort);
-void PrintAutoSwap(Effort effort);
-void PrintSuperNeurons(Effort effort);
-void PrintReach(Effort effort);
-void PrintHybrid(Effort effort);
-void PrintStrategies(Effort effort);
-void PrintPlanningTime(Effort effort);
+void PrintMinimalloc(Effort effort, Verdicts& verdicts);
+void PrintSmartPool(Effort effort, Verdicts& verdicts);
+void PrintAutoSwap(Effort effort, Verdicts& verdicts);
+void PrintSuperNeurons(Effort effort, Verdicts& verdicts);
+void PrintReach(Effort effort, Verdicts& verdicts);
+void PrintAccUdnn(Effort effort, Verdicts& verdicts);
+void PrintDelta(Effort effort, Verdicts& verdicts);
+void PrintHybrid(Effort effort, Verdicts& verdicts);
+void PrintStrategies(Effort effort, Verdicts& verdicts);
+void PrintPlanningTime(Effort effort, Verdicts& verdicts);
 
 // A network's iteration on a device, as the papers' frameworks would run it: full-precision kernels at a share of the device's
 // peaks. Ends the program when either name is unknown.

@@ -43,7 +43,7 @@ std::string SlowDown(const std::optional<int64_t>& time_ns, int64_t busy) {
 
 }  // namespace
 
-void PrintHybrid(Effort effort) {
+void PrintHybrid(Effort effort, Verdicts& verdicts) {
   std::printf(
       "\nSlow-down at a share of the peak, per cent (modelled): the reference's simple hybrid, ours, our "
       "lower bound\n"
@@ -67,10 +67,10 @@ void PrintHybrid(Effort effort) {
     const bool found = figure.figure != "not found";
     const bool beaten = time_ns ? !found || Percent(*time_ns - busy, busy) <= std::stod(figure.figure) + 0.05
                                 : !bound.possible;
-    std::printf("%-18s %4s%% %10s %8s %8s%s\n", figure.row.c_str(), figure.column.c_str(),
+    std::printf("%-18s %4s%% %10s %8s %8s  %s\n", figure.row.c_str(), figure.column.c_str(),
                 figure.figure.c_str(), SlowDown(time_ns, busy).c_str(),
                 bound.possible ? SlowDown(bound.iteration_ns, busy).c_str() : "impossible",
-                beaten ? "" : "  WORSE");
+                verdicts.Must(beaten, "hybrid: " + figure.row + " at " + figure.column + " %"));
     std::fflush(stdout);
     if (effort.quick) break;
   }

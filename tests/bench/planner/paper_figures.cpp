@@ -22,10 +22,10 @@ const std::vector<PaperFigure>& AllFigures() {
       if (line.empty() || line[0] == '#') continue;
       std::istringstream fields(line);
       PaperFigure figure;
-      for (std::string* field : {&figure.section, &figure.row, &figure.column, &figure.figure})
+      for (std::string* field :
+           {&figure.section, &figure.row, &figure.column, &figure.figure, &figure.source, &figure.address})
         std::getline(fields, *field, ',');
-      std::getline(fields, figure.source);
-      if (figure.source.empty()) Stop("a figure without a source: " + line);
+      if (figure.source.empty() || figure.address.empty()) Stop("a figure without a source: " + line);
       read.push_back(std::move(figure));
     }
     return read;
@@ -43,12 +43,26 @@ std::vector<PaperFigure> PaperSection(const std::string& section) {
   return result;
 }
 
-int64_t PaperNumber(const std::string& section, const std::string& row, const std::string& column) {
+const PaperFigure* FindPaperFigure(const std::string& section, const std::string& row,
+                                   const std::string& column) {
   for (const PaperFigure& figure : AllFigures()) {
-    if (figure.section == section && figure.row == row && figure.column == column)
-      return std::stoll(figure.figure);
+    if (figure.section == section && figure.row == row && figure.column == column) return &figure;
   }
-  Stop("there is no " + section + ", " + row + ", " + column);
+  return nullptr;
+}
+
+const std::string& PaperText(const std::string& section, const std::string& row, const std::string& column) {
+  const PaperFigure* figure = FindPaperFigure(section, row, column);
+  if (figure == nullptr) Stop("there is no " + section + ", " + row + ", " + column);
+  return figure->figure;
+}
+
+int64_t PaperNumber(const std::string& section, const std::string& row, const std::string& column) {
+  return std::stoll(PaperText(section, row, column));
+}
+
+double PaperDecimal(const std::string& section, const std::string& row, const std::string& column) {
+  return std::stod(PaperText(section, row, column));
 }
 
 }  // namespace spillway::papers

@@ -1,6 +1,6 @@
 // What papers report, from paper_figures.csv beside this file.
 //
-// Read when first asked, on the program's one thread; ends the program when the file is missing or a figure has no source.
+// Read when first asked, on the program's one thread; ends the program when the file is missing or a figure has no source or address.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,22 @@
 namespace spillway::papers {
 
 struct PaperFigure {
-  std::string section, row, column, figure, source;
+  std::string section, row, column, figure, source, address;
+
+  // Is there a figure, or could no copy of the paper's table be found?
+  bool at_hand() const { return figure != "not at hand"; }
 };
 
 // In the file's order.
 std::vector<PaperFigure> PaperSection(const std::string& section);
 
-// Ends the program when there is none.
+// Null when there is none.
+const PaperFigure* FindPaperFigure(const std::string& section, const std::string& row,
+                                   const std::string& column);
+
+// These end the program when there is none.
 int64_t PaperNumber(const std::string& section, const std::string& row, const std::string& column);
+double PaperDecimal(const std::string& section, const std::string& row, const std::string& column);
+const std::string& PaperText(const std::string& section, const std::string& row, const std::string& column);
 
 }  // namespace spillway::papers

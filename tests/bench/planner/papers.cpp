@@ -1,21 +1,38 @@
-// spillway-papers: prints the papers' figures beside ours. Arguments name sections; none means all. --quick: a few rows of each.
+// spillway-papers: prints the papers' figures beside ours, and fails when a row that must hold does not.
 #include <cstdio>
-#include <cstring>
 #include <string_view>
+#include <vector>
 
+#include "tests/bench/planner/curves.h"
 #include "tests/bench/planner/figures.h"
 
 namespace spillway::papers {
 namespace {
 
+constexpr const char* kUsage =
+    "spillway-papers [--quick] [SECTION ...]   the sections' tables; all when none is named. Exit code 1: a "
+    "row fails\n"
+    "spillway-papers [--quick] curves FOLDER   every strategy's slow-down over the budget, one SVG per "
+    "network, and a CSV\n"
+    "--quick: a few rows of each. Sections:";
+
 constexpr struct {
   std::string_view name;
-  void (*print)(Effort);
+  void (*print)(Effort, Verdicts&);
 } kSections[] = {
-    {"minimalloc", PrintMinimalloc},     {"autoswap", PrintAutoSwap}, {"smartpool", PrintSmartPool},
-    {"superneurons", PrintSuperNeurons}, {"reach", PrintReach},       {"hybrid", PrintHybrid},
-    {"strategies", PrintStrategies},     {"time", PrintPlanningTime},
+    {"minimalloc", PrintMinimalloc}, {"smartpool", PrintSmartPool},
+    {"autoswap", PrintAutoSwap},     {"superneurons", PrintSuperNeurons},
+    {"reach", PrintReach},           {"accudnn", PrintAccUdnn},
+    {"delta", PrintDelta},           {"hybrid", PrintHybrid},
+    {"strategies", PrintStrategies}, {"time", PrintPlanningTime},
 };
+
+int PrintUsage() {
+  std::fprintf(stderr, "%s", kUsage);
+  for (const auto& section : kSections) std::fprintf(stderr, " %s", section.name.data());
+  std::fprintf(stderr, "\n");
+  return 2;
+}
 
 bool IsSection(std::string_view name) {
   for (const auto& section : kSections) {
@@ -24,25 +41,40 @@ bool IsSection(std::string_view name) {
   return false;
 }
 
+bool Contains(const std::vector<std::string_view>& names, std::string_view name) {
+  for (const std::string_view it : names) {
+    if (it == name) return true;
+  }
+  return false;
+}
+
+int PrintSections(const std::vector<std::string_view>& names, Effort effort) {
+  Verdicts verdicts;
+  for (const auto& section : kSections) {
+    if (!names.empty() && !Contains(names, section.name)) continue;
+    const double start_ms = ElapsedMs(0);
+    section.print(effort, verdicts);
+    std::printf("(%s: %.1f s)\n", section.name.data(), ElapsedMs(start_ms) / 1000);
+    std::fflush(stdout);
+  }
+  verdicts.Print();
+  return verdicts.all_hold() ? 0 : 1;
+}
+
 int Run(int count, char** arguments) {
   Effort effort;
-  bool all = true;
+  std::vector<std::string_view> words;
   for (int i = 1; i < count; ++i) {
-    if (std::strcmp(arguments[i], "--quick") == 0) {
+    if (std::string_view(arguments[i]) == "--quick")
       effort.quick = true;
-    } else if (IsSection(arguments[i])) {
-      all = false;
-    } else {
-      std::fprintf(stderr, "no section '%s'\n", arguments[i]);
-      return 2;
-    }
+    else
+      words.emplace_back(arguments[i]);
   }
-  for (const auto& section : kSections) {
-    bool wanted = all;
-    for (int i = 1; i < count; ++i) wanted = wanted || section.name == arguments[i];
-    if (wanted) section.print(effort);
+  if (words.size() == 2 && words[0] == "curves") return DrawCurves(std::string(words[1]), effort) ? 0 : 1;
+  for (const std::string_view word : words) {
+    if (!IsSection(word)) return PrintUsage();
   }
-  return 0;
+  return PrintSections(words, effort);
 }
 
 }  // namespace
