@@ -63,6 +63,7 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
   collect(collector);
   if (collector.is_unsure()) job->SomethingNew();
   interposer::TouchSet set;
+  set.shape = collector.shape();
   const CUresult begun = job->Begin(collector.addresses(), stream, effect, &set);
   if (begun != CUDA_SUCCESS) return begun;
   const CUresult result = AroundJobs(place, stream, effect, collect, call);

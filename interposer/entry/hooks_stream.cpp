@@ -33,6 +33,7 @@ CUresult AroundWait(Covered covered, Call call) {
   });
   const CUresult result = call();
   if (result == CUDA_SUCCESS) JobMemory::Completed(uses);
+  ForEachJob([](JobMemory* job) { job->Waited(); });
   if (result == CUDA_SUCCESS) interposer::Pools::Instance().Waited(ReleaseThreshold);
   if (result == CUDA_SUCCESS) SettlePoolCharges();
   interposer::ShowProgress();

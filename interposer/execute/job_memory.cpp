@@ -31,11 +31,12 @@ Range* AsRange(Allocation* allocation) { return static_cast<Range*>(allocation);
 }  // namespace
 
 JobMemory::JobMemory(CUcontext context, int device, size_t budget_bytes, size_t host_limit_bytes,
-                     ParkChoice park)
+                     ParkChoice park, LearnChoice learn)
     : context_(context),
       device_(device),
       budget_bytes_(budget_bytes / kGranuleBytes * kGranuleBytes),
       host_limit_bytes_(host_limit_bytes),
+      recorder_(learn),
       timeline_(context),
       residency_(device, budget_bytes_, host_limit_bytes, park != ParkChoice::kOff, &timeline_, &counters_),
       slabs_(&ledger_, &timeline_),
@@ -47,6 +48,7 @@ CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
   const CUresult result = bytes < kSmallBytes ? AllocateSmall(bytes, out) : AllocateRange(bytes, out);
+  recorder_.Settle();
   if (result == CUDA_SUCCESS && HasPeers()) {
     const MutexLock making(making_);
     BringAll();  // a peer may be the first to use it
@@ -58,6 +60,7 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
   AskBeforeGranting(size_bytes);
   const MutexLock lock(state_);
+  BeginRecording(size_bytes);
   Range* range = size_bytes >= bytes && Admits(size_bytes) ? residency_.NewRange(bytes) : nullptr;
   if (range && !IsParkedAnew(range)) {
     residency_.Free(range, {});
@@ -68,6 +71,7 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
     return OutOfMemory();
   }
   range->id = NextId();
+  if (recorder_.IsRecording()) recorder_.Allocated(range->id, static_cast<std::int64_t>(size_bytes));
   ledger_.AddRange(range);
   ++counters_.allocations;
   Want(range->size_bytes);
@@ -147,15 +151,26 @@ bool JobMemory::Free(CUdeviceptr base) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
   AwaitBeforeFree();
-  const MutexLock lock(state_);
-  Allocation* found = FindBase(base);
-  if (found) FreeFound(found, timeline_.Unfinished());
-  return found != nullptr;
+  bool is_ours;
+  {
+    const MutexLock lock(state_);
+    Allocation* const found = FindBase(base);
+    is_ours = found != nullptr;
+    if (is_ours) FreeFound(found, timeline_.Unfinished());
+  }
+  recorder_.Settle();
+  return is_ours;
 }
 
 bool JobMemory::FreeAsync(CUdeviceptr base, StreamName stream) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
+  if (!FreeInOrder(base, stream)) return false;
+  recorder_.Settle();
+  return true;
+}
+
+bool JobMemory::FreeInOrder(CUdeviceptr base, StreamName stream) {
   const MutexLock lock(state_);
   Allocation* found = FindBase(base);
   if (!found) return false;
@@ -174,6 +189,7 @@ void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
     slabs_.Give(static_cast<SlabBlock*>(found), busy);
     return;
   }
+  if (recorder_.IsRecording()) recorder_.Freed(found->id);
   ledger_.RemoveRange(found);
   if (found->unmovable != Unmovable::kNo) counters_.UnmovableFor(found->unmovable).bytes -= found->size_bytes;
   found->unmovable = Unmovable::kNo;

@@ -11,7 +11,8 @@
 // that two calls never each hold half of what the other needs.
 //
 // The code: job_memory.cpp (allocations, answers), job_memory_calls.cpp (Begin to End), job_memory_room.cpp (making
-// room), job_memory_contents.cpp (what memory holds), job_memory_idle.cpp (parking), job_memory_census.cpp.
+// room), job_memory_contents.cpp (what memory holds), job_memory_idle.cpp (parking), job_memory_census.cpp,
+// job_memory_record.cpp (what the recorder is told).
 //
 // Invariants
 //  1. Between Begin and End everything the call names is mapped and stays so.
@@ -23,6 +24,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -40,6 +42,8 @@
 #include "interposer/ledger/passed_through.h"
 #include "interposer/ledger/transfer.h"
 #include "interposer/ledger/word_scan.h"
+#include "interposer/record/operation_shape.h"
+#include "interposer/record/recorder.h"
 
 namespace spillway::interposer {
 
@@ -61,11 +65,14 @@ struct TouchSet {
   bool recorded = false;          // the call is written down in a graph; nothing runs
   bool names_freed = false;       // an address of ours at which nothing is allocated any more
   bool must_park = false;         // it may reach more than may be on the device
+  Shape shape = 0;                // what the call is, as the hook says it (operation_shape.h)
+  Sample sample;                  // of how long it takes
 };
 
 class JobMemory {
  public:
-  JobMemory(CUcontext context, int device, size_t budget_bytes, size_t host_limit_bytes, ParkChoice park);
+  JobMemory(CUcontext context, int device, size_t budget_bytes, size_t host_limit_bytes, ParkChoice park,
+            LearnChoice learn = LearnChoice::kOff);
 
   CUresult Allocate(size_t bytes, CUdeviceptr* out);
   // False when the address is not the base of a managed allocation: the driver frees it.
@@ -128,6 +135,8 @@ class JobMemory {
   std::vector<Use> IssuedIn(CUcontext context) SPILLWAY_EXCLUDES(state_);
   static void Completed(const std::vector<Use>& uses);
   void StreamDestroyed(CUstream stream);
+  // The program has waited for work on the device.
+  void Waited();
   // The stream is about to wait for something that the program does when it likes.
   void AboutToWait(StreamName stream);
   // The stream is about to join a capture: its work so far is marked.
@@ -150,6 +159,7 @@ class JobMemory {
   size_t budget_bytes() const { return budget_bytes_; }
   CUcontext context() const { return context_; }
   int device() const { return device_; }
+  Recorder& recorder() { return recorder_; }
 
   struct Snapshot {
     Counters counters;
@@ -172,6 +182,7 @@ class JobMemory {
   CUresult AllocateSmall(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
   CUresult AllocateRange(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
   CUresult AddSlab(size_t bytes) SPILLWAY_EXCLUDES(making_, state_);
+  bool FreeInOrder(CUdeviceptr base, StreamName stream) SPILLWAY_EXCLUDES(state_);
   void FreeFound(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(state_);
   void DischargeLocked(size_t bytes, Unmovable reason = Unmovable::kDriverServed) SPILLWAY_REQUIRES(state_);
   Allocation* FindBase(CUdeviceptr base) SPILLWAY_REQUIRES(state_);
@@ -230,6 +241,14 @@ class JobMemory {
   bool AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at) SPILLWAY_REQUIRES(state_);
   bool IsUnexplained(const HeldWord& held) SPILLWAY_REQUIRES(state_);
 
+  // What is told to the recorder.
+  static std::span<Range* const> RangesOf(const TouchSet& set);
+  static base::InlineVector<RecordedTouch, 32> TouchesOf(const TouchSet& set, Effect effect);
+  static Shape ShapeOf(const TouchSet& set);
+  void BeginRecording(size_t more_bytes) SPILLWAY_REQUIRES(state_);
+  void BeginSample(TouchSet* set);
+  void Record(const TouchSet& set, Effect effect);
+
   bool OthersMayEnd(std::uint64_t deadline_ns) SPILLWAY_REQUIRES(state_);
   template <class Ranges>
   bool AllOnDevice(const Ranges& ranges) const SPILLWAY_REQUIRES(state_);
@@ -258,6 +277,7 @@ class JobMemory {
   // Synchronises itself.
   inline static constinit std::atomic<int> captures{0};
   inline static constinit std::atomic<bool> heap_is_used{false};
+  Recorder recorder_;
   base::Mutex making_{base::LockRank::kMaking};
   base::Mutex state_{base::LockRank::kState};
   // Stands for all memory: every call that takes no lock names it, so that closing its gate sends all calls the slow way.

@@ -40,8 +40,12 @@ bool JobMemory::AllOnDevice(const Ranges& ranges) const {
 
 CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
   if (addresses.empty() && IsForeign(stream)) return CUDA_SUCCESS;
-  return BeginAtOnce(addresses, stream, effect, set) ? CUDA_SUCCESS
-                                                     : BeginLocked(addresses, stream, effect, set);
+  if (!BeginAtOnce(addresses, stream, effect, set)) {
+    const CUresult begun = BeginLocked(addresses, stream, effect, set);
+    if (begun != CUDA_SUCCESS) return begun;
+  }
+  if (recorder_.IsSampling()) BeginSample(set);
+  return CUDA_SUCCESS;
 }
 
 // Work on another device's stream concerns this job only if it names its memory.
@@ -213,11 +217,14 @@ void JobMemory::OrderBehind(Tracked* memory, const TouchSet& set) {
 void JobMemory::End(TouchSet* set, Effect effect) {
   if (!set->stream) return;
   const RelaxedCapture relaxed(!set->at_once);
+  if (set->sample.number) recorder_.AfterLaunch(set->stream->handle, set->sample);
   if (set->recorded) return EndLocked(set, effect);
   auto& count = effect == Effect::kLaunches ? set->stream->launches : set->stream->copies;
   count.fetch_add(1, std::memory_order_relaxed);
   set->use = timeline_.Issue(set->stream);
+  if (recorder_.IsRecording()) Record(*set, effect);
   set->at_once ? EndAtOnce(*set) : EndLocked(set, effect);
+  recorder_.Settle();
 }
 
 // The uses are noted before the ranges are let go: whoever closes a gate then sees them.

@@ -147,6 +147,7 @@ StreamState* Timeline::NewState(const Key& key) {
   if (key.thread) CollectThoseOfEndedThreads();
   if (idle_states_.empty()) {
     states_.push_back(std::make_unique<StreamState>());
+    states_.back()->number = static_cast<std::uint32_t>(states_.size());
     idle_states_.push_back(states_.back().get());
   }
   StreamState* state = idle_states_.back();

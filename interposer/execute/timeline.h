@@ -45,6 +45,7 @@ struct alignas(64) StreamState {
   // Constant while the slot serves one stream.
   CUstream handle = nullptr;
   CUcontext context = nullptr;
+  std::uint32_t number = 0;  // of the slot, in the order in which streams were first seen
   std::uint64_t serial = 0;  // another one for each stream that the slot serves; 0 and 1 are no stream's
   bool per_thread = false;
   bool foreign = false;                                   // of another device than the timeline's

@@ -1,0 +1,63 @@
+// What the recorder is told of the job: allocations, calls with what they touch, waits.
+#include <algorithm>
+
+#include "interposer/driver/calling_context.h"
+#include "interposer/execute/job_memory.h"
+
+namespace spillway::interposer {
+
+// Of a call that took no lock the first one stands for everything.
+std::span<Range* const> JobMemory::RangesOf(const TouchSet& set) {
+  return std::span<Range* const>(set.ranges.begin(), set.ranges.size()).subspan(set.at_once ? 1 : 0);
+}
+
+// Each allocation once, in the order in which the call names them.
+base::InlineVector<RecordedTouch, 32> JobMemory::TouchesOf(const TouchSet& set, Effect effect) {
+  base::InlineVector<RecordedTouch, 32> touches;
+  for (const Range* range : RangesOf(set)) {
+    const bool known = std::any_of(touches.begin(), touches.end(), [range](const RecordedTouch& touch) {
+      return touch.allocation == range->id;
+    });
+    if (!known) touches.push_back({range->id, effect != Effect::kReads});
+  }
+  return touches;
+}
+
+// What the call may reach besides what it names is no part of what it is.
+Shape JobMemory::ShapeOf(const TouchSet& set) {
+  Shape shape = ShapeOnStream(set.shape, set.stream->number);
+  const auto ranges = RangesOf(set);
+  const auto named = set.at_once ? ranges : ranges.first(set.named);
+  for (size_t i = 0; i < named.size(); ++i) {
+    const bool is_first = std::find(named.begin(), named.begin() + i, named[i]) == named.begin() + i;
+    if (is_first) shape = MixShape(shape, named[i]->size_bytes);
+  }
+  return shape;
+}
+
+void JobMemory::BeginRecording(size_t more_bytes) {
+  if (!recorder_.Awaits(counters_.wanted_bytes + more_bytes > budget_bytes_)) return;
+  std::vector<LiveAllocation> live;
+  for (const Range* range : LiveRanges()) {
+    if (range->id) live.push_back({range->id, static_cast<std::int64_t>(range->size_bytes)});
+  }
+  recorder_.Begin(std::move(live));
+}
+
+// An event of one context cannot be recorded on another's stream.
+void JobMemory::BeginSample(TouchSet* set) {
+  const bool can = set->stream && !set->recorded && !set->stream->foreign;
+  if (can && !driver::ContextCensus::HasSeveral()) recorder_.BeforeLaunch(set->stream->handle, &set->sample);
+}
+
+void JobMemory::Record(const TouchSet& set, Effect effect) {
+  const auto touches = TouchesOf(set, effect);
+  recorder_.Enqueued(ShapeOf(set), {touches.begin(), touches.size()}, set.sample);
+}
+
+void JobMemory::Waited() {
+  if (recorder_.IsRecording()) recorder_.Synchronized();
+  recorder_.Settle();
+}
+
+}  // namespace spillway::interposer
