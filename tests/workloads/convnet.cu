@@ -4,15 +4,18 @@
 // on time, addresses or how much memory there is.
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/classifier.cuh"
 #include "common/device.cuh"
 #include "common/feeder.cuh"
 #include "common/sgd.cuh"
+#include "common/step_timer.cuh"
 #include "convnet_models.cuh"
 
 namespace workloads {
@@ -112,6 +115,7 @@ class ConvnetTrainer {
         parameters_(collect()),
         optimiser_(&device_, parameters_, 0.9f, 1e-4f),
         classifier_(&device_),
+        timer_(&device_),
         feeder_(&device_,
                 static_cast<std::size_t>(options.batch) * (data_.image_bytes() + sizeof(std::int32_t))) {
     const ChannelScale scale = {{127.0f, 127.0f, 127.0f}, {1.0f / 58.0f, 1.0f / 58.0f, 1.0f / 58.0f}};
@@ -141,10 +145,22 @@ class ConvnetTrainer {
       for (int i = 0; i < options_.batch; ++i) {
         std::uint64_t sample = static_cast<std::uint64_t>(step) * options_.batch + i;
         if (options_.images > 0) sample %= static_cast<std::uint64_t>(options_.images);
-        data_.draw(sample, bytes + data_.image_bytes() * i);
+        put_image(sample, bytes + data_.image_bytes() * i);
         labels[i] = data_.label(sample);
       }
     });
+  }
+
+  // Of a fixed number of images each is drawn once.
+  void put_image(std::uint64_t sample, unsigned char* image) {
+    if (options_.images == 0) return data_.draw(sample, image);
+    if (sample >= drawn_.size()) drawn_.resize(sample + 1);
+    std::vector<unsigned char>& kept = drawn_[sample];
+    if (kept.empty()) {
+      kept.resize(data_.image_bytes());
+      data_.draw(sample, kept.data());
+    }
+    std::copy(kept.begin(), kept.end(), image);
   }
 
   Tensor images(const unsigned char* bytes) {
@@ -165,16 +181,20 @@ class ConvnetTrainer {
     feeder_.release();
     optimiser_.update(options_.learning_rate);
     device_.memory()->end_step();
+    timer_.enqueued();
     classifier_.print_loss(step + 1);
+    timer_.tell();
   }
 
   const ConvnetOptions options_;
   const SyntheticImages data_;
+  std::vector<std::vector<unsigned char>> drawn_;
   Device device_;
   const std::unique_ptr<Chain> network_;
   const Parameters parameters_;
   Sgd optimiser_;
   Classifier classifier_;
+  StepTimer timer_;
   BatchFeeder feeder_;
 };
 

@@ -13,6 +13,7 @@
 #include "common/device.cuh"
 #include "common/feeder.cuh"
 #include "common/loss.cuh"
+#include "common/step_timer.cuh"
 #include "gpt_layers.cuh"
 
 namespace workloads {
@@ -125,6 +126,7 @@ class GptTrainer {
         parameters_(build()),
         optimiser_(&device_, parameters_, options.learning_rate),
         meter_(&device_),
+        timer_(&device_),
         feeder_(&device_, TokenBatch::size_bytes(options.shape.tokens(), options.vocabulary)) {}
 
   void train() {
@@ -166,7 +168,9 @@ class GptTrainer {
     feeder_.release();
     optimiser_.update();
     device_.memory()->end_step();
+    timer_.enqueued();
     meter_.print(step + 1);
+    timer_.tell();
   }
 
   Tensor embedded(const TokenBatch& batch) {
@@ -237,6 +241,7 @@ class GptTrainer {
   const Parameters parameters_;
   AdamW optimiser_;
   LossMeter meter_;
+  StepTimer timer_;
   BatchFeeder feeder_;
 };
 

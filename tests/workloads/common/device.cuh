@@ -25,6 +25,7 @@ struct DeviceOptions {
   std::uint64_t seed = 1;
   std::size_t workspace_limit_bytes = std::size_t{8} << 20;
   bool print_peak = false;
+  bool print_times = false;
 
   void declare(Arguments* arguments) {
     arguments->choice("allocator", &allocator,
@@ -37,6 +38,7 @@ struct DeviceOptions {
     arguments->seed("seed", &seed, "seed of the weights and of the data's order");
     arguments->size("workspace", &workspace_limit_bytes, "upper limit of a convolution's workspace");
     arguments->flag("peak", &print_peak, "print the peak of live tensor bytes on standard error");
+    arguments->flag("times", &print_times, "print how long each step takes on standard error");
   }
 };
 
@@ -72,6 +74,7 @@ class Device {
   Memory* memory() const { return memory_.get(); }
   std::size_t workspace_limit_bytes() const { return options_.workspace_limit_bytes; }
   std::uint64_t seed() const { return options_.seed; }
+  bool tells_times() const { return options_.print_times; }
 
   void synchronize() const { CHECK(cudaStreamSynchronize(compute_stream_)); }
 

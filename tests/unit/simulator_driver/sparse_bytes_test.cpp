@@ -1,0 +1,127 @@
+// Copies and clears over memory of which few pages exist: the results of memmove and memset.
+#include "simulator/driver/sparse_bytes.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace spillway::simulator {
+namespace {
+
+constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+constexpr std::size_t kPage = 4096;
+
+class SparseMemory {
+ public:
+  explicit SparseMemory(std::size_t size_bytes, int file = -1) : size_bytes_(size_bytes) {
+    const int kind = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
+    data_ = static_cast<char*>(mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, kind, file, 0));
+    if (file < 0) madvise(data_, size_bytes, MADV_NOHUGEPAGE);
+  }
+  ~SparseMemory() { munmap(data_, size_bytes_); }
+  SparseMemory(const SparseMemory&) = delete;
+  SparseMemory& operator=(const SparseMemory&) = delete;
+
+  char* data() const { return data_; }
+  std::size_t ExistingPages() const {
+    std::vector<unsigned char> resident(size_bytes_ / kPage);
+    mincore(data_, size_bytes_, resident.data());
+    std::size_t count = 0;
+    for (const unsigned char page : resident) count += page & 1;
+    return count;
+  }
+
+ private:
+  const std::size_t size_bytes_;
+  char* data_;
+};
+
+TEST(SparseBytesTest, CopyBringsEveryByteAndClearsTheRest) {
+  // Given a source with three written bytes and a target full of older ones
+  SparseMemory source(64 * kMebibyte);
+  SparseMemory target(64 * kMebibyte);
+  source.data()[5] = 'a';
+  source.data()[33 * kMebibyte + 7] = 'b';
+  source.data()[64 * kMebibyte - 1] = 'c';
+  std::memset(target.data(), 'x', 40 * kMebibyte);
+
+  // When it is copied
+  SparseCopy(target.data(), source.data(), 64 * kMebibyte);
+
+  // Then the target is the source
+  EXPECT_EQ(std::memcmp(target.data(), source.data(), 64 * kMebibyte), 0);
+}
+
+TEST(SparseBytesTest, CopyBetweenPlacesThatLieDifferentlyInTheirPagesIsExact) {
+  SparseMemory source(8 * kMebibyte);
+  SparseMemory target(8 * kMebibyte);
+  std::memset(source.data() + kMebibyte, 'a', 3 * kPage);
+  std::memset(target.data(), 'x', 8 * kMebibyte);
+
+  SparseCopy(target.data() + 1001, source.data() + 17, 5 * kMebibyte);
+
+  EXPECT_EQ(std::memcmp(target.data() + 1001, source.data() + 17, 5 * kMebibyte), 0);
+  EXPECT_EQ(target.data()[1000], 'x');
+  EXPECT_EQ(target.data()[1001 + 5 * kMebibyte], 'x');
+}
+
+TEST(SparseBytesTest, CopyCostsNoMemoryButForWrittenPages) {
+  SparseMemory source(256 * kMebibyte);
+  SparseMemory target(256 * kMebibyte);
+  for (std::size_t offset = 0; offset < 256 * kMebibyte; offset += 2 * kMebibyte) source.data()[offset] = 'a';
+  // A page that was only read exists and holds nothing.
+  for (std::size_t offset = 0; offset < 256 * kMebibyte; offset += kPage) {
+    ASSERT_EQ(source.data()[offset + 1], 0);
+  }
+
+  SparseCopy(target.data(), source.data(), 256 * kMebibyte);
+
+  EXPECT_EQ(target.ExistingPages(), 128u);
+}
+
+TEST(SparseBytesTest, PagesThatOthersWroteIntoAFileAreCopied) {
+  const int file = memfd_create("sparse_bytes_test", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(file, 8 * kMebibyte), 0);
+  {
+    SparseMemory others(8 * kMebibyte, file);
+    others.data()[3 * kMebibyte] = 'a';
+  }
+  SparseMemory source(8 * kMebibyte, file);
+  SparseMemory target(8 * kMebibyte);
+
+  ExpectSharedFiles();
+  SparseCopy(target.data(), source.data(), 8 * kMebibyte);
+
+  EXPECT_EQ(target.data()[3 * kMebibyte], 'a');
+  close(file);
+}
+
+TEST(SparseBytesTest, OverlappingCopyIsAsMemmoves) {
+  SparseMemory memory(4 * kMebibyte);
+  for (std::size_t i = 0; i < kMebibyte; ++i) memory.data()[i] = static_cast<char>(i * 7 / 5);
+  const std::vector<char> before(memory.data(), memory.data() + kMebibyte);
+
+  SparseCopy(memory.data() + 100, memory.data(), kMebibyte);
+
+  EXPECT_EQ(std::memcmp(memory.data() + 100, before.data(), kMebibyte), 0);
+}
+
+TEST(SparseBytesTest, ClearLeavesZeroesAndItsNeighboursAlone) {
+  SparseMemory memory(8 * kMebibyte);
+  std::memset(memory.data(), 'x', 2 * kMebibyte);
+
+  SparseClear(memory.data() + 10, 4 * kMebibyte);
+
+  EXPECT_EQ(memory.ExistingPages(), 512u);
+  EXPECT_EQ(memory.data()[9], 'x');
+  const std::vector<char> zeroes(4 * kMebibyte, 0);
+  EXPECT_EQ(std::memcmp(memory.data() + 10, zeroes.data(), zeroes.size()), 0);
+}
+
+}  // namespace
+}  // namespace spillway::simulator

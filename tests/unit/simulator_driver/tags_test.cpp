@@ -1,0 +1,170 @@
+// What operations leave in memory in the compute mode `tags`, and how programs declare their kernels' uses.
+#include "simulator/driver/tags.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+#include "simulator/driver/declared_uses.h"
+
+namespace spillway::simulator {
+namespace {
+
+constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+
+using Bytes = std::vector<char>;
+
+KernelUse Use(Bytes& bytes, UseKind kind, std::uint32_t part = 0) {
+  return {bytes.data(), bytes.size(), kind, part};
+}
+
+KernelUseList List(std::initializer_list<KernelUse> uses, std::uint64_t identity = 1) {
+  KernelUseList list{identity, 0, {}};
+  for (const KernelUse& use : uses) list.uses[list.count++] = use;
+  return list;
+}
+
+TEST(TagsTest, OutputDependsOnEveryGranuleOfEveryInput) {
+  // Given what an operation wrote from an input of three granules and a bit
+  Bytes input(7 * kMebibyte), output(kMebibyte);
+  WriteTags("produce", List({Use(input, UseKind::kWrite)}));
+  WriteTags("consume", List({Use(input, UseKind::kRead), Use(output, UseKind::kWrite)}));
+  const Bytes right = output;
+
+  for (const std::size_t offset : {std::size_t{0}, 2 * kMebibyte, 4 * kMebibyte, 6 * kMebibyte}) {
+    // When one granule is lost
+    Bytes damaged = input;
+    std::memset(damaged.data() + offset, 0, std::min(2 * kMebibyte, damaged.size() - offset));
+    WriteTags("consume", List({Use(damaged, UseKind::kRead), Use(output, UseKind::kWrite)}));
+
+    // Then the output is another
+    EXPECT_NE(output, right) << offset;
+  }
+}
+
+TEST(TagsTest, ExchangedGranulesAreNoticed) {
+  Bytes input(4 * kMebibyte), output(64);
+  WriteTags("produce", List({Use(input, UseKind::kWrite)}));
+  WriteTags("consume", List({Use(input, UseKind::kRead), Use(output, UseKind::kWrite)}));
+  const Bytes right = output;
+
+  std::swap_ranges(input.begin(), input.begin() + 2 * kMebibyte, input.begin() + 2 * kMebibyte);
+  WriteTags("consume", List({Use(input, UseKind::kRead), Use(output, UseKind::kWrite)}));
+
+  EXPECT_NE(output, right);
+}
+
+TEST(TagsTest, TagsDoNotDependOnWhereOperandsLie) {
+  Bytes here(9 * kMebibyte), there(9 * kMebibyte), first(64), second(64);
+  const KernelUse near{here.data() + 512, 5 * kMebibyte + 4, UseKind::kWrite, 0};
+  const KernelUse far{there.data() + 3 * kMebibyte, 5 * kMebibyte + 4, UseKind::kWrite, 0};
+
+  WriteTags("produce", List({near}));
+  WriteTags("produce", List({far}));
+
+  EXPECT_EQ(std::memcmp(near.pointer, far.pointer, near.size_bytes), 0);
+}
+
+TEST(TagsTest, WrittenOperandsForgetAndUpdatedOnesRemember) {
+  Bytes clean(64), dirty(64, 'x');
+  WriteTags("work", List({Use(clean, UseKind::kWrite)}));
+  WriteTags("work", List({Use(dirty, UseKind::kWrite)}));
+  EXPECT_EQ(Bytes(clean.begin(), clean.begin() + 32), Bytes(dirty.begin(), dirty.begin() + 32));
+
+  Bytes zero(64), one(64, 1);
+  WriteTags("work", List({Use(zero, UseKind::kUpdate)}));
+  WriteTags("work", List({Use(one, UseKind::kUpdate)}));
+  EXPECT_NE(Bytes(zero.begin(), zero.begin() + 32), Bytes(one.begin(), one.begin() + 32));
+}
+
+TEST(TagsTest, InterleavedPartsStayBesideEachOther) {
+  // Given two parts of one buffer, written by two operations
+  Bytes packed(3 * kMebibyte), after_second(64), after_both(64);
+  WriteTags("merge", List({Use(packed, UseKind::kPart, 1)}));
+  WriteTags("consume", List({Use(packed, UseKind::kRead), Use(after_second, UseKind::kWrite)}));
+  WriteTags("merge", List({Use(packed, UseKind::kPart, 0)}));
+  WriteTags("consume", List({Use(packed, UseKind::kRead), Use(after_both, UseKind::kWrite)}));
+
+  // Then a reader sees each
+  EXPECT_NE(after_second, after_both);
+  std::uint64_t words[2];
+  std::memcpy(words, packed.data(), sizeof(words));
+  EXPECT_NE(words[0], 0u);
+  EXPECT_NE(words[1], 0u);
+}
+
+TEST(TagsTest, FunctionAndScalarsCount) {
+  Bytes a(64), b(64), c(64);
+  WriteTags("one", List({Use(a, UseKind::kWrite)}, 1));
+  WriteTags("two", List({Use(b, UseKind::kWrite)}, 1));
+  WriteTags("one", List({Use(c, UseKind::kWrite)}, 2));
+  EXPECT_NE(a, b);
+  EXPECT_NE(a, c);
+}
+
+TEST(TagsTest, OperandsThatAreReadAndWrittenMoveTwice) {
+  Bytes read(100), write(200), update(50);
+  EXPECT_EQ(BytesMoved(List(
+                {Use(read, UseKind::kRead), Use(write, UseKind::kWrite), Use(update, UseKind::kUpdate)})),
+            400u);
+}
+
+// scale(float* out, const float* in, size_t count, struct { int rows, width; } shape)
+struct Shape {
+  std::int32_t rows, width;
+};
+constexpr KernelParameter kParameters[] = {{0, 8}, {8, 8}, {16, 8}, {24, 8}};
+constexpr KernelEntry kScale = {"_ZN2ns5scaleILb1EEEvPfPKfmNS_5ShapeE", nullptr, nullptr, 4, kParameters};
+
+TEST(DeclaredUsesTest, SizesFollowParametersAndBlocks) {
+  DeclaredUses uses;
+  uses.AddLine("scale  write(p0, 4*p2) read(p1, 4*(p3[1]+1)*g, 2) flops(p2/2 - 1)  # all of it");
+  float out = 0, in = 0;
+  float *out_pointer = &out, *in_pointer = &in;
+  std::size_t count = 1000;
+  Shape shape{3, 7};
+  void* arguments[] = {&out_pointer, &in_pointer, &count, &shape};
+  const LaunchShape launch{{2, 3, 1}, {32, 1, 1}, 0};
+
+  const DeclaredKernel* const kernel = uses.Find(kScale.name);
+  ASSERT_NE(kernel, nullptr);
+  KernelUseList list{};
+  kernel->Describe({kScale, launch, arguments}, &list);
+
+  ASSERT_EQ(list.count, 2u);
+  EXPECT_EQ(list.uses[0].pointer, &out);
+  EXPECT_EQ(list.uses[0].size_bytes, 4000u);
+  EXPECT_EQ(list.uses[0].kind, UseKind::kWrite);
+  EXPECT_EQ(list.uses[1].size_bytes, 4u * 8 * 6);
+  EXPECT_EQ(list.uses[1].part, 2u);
+  EXPECT_EQ(kernel->Flops({kScale, launch, arguments}), 499u);
+}
+
+TEST(DeclaredUsesTest, LineWithTemplateArgumentsWins) {
+  DeclaredUses uses;
+  uses.AddLine("scale write(p0, 1)");
+  uses.AddLine("scale<true> write(p0, 2)");
+  float* pointer = nullptr;
+  std::size_t count = 0;
+  Shape shape{};
+  void* arguments[] = {&pointer, &pointer, &count, &shape};
+  KernelUseList list{};
+  uses.Find(kScale.name)->Describe({kScale, {{1, 1, 1}, {1, 1, 1}, 0}, arguments}, &list);
+  EXPECT_EQ(list.uses[0].size_bytes, 2u);
+  EXPECT_EQ(uses.Find("_ZN2ns5otherEv"), nullptr);
+}
+
+TEST(DeclaredUsesTest, MistakesAreToldApart) {
+  DeclaredUses uses;
+  EXPECT_THROW(uses.AddLine("scale writes(p0, 4)"), std::runtime_error);
+  EXPECT_THROW(uses.AddLine("scale write(4, p0)"), std::runtime_error);
+  EXPECT_THROW(uses.AddLine("scale write(p0, 4"), std::runtime_error);
+  EXPECT_THROW(uses.AddLine("scale"), std::runtime_error);
+  EXPECT_NO_THROW(uses.AddLine("  # nothing"));
+  EXPECT_FALSE(uses.AddFile("/nowhere/program.uses"));
+}
+
+}  // namespace
+}  // namespace spillway::simulator
