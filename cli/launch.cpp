@@ -35,6 +35,7 @@ Machine SimulatedMachine(const Installation& installation, const std::string& pr
   environment.Prepend("LD_LIBRARY_PATH", installation.simulator_folder, ':');
   EnvironmentChanges probe_environment = environment;
   probe_environment.Unset(environment::kSimStats);  // the books are the job's, not the probe's
+  probe_environment.Unset(environment::kSimNode);   // and so is the seat
   AcceleratorFacts accelerator = ProbeAccelerator(driver, probe_environment);
   return {.accelerator = std::move(accelerator), .peak_profile = "simulated " + profile};
 }

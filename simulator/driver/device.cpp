@@ -4,9 +4,9 @@
 
 namespace spillway::simulator {
 
-Devices::Devices(int count, std::uint64_t capacity_bytes, AddressSpace& addresses) {
+Devices::Devices(int count, std::uint64_t capacity_bytes, AddressSpace& addresses, Node* node) {
   for (int ordinal = 0; ordinal < count; ++ordinal) {
-    devices_.push_back(std::make_unique<Device>(ordinal, capacity_bytes, addresses));
+    devices_.push_back(std::make_unique<Device>(ordinal, capacity_bytes, addresses, node));
   }
 }
 

@@ -12,12 +12,13 @@
 
 namespace spillway::simulator {
 
+class Node;
 struct Pool;
 
 struct Device {
-  Device(int number, std::uint64_t capacity_bytes, AddressSpace& addresses)
+  Device(int number, std::uint64_t capacity_bytes, AddressSpace& addresses, Node* node)
       : ordinal(number),
-        physical(capacity_bytes, number),
+        physical(capacity_bytes, number, node),
         heap(physical, addresses, Location::kDevice, Audience::kPeers) {}
 
   const int ordinal;
@@ -32,7 +33,7 @@ struct Device {
 
 class Devices {
  public:
-  Devices(int count, std::uint64_t capacity_bytes, AddressSpace& addresses);
+  Devices(int count, std::uint64_t capacity_bytes, AddressSpace& addresses, Node* node = nullptr);
 
   // Throws CUDA_ERROR_INVALID_DEVICE.
   Device& At(int ordinal) const;

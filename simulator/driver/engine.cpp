@@ -8,6 +8,7 @@
 
 #include "simulator/driver/address_space.h"
 #include "simulator/driver/books.h"
+#include "simulator/driver/node.h"
 #include "simulator/driver/profile.h"
 
 namespace spillway::simulator {
@@ -84,12 +85,15 @@ bool Engine::EndOrder::operator()(const OperationRef& a, const OperationRef& b) 
   return std::tie(a->end_ns, a->sequence) < std::tie(b->end_ns, b->sequence);
 }
 
-Engine::Engine(const Profile& profile, AddressSpace& addresses, bool real_clock, int device_count)
+Engine::Engine(const Profile& profile, AddressSpace& addresses, bool real_clock, int device_count, Node* node)
     : profile_(profile),
       addresses_(addresses),
       real_clock_(real_clock),
       real_origin_ns_(MonotonicNow()),
-      devices_(static_cast<std::size_t>(device_count), DeviceQueues{profile.multiprocessors, {}, {}, {}}) {}
+      node_(node),
+      devices_(static_cast<std::size_t>(device_count), DeviceQueues{profile.multiprocessors, {}, {}, {}}) {
+  if (node_ != nullptr) std::thread([this] { AttendantMain(); }).detach();
+}
 
 Engine::Lock Engine::Acquire() {
   ++waiting_threads_;
@@ -127,7 +131,7 @@ void Engine::Submit(Lock& lock, const OperationRef& operation,
   }
   if (operation->unmet == 0) MakeReady(operation);
   Settle();
-  changed_.notify_all();
+  NotifyChanged();
 }
 
 void Engine::ChargeApiCall(Lock& lock) {
@@ -158,6 +162,7 @@ void Engine::NoteNotReady(Lock& lock) {
 }
 
 void Engine::Wait(Lock& lock, const OperationRef& operation) {
+  if (node_ != nullptr) return WaitShared(lock, operation);
   while (!IsDone(operation)) {
     if (real_clock_) AdvanceToRealNow(lock);
     if (operation->done) break;
@@ -191,6 +196,7 @@ std::string Engine::DoomUsersOf(const Range& range) {
 void Engine::AdvanceToRealNow(Lock& lock) { AdvanceTo(lock, MonotonicNow() - real_origin_ns_); }
 
 void Engine::AdvanceTo(Lock& lock, Nanos time_ns) {
+  if (node_ != nullptr) return AdvanceShared(lock, time_ns);
   PollExternalWaits();
   while (true) {
     WaitForHostFunctions(lock);
@@ -207,8 +213,10 @@ void Engine::AdvanceTo(Lock& lock, Nanos time_ns) {
 // Takes an operation off its resource.
 void Engine::Retire(const OperationRef& operation) {
   SettleLinkWork();
+  if (node_ != nullptr) holds_changed_ = true;
   if (operation->resource == Resource::kCompute) {
     computing_.erase(operation);
+    computed_ns_ += operation->duration_ns;
     QueuesOf(*operation).free_multiprocessors += operation->multiprocessors;
   } else {
     QueuesOf(*operation).copying[operation->resource == Resource::kHostToDevice ? kH2d : kD2h] = nullptr;
@@ -271,8 +279,10 @@ void Engine::Settle() {
       Finish(operation);
     }
   }
+  if (node_ != nullptr && CanStart()) TakeTurn();
   for (DeviceQueues& device : devices_) StartCompute(device);
   StartLinks();
+  if (holds_changed_) PublishHolds();
 }
 
 void Engine::StartCompute(DeviceQueues& device) {
@@ -282,6 +292,7 @@ void Engine::StartCompute(DeviceQueues& device) {
     ready.erase(ready.begin());
     device.free_multiprocessors -= operation->multiprocessors;
     operation->end_ns = clock_ns_ + operation->duration_ns;
+    if (node_ != nullptr) JoinEngine(*operation);
     computing_.insert(operation);
   }
 }
@@ -298,6 +309,7 @@ void Engine::StartLinks() {
       // The set-up time counts as work too, so that one number says what is left.
       operation->remaining = operation->link_bytes * kNanosPerSecond +
                              static_cast<unsigned __int128>(operation->duration_ns) * LinkRate(device, link);
+      if (node_ != nullptr) JoinEngine(*operation);
     }
   }
   ForecastLinkEnds();
@@ -311,6 +323,7 @@ std::uint64_t Engine::LinkRate(const DeviceQueues& device, int link) const {
 
 // Takes the work done since the last change off what the links have left. Called before any change of who copies.
 void Engine::SettleLinkWork() {
+  if (node_ != nullptr) return;
   const auto passed_ns = static_cast<unsigned __int128>(clock_ns_ - link_settled_ns_);
   link_settled_ns_ = clock_ns_;
   for (DeviceQueues& device : devices_) {
@@ -323,6 +336,7 @@ void Engine::SettleLinkWork() {
 }
 
 void Engine::ForecastLinkEnds() {
+  if (node_ != nullptr) return;
   for (DeviceQueues& device : devices_) {
     for (const int link : {kH2d, kD2h}) {
       if (device.copying[link] == nullptr) continue;
@@ -415,7 +429,7 @@ void Engine::RunHostFunction(Lock& lock) {
   --host_pending_;
   Finish(operation);
   Settle();
-  changed_.notify_all();
+  NotifyChanged();
 }
 
 // A program that waits for its host function without calling the driver would wait for ever: nobody moves the clock.

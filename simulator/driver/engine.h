@@ -17,7 +17,9 @@
 //  4. A wait in one thread never keeps another thread from submitting work.
 //  5. Work in flight is bounded: who submits faster than the device works is held back, unless the device itself waits
 //     for something outside.
-//  6. After a fault no operation of that context takes effect, but all still become done.
+//  6. On a machine that several processes share (node.h) the clock moves only in this process's turn, and an operation's end
+//     depends on who else works: engine_shared.cpp. A thread that waits for the turn lets the others in.
+//  7. After a fault no operation of that context takes effect, but all still become done.
 #pragma once
 
 #include <array>
@@ -37,13 +39,16 @@ namespace spillway::simulator {
 
 struct Profile;
 class AddressSpace;
+class Node;
 
 class Engine {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
-  // `addresses` may be built later, but before the first operation runs. All devices are alike.
-  Engine(const Profile& profile, AddressSpace& addresses, bool real_clock, int device_count = 1);
+  // `addresses` may be built later, but before the first operation runs. All devices are alike. `node`: the machine whose
+  // time is shared, or null.
+  Engine(const Profile& profile, AddressSpace& addresses, bool real_clock, int device_count = 1,
+         Node* node = nullptr);
 
   Lock Acquire();
 
@@ -91,6 +96,22 @@ class Engine {
   void WaitForRoom(Lock& lock);
   void AdvanceTo(Lock& lock, Nanos time_ns);
   void AdvanceToRealNow(Lock& lock);
+  void NotifyChanged();
+
+  // With a node.
+  void AdvanceShared(Lock& lock, Nanos time_ns);
+  void WaitShared(Lock& lock, const OperationRef& operation);
+  bool StepShared(Lock& lock, Nanos time_ns);
+  void EndOneShared();
+  bool CanStart() const;
+  void TakeTurn();
+  void JoinEngine(Operation& operation);
+  void ForecastSharedEnds();
+  void PublishHolds();
+  void AttendantMain();
+  bool IsLeftAlone(std::uint64_t& calls_seen);
+  void Attend(std::uint64_t calls_seen);
+
   void WaitForHostFunctions(Lock& lock);
   OperationRef NextToEnd() const;
   void MakeReady(const OperationRef& operation);
@@ -119,6 +140,7 @@ class Engine {
   AddressSpace& addresses_;
   const bool real_clock_;
   const Nanos real_origin_ns_;
+  Node* const node_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // work came, or a host function finished
@@ -142,6 +164,9 @@ class Engine {
   bool host_running_ = false;
   bool patience_is_over_ = false;  // with the host function that runs
   std::thread::id host_thread_;    // none before the first host function
+  int turn_waiters_ = 0;           // threads that wait for this process's turn
+  bool holds_changed_ = false;     // which of the node's engines this process works on, not yet told
+  Nanos computed_ns_ = 0;          // so far
 };
 
 }  // namespace spillway::simulator

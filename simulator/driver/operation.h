@@ -87,6 +87,7 @@ struct Operation {
   Nanos ready_ns = 0;
   Nanos end_ns = 0;
   unsigned __int128 remaining = 0;    // link work left, in byte-nanoseconds per second
+  unsigned __int128 shared_end = 0;   // on a node: what its engine will have given each process when it ends
   std::uintptr_t doomed_address = 0;  // memory that was unmapped under an extent
   std::vector<Range> suspects;        // ranges that were unmapped under a word
   bool done = false;

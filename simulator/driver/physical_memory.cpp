@@ -8,6 +8,7 @@
 #include "simulator/driver/books.h"
 #include "simulator/driver/compute_mode.h"
 #include "simulator/driver/failure.h"
+#include "simulator/driver/node.h"
 #include "simulator/driver/shared_files.h"
 #include "simulator/driver/sparse_bytes.h"
 
@@ -146,13 +147,21 @@ void PhysicalBlock::Drop(std::uintptr_t address) {
 PhysicalRef PhysicalMemory::Create(std::uint64_t size_bytes, Location location) {
   const std::uint64_t granules_bytes = (size_bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
   Require(granules_bytes >= size_bytes, CUDA_ERROR_OUT_OF_MEMORY);
-  if (location == Location::kDevice) {
-    Require(granules_bytes <= free_bytes(), CUDA_ERROR_OUT_OF_MEMORY);
-    held_bytes_ += granules_bytes;
-  }
+  Require(location != Location::kDevice || Take(granules_bytes), CUDA_ERROR_OUT_OF_MEMORY);
   auto block = std::make_shared<PhysicalBlock>(*this, granules_bytes, location);
   CountAdded(*block);
   return block;
+}
+
+std::uint64_t PhysicalMemory::free_bytes() const {
+  return node_ != nullptr ? node_->FreeBytes(device_) : capacity_bytes_ - held_bytes_;
+}
+
+bool PhysicalMemory::Take(std::uint64_t size_bytes) {
+  const bool fits =
+      node_ != nullptr ? node_->Take(device_, size_bytes) : size_bytes <= capacity_bytes_ - held_bytes_;
+  if (fits) held_bytes_ += size_bytes;
+  return fits;
 }
 
 PhysicalRef PhysicalMemory::Adopt(int file, std::uint64_t size_bytes, Location location) {
@@ -161,7 +170,10 @@ PhysicalRef PhysicalMemory::Adopt(int file, std::uint64_t size_bytes, Location l
 
 void PhysicalMemory::Release(const PhysicalBlock& block) {
   if (block.foreign()) return;
-  if (block.location() == Location::kDevice) held_bytes_ -= block.size_bytes();
+  if (block.location() == Location::kDevice) {
+    held_bytes_ -= block.size_bytes();
+    if (node_ != nullptr) node_->GiveBack(device_, block.size_bytes());
+  }
   CountGone(block);
 }
 

@@ -25,6 +25,7 @@ namespace spillway::simulator {
 
 enum class Location { kDevice, kHost };
 
+class Node;
 class PhysicalMemory;
 
 class PhysicalBlock {
@@ -78,8 +79,9 @@ class PhysicalMemory {
  public:
   static constexpr std::uint64_t kGranuleBytes = std::uint64_t{2} << 20;
 
-  explicit PhysicalMemory(std::uint64_t capacity_bytes, int device = 0)
-      : device_(device), capacity_bytes_(capacity_bytes) {}
+  // `node`: the machine whose memory several processes share, or null.
+  explicit PhysicalMemory(std::uint64_t capacity_bytes, int device = 0, Node* node = nullptr)
+      : device_(device), capacity_bytes_(capacity_bytes), node_(node) {}
 
   // Throws CUDA_ERROR_OUT_OF_MEMORY when the device is full. `size_bytes` is rounded up to granules.
   PhysicalRef Create(std::uint64_t size_bytes, Location location);
@@ -88,14 +90,16 @@ class PhysicalMemory {
 
   int device() const { return device_; }
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
-  std::uint64_t free_bytes() const { return capacity_bytes_ - held_bytes_; }
+  std::uint64_t free_bytes() const;
 
  private:
   friend class PhysicalBlock;
+  bool Take(std::uint64_t size_bytes);
   void Release(const PhysicalBlock& block);
 
   const int device_;
   const std::uint64_t capacity_bytes_;
+  Node* const node_;
   std::uint64_t held_bytes_ = 0;  // of the device
 };
 

@@ -16,6 +16,7 @@
 #include "base/environment.h"
 #include "simulator/driver/books.h"
 #include "simulator/driver/compute_mode.h"
+#include "simulator/driver/node_settings.h"
 #include "simulator/driver/process.h"
 
 namespace spillway::simulator {
@@ -60,6 +61,12 @@ bool ReadDeclaredUses(DeclaredUses& uses, std::string& error) {
   return true;
 }
 
+// An exit handler that runs after the driver has shut down.
+void LeaveNode() {
+  Simulator* const sim = the_simulator;
+  if (sim != nullptr && sim->node != nullptr && !IsForkedChild()) sim->node->Leave();
+}
+
 CUresult Refuse(const std::string& reason) {
   std::fprintf(stderr, "simulated GPU: %s\n", reason.c_str());
   return CUDA_ERROR_INVALID_VALUE;
@@ -67,11 +74,13 @@ CUresult Refuse(const std::string& reason) {
 
 }  // namespace
 
-Simulator::Simulator(const Profile& device, int device_count, std::uint64_t capacity_bytes, bool real_clock)
+Simulator::Simulator(const Profile& device, int device_count, std::uint64_t capacity_bytes, bool real_clock,
+                     std::unique_ptr<Node> shared_with)
     : profile(device),
-      engine(profile, addresses, real_clock, device_count),
+      node(std::move(shared_with)),
+      engine(profile, addresses, real_clock, device_count, real_clock ? nullptr : node.get()),
       addresses(device_count),
-      devices(device_count, capacity_bytes, addresses),
+      devices(device_count, capacity_bytes, addresses, node.get()),
       managed_heap(devices.At(0).physical, addresses, Location::kHost),
       vmm(devices, addresses, engine),
       imports(devices, addresses) {}
@@ -162,13 +171,18 @@ CUresult Initialise() {
   if (device_count < 1 || device_count > kMostDevices) {
     return Refuse(std::string(environment::kSimDevices) + " is not a number of devices from 1 to 8");
   }
+  std::unique_ptr<Node> node;
+  const Machine machine = {profile.name, device_count, capacity_bytes, LinkRatesOf(profile)};
+  if (!JoinNode(machine, clock == "virtual", node, error)) return Refuse(error);
   TheBooks().SetIdentity(profile.name, clock);
   TheBooks().device_bytes_capacity = capacity_bytes;
   TheBooks().device_count = static_cast<std::size_t>(device_count);
   SetComputeMode(compute == "tags" ? ComputeMode::kTags : ComputeMode::kFull);
-  auto* const simulator = new Simulator(profile, device_count, capacity_bytes, clock == "real");
+  auto* const simulator =
+      new Simulator(profile, device_count, capacity_bytes, clock == "real", std::move(node));
   simulator->declared_uses = std::move(declared_uses);
   the_simulator = simulator;
+  std::atexit(LeaveNode);
   MarkInitialised();
   return CUDA_SUCCESS;
 }

@@ -19,6 +19,7 @@
 #include "simulator/driver/graph_tables.h"
 #include "simulator/driver/imports.h"
 #include "simulator/driver/module.h"
+#include "simulator/driver/node.h"
 #include "simulator/driver/physical_memory.h"
 #include "simulator/driver/pool.h"
 #include "simulator/driver/profile.h"
@@ -28,9 +29,12 @@
 namespace spillway::simulator {
 
 struct Simulator {
-  Simulator(const Profile& device, int device_count, std::uint64_t capacity_bytes, bool real_clock);
+  // `shared_with`: the machine, if other processes use it too.
+  Simulator(const Profile& device, int device_count, std::uint64_t capacity_bytes, bool real_clock,
+            std::unique_ptr<Node> shared_with);
 
   const Profile profile;
+  const std::unique_ptr<Node> node;
   Engine engine;
   AddressSpace addresses;
   Devices devices;

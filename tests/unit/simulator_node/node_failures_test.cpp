@@ -1,0 +1,88 @@
+// Processes that die, are stopped, or are elsewhere: the others go on, and what the dead had is free again.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+
+#include "tests/unit/simulator_node/tenant_process.h"
+
+namespace spillway::test {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+TEST(SharedMachineFailureTest, KilledProcessesMemoryIsFreeAgain) {
+  const TestMachine machine(100);
+  TenantProcess victim = machine.Start("", {"alloc:80", "wait"});
+  ASSERT_EQ(victim.Line(), "ok");
+  TenantProcess other = machine.Start("", {"alloc:80", "wait", "alloc:80"});
+  ASSERT_EQ(other.Line(), "full");
+
+  victim.Signal(SIGKILL);
+  victim.Rest();
+  other.Continue();
+
+  EXPECT_EQ(other.Rest(), Lines{"ok"});
+  EXPECT_EQ(machine.Books()["processes"][0]["state"], "killed");
+  EXPECT_EQ(machine.Books()["devices"][0]["bytes_now"], 0);
+}
+
+TEST(SharedMachineFailureTest, KilledProcessesShareOfTheEngineGoesToTheOthers) {
+  const TestMachine machine;
+  TenantProcess victim = machine.Start("1/2", {"launch:1000", "time", "wait"});
+  TenantProcess other = machine.Start("2/2", {"kernels:20", "time"});
+  const long long launched_ns = TimeOf({victim.Line()});
+
+  victim.Signal(SIGKILL);
+  victim.Rest();
+
+  // At half speed at most until then, alone afterwards.
+  EXPECT_LT(TimeOf(other.Rest()), 20'500'000 + launched_ns);
+}
+
+TEST(SharedMachineFailureTest, ProcessThatWaitsOutsideTheDriverHoldsNobodyForLong) {
+  const TestMachine machine;
+  TenantProcess elsewhere = machine.Start("1/2", {"time", "wait", "time"});
+  elsewhere.Line();
+
+  const Lines lines = machine.Start("2/2", {"kernels:20", "time"}).Rest();
+  EXPECT_NEAR(static_cast<double>(TimeOf(lines)), 20e6, 0.5e6);
+
+  elsewhere.Continue();
+  EXPECT_NEAR(static_cast<double>(TimeOf(elsewhere.Rest())), 0, 0.5e6);
+}
+
+TEST(SharedMachineFailureTest, WorkOfAProcessThatWaitsOutsideTheDriverGoesOn) {
+  const TestMachine machine;
+  TenantProcess elsewhere = machine.Start("1/2", {"launch:5", "time", "wait", "kernels:1", "time"});
+  TenantProcess other = machine.Start("2/2", {"kernels:20", "time"});
+  elsewhere.Line();
+
+  // Five milliseconds of each at half speed, fifteen alone.
+  EXPECT_NEAR(static_cast<double>(TimeOf(other.Rest())), 25e6, 0.5e6);
+
+  elsewhere.Continue();
+  EXPECT_NEAR(static_cast<double>(TimeOf(elsewhere.Rest())), 26e6, 0.5e6);
+}
+
+TEST(SharedMachineFailureTest, StoppedProcessHoldsNobodyAndGoesOnLater) {
+  const TestMachine machine(100);
+  TenantProcess stopped =
+      machine.Start("1/2", {"alloc:30", "kernels:1", "time", "compute:100", "kernels:1", "time"});
+  TenantProcess other = machine.Start("2/2", {"wait", "kernels:20", "time"});
+  other.Continue();
+  ASSERT_EQ(stopped.Line(), "ok");
+  stopped.Line();
+  stopped.Signal(SIGSTOP);
+
+  const Lines lines = other.Rest();
+  EXPECT_LT(TimeOf(lines), 22'500'000);
+  EXPECT_EQ(machine.Books()["processes"][0]["state"], "stopped");
+  EXPECT_EQ(machine.Books()["devices"][0]["bytes_now"], 30 << 20);
+
+  stopped.Signal(SIGCONT);
+  EXPECT_NEAR(static_cast<double>(TimeOf(stopped.Rest())), static_cast<double>(TimeOf(lines)) + 1e6, 0.1e6);
+}
+
+}  // namespace
+}  // namespace spillway::test
