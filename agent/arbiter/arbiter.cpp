@@ -1,0 +1,271 @@
+#include "agent/arbiter/arbiter.h"
+
+#include <algorithm>
+
+#include "agent/arbiter/amounts.h"
+#include "base/units.h"
+
+namespace spillway::agent {
+namespace {
+
+constexpr int64_t kGranularity = 2 * base::kMebibyte;  // of device memory
+
+ClaimantId IdOf(SessionId session) { return static_cast<ClaimantId>(session); }
+
+}  // namespace
+
+Arbiter::Arbiter(const ArbiterRules& rules) : rules_(rules), host_(0, rules.step_bytes) {}
+
+void Arbiter::SetRules(const ArbiterRules& rules) {
+  rules_ = rules;
+  for (auto& [id, device] : devices_) device.dirty = true;
+}
+
+void Arbiter::SetDevice(DeviceId id, int64_t memory_bytes) {
+  Device& device = devices_.try_emplace(id, Device{Ration(memory_bytes, rules_.step_bytes)}).first->second;
+  device.memory.SetCapacity(memory_bytes);
+  device.dirty = queue_dirty_ = true;
+}
+
+void Arbiter::SetHost(int64_t bytes) {
+  host_.SetCapacity(bytes);
+  queue_dirty_ = true;
+  for (auto& [id, device] : devices_) device.dirty = true;
+}
+
+void Arbiter::SetDraining(bool draining) {
+  draining_ = draining;
+  queue_dirty_ = true;
+}
+
+void Arbiter::SetFrozen(bool frozen) {
+  frozen_ = frozen;
+  queue_dirty_ = true;
+  for (auto& [id, device] : devices_) device.dirty = true;
+}
+
+Arbiter::Tenancy* Arbiter::Find(JobId job, DeviceId device) {
+  const auto found = tenancies_.find({job, device});
+  return found == tenancies_.end() ? nullptr : &found->second;
+}
+const Arbiter::Tenancy* Arbiter::Find(JobId job, DeviceId device) const {
+  return const_cast<Arbiter*>(this)->Find(job, device);
+}
+
+Arbiter::Tenancy& Arbiter::TenancyFor(const Seat& seat, const Terms& terms, int64_t now_ns) {
+  if (Tenancy* known = Find(seat.job, seat.device)) return *known;
+  Tenancy tenancy{seat.job, seat.device, ++last_number_, now_ns, terms, terms};
+  by_number_[tenancy.number] = {seat.job, seat.device};
+  return tenancies_.emplace(Key{seat.job, seat.device}, std::move(tenancy)).first->second;
+}
+
+void Arbiter::Join(const Seat& seat, const Terms& terms, const Demand& demand, int64_t now_ns) {
+  Tenancy& tenancy = TenancyFor(seat, terms, now_ns);
+  tenancy.seats[seat.session] = {demand, -1, 0};
+  tenancy.told_state = false;
+  queue_dirty_ = true;
+  Touch(tenancy);
+}
+
+void Arbiter::Rejoin(const Seat& seat, const Terms& terms, const Demand& demand, const Held& held,
+                     int64_t now_ns) {
+  Tenancy& tenancy = TenancyFor(seat, terms, now_ns);
+  tenancy.state = TenancyState::kAdmitted;
+  tenancy.told_state = false;
+  tenancy.seats[seat.session] = {demand, -1, 0};
+  const int64_t memory_before = devices_[seat.device].memory.PromisedTo(tenancy.number);
+  const int64_t host_before = host_.PromisedTo(tenancy.number);
+  devices_[seat.device].memory.Restore(tenancy.number, MemoryClaim(tenancy),
+                                       memory_before + held.memory_bytes);
+  host_.Restore(tenancy.number, HostClaim(tenancy), host_before + held.host_bytes);
+  tenancy.memory.SetCapacity(memory_before + held.memory_bytes);
+  tenancy.host.SetCapacity(host_before + held.host_bytes);
+  const SeatState& state = tenancy.seats[seat.session];
+  tenancy.memory.Restore(IdOf(seat.session), SeatMemoryClaim(tenancy, seat.session, state),
+                         held.memory_bytes);
+  tenancy.host.Restore(IdOf(seat.session), SeatHostClaim(tenancy, seat.session, state), held.host_bytes);
+  Touch(tenancy);
+}
+
+void Arbiter::Leave(const Seat& seat) {
+  Tenancy* tenancy = Find(seat.job, seat.device);
+  if (tenancy == nullptr || tenancy->seats.erase(seat.session) == 0) return;
+  tenancy->memory.Remove(IdOf(seat.session));
+  tenancy->host.Remove(IdOf(seat.session));
+  Touch(*tenancy);
+  if (!tenancy->seats.empty()) return PassUp(*tenancy);
+  devices_[seat.device].memory.Remove(tenancy->number);
+  host_.Remove(tenancy->number);
+  by_number_.erase(tenancy->number);
+  tenancies_.erase({seat.job, seat.device});
+  queue_dirty_ = true;
+}
+
+void Arbiter::Use(const Seat& seat, const Demand& demand) {
+  Tenancy* tenancy = Find(seat.job, seat.device);
+  if (tenancy == nullptr) return;
+  const auto found = tenancy->seats.find(seat.session);
+  if (found == tenancy->seats.end() || found->second.demand == demand) return;
+  found->second.demand = demand;
+  Touch(*tenancy);
+}
+
+bool Arbiter::Obeyed(const Seat& seat, uint64_t serial, int64_t held_bytes, int64_t host_bytes) {
+  Tenancy* tenancy = Find(seat.job, seat.device);
+  if (tenancy == nullptr) return false;
+  const int64_t before = tenancy->memory.promised() + tenancy->host.promised();
+  tenancy->memory.Obeyed(IdOf(seat.session), serial, held_bytes);
+  tenancy->host.Obeyed(IdOf(seat.session), serial, host_bytes);
+  if (tenancy->memory.promised() + tenancy->host.promised() == before) return false;
+  PassUp(*tenancy);
+  Touch(*tenancy);
+  return true;
+}
+
+// What the seats together may still hold is what the tenancy may.
+void Arbiter::PassUp(Tenancy& tenancy) {
+  constexpr uint64_t all = UINT64_MAX;
+  devices_[tenancy.device].memory.Obeyed(tenancy.number, all, tenancy.memory.promised());
+  host_.Obeyed(tenancy.number, all, tenancy.host.promised());
+}
+
+void Arbiter::Touch(Tenancy& tenancy) { devices_[tenancy.device].dirty = true; }
+
+std::string Arbiter::WhyNot(JobId job, DeviceId id, const Terms& terms) const {
+  const auto device = devices_.find(id);
+  const Tenancy* tenancy = Find(job, id);
+  if (device == devices_.end() || tenancy == nullptr) return "the job does not use this device";
+  const int64_t capacity = device->second.memory.capacity();
+  std::string never = WhyNever(terms, capacity);
+  if (!never.empty() || tenancy->state != TenancyState::kAdmitted) return never;
+  const int64_t room = RoomFor(terms.priority, capacity, TermsOf(&id, tenancy), &Terms::memory);
+  if (terms.memory.guaranteed <= room) return "";
+  return InBytes(terms.memory.guaranteed) + " cannot be guaranteed, others leave " +
+         InBytes(std::max<int64_t>(room, 0));
+}
+
+void Arbiter::ChangeTerms(JobId job, DeviceId device, const Terms& terms) {
+  Tenancy* tenancy = Find(job, device);
+  if (tenancy == nullptr) return;
+  tenancy->terms = tenancy->granted_terms = terms;
+  queue_dirty_ = true;
+  Touch(*tenancy);
+}
+
+// Of admitted tenancies, on one device or on all.
+std::vector<Terms> Arbiter::TermsOf(const DeviceId* device, const Tenancy* except) const {
+  std::vector<Terms> terms;
+  for (const auto& [key, tenancy] : tenancies_) {
+    const bool counts = tenancy.state == TenancyState::kAdmitted && &tenancy != except;
+    if (counts && (device == nullptr || tenancy.device == *device)) terms.push_back(tenancy.granted_terms);
+  }
+  return terms;
+}
+
+int64_t Arbiter::WithHeadroom(int64_t bytes) const {
+  return base::round_up(bytes + bytes / 8 + rules_.headroom_bytes, kGranularity);
+}
+
+Claim Arbiter::MemoryClaim(const Tenancy& tenancy) const {
+  Claim claim;
+  int64_t unmovable = 0;
+  claim.active = false;
+  for (const auto& [session, seat] : tenancy.seats) {
+    claim.wanted += WithHeadroom(seat.demand.wanted_bytes);
+    claim.active = claim.active || seat.demand.active;
+    unmovable += std::min(seat.demand.unmovable_bytes, tenancy.memory.GrantedTo(IdOf(session)));
+  }
+  const Terms& terms = tenancy.granted_terms;
+  claim.floor = std::max(terms.memory.floor, std::min(unmovable, terms.memory.limit));
+  claim.guaranteed = terms.memory.guaranteed;
+  claim.limit = terms.memory.limit;
+  claim.weight = terms.weight;
+  claim.priority = terms.priority;
+  return claim;
+}
+
+// Host memory in use cannot be given back at will: it is a floor.
+Claim Arbiter::HostClaim(const Tenancy& tenancy) const {
+  Claim claim = MemoryClaim(tenancy);
+  claim.floor = tenancy.granted_terms.host.floor;
+  claim.wanted = 0;
+  for (const auto& [session, seat] : tenancy.seats) {
+    claim.floor += std::min(seat.demand.host_bytes, tenancy.host.GrantedTo(IdOf(session)));
+    claim.wanted += WithHeadroom(std::max(seat.demand.host_bytes, seat.demand.wanted_bytes));
+  }
+  claim.guaranteed = tenancy.granted_terms.host.guaranteed;
+  claim.limit = tenancy.granted_terms.host.limit;
+  return claim;
+}
+
+Claim Arbiter::SeatMemoryClaim(const Tenancy& tenancy, SessionId session, const SeatState& seat) const {
+  Claim claim;
+  claim.limit = tenancy.granted_terms.memory.limit;
+  claim.floor =
+      tenancy.granted_terms.memory.floor / static_cast<int64_t>(std::max<size_t>(1, tenancy.seats.size()));
+  claim.floor =
+      std::max(claim.floor, std::min(seat.demand.unmovable_bytes, tenancy.memory.GrantedTo(IdOf(session))));
+  claim.wanted = WithHeadroom(seat.demand.wanted_bytes);
+  claim.active = seat.demand.active;
+  return claim;
+}
+
+Claim Arbiter::SeatHostClaim(const Tenancy& tenancy, SessionId session, const SeatState& seat) const {
+  Claim claim;
+  claim.limit = tenancy.granted_terms.host.limit;
+  claim.floor = std::min(seat.demand.host_bytes, tenancy.host.GrantedTo(IdOf(session)));
+  claim.wanted = WithHeadroom(std::max(seat.demand.host_bytes, seat.demand.wanted_bytes));
+  claim.active = seat.demand.active;
+  return claim;
+}
+
+void Arbiter::PutClaims(Tenancy& tenancy) {
+  devices_[tenancy.device].memory.Put(tenancy.number, MemoryClaim(tenancy));
+  host_.Put(tenancy.number, HostClaim(tenancy));
+  for (const auto& [session, seat] : tenancy.seats) {
+    tenancy.memory.Put(IdOf(session), SeatMemoryClaim(tenancy, session, seat));
+    tenancy.host.Put(IdOf(session), SeatHostClaim(tenancy, session, seat));
+  }
+}
+
+bool Arbiter::Has(const Seat& seat) const {
+  const Tenancy* tenancy = Find(seat.job, seat.device);
+  return tenancy != nullptr && tenancy->seats.count(seat.session) != 0;
+}
+
+int64_t Arbiter::PromisedOn(DeviceId device) const {
+  const auto found = devices_.find(device);
+  return found == devices_.end() ? 0 : found->second.memory.promised();
+}
+
+int64_t Arbiter::MemoryOf(DeviceId device) const {
+  const auto found = devices_.find(device);
+  return found == devices_.end() ? 0 : found->second.memory.capacity();
+}
+
+int64_t Arbiter::PromisedTo(const Seat& seat) const {
+  const Tenancy* tenancy = Find(seat.job, seat.device);
+  return tenancy == nullptr ? 0 : tenancy->memory.PromisedTo(IdOf(seat.session));
+}
+
+std::vector<TenancyView> Arbiter::Tenancies() const {
+  std::vector<TenancyView> views;
+  for (const auto& [key, tenancy] : tenancies_) {
+    TenancyView view{tenancy.job, tenancy.device, tenancy.state, tenancy.position, tenancy.granted_terms};
+    view.granted_bytes = devices_.at(tenancy.device).memory.GrantedTo(tenancy.number);
+    view.promised_bytes = devices_.at(tenancy.device).memory.PromisedTo(tenancy.number);
+    view.host_granted_bytes = host_.GrantedTo(tenancy.number);
+    view.host_promised_bytes = host_.PromisedTo(tenancy.number);
+    view.overdue = devices_.at(tenancy.device).memory.IsOverdue(tenancy.number);
+    view.link_permille = tenancy.link_permille;
+    view.seats = tenancy.seats.size();
+    for (const auto& [session, seat] : tenancy.seats) {
+      view.wanted_bytes += seat.demand.wanted_bytes;
+      view.active = view.active || seat.demand.active;
+    }
+    views.push_back(view);
+  }
+  return views;
+}
+
+}  // namespace spillway::agent

@@ -1,0 +1,187 @@
+// Decides how much of each device, of the host and of the link every job's processes may use, and who has to wait.
+//
+// Called by the agent's node with facts (who came, what it wants, what it obeyed, who left); Decide turns them into decisions. One
+// thread; pure: times are passed in, equal facts give equal decisions.
+//
+// A *tenancy* is one job on one device; a *seat* is one process (session) of it. Memory of a device is divided among tenancies, a
+// tenancy's among its seats, each by a Ration. Host memory likewise, on the whole node.
+//
+// Invariants
+//  1. What is promised to the tenancies of a device never rises beyond the device's memory, and what is promised to a tenancy's
+//     seats counts with the tenancy until they have obeyed. Likewise host memory.
+//  2. Every admitted seat has at least its part of the floor, as soon as others have obeyed; a guarantee comes back within
+//     `return_within_ns` from those that obey.
+//  3. While frozen, nobody is admitted and nothing changes hands: those whom an earlier instance of the agent knew come back first.
+// Never: takes memory from a job that has not said that it let go.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/arbiter/admission.h"
+#include "agent/arbiter/ration.h"
+#include "agent/arbiter/terms.h"
+
+namespace spillway::agent {
+
+struct ArbiterRules {
+  int64_t return_within_ns = 2'000'000'000;
+  int64_t patience_ns = 600'000'000'000;
+  int64_t step_bytes = int64_t{64} << 20;       // smaller rises wait
+  int64_t headroom_bytes = int64_t{256} << 20;  // granted beyond what is wanted, with an eighth of it
+};
+
+struct Seat {
+  JobId job{};
+  SessionId session{};
+  DeviceId device{};
+  auto operator<=>(const Seat&) const = default;
+};
+
+// What a process says of itself; it is believed only within what was granted to it.
+struct Demand {
+  int64_t wanted_bytes = 0;
+  int64_t unmovable_bytes = 0;
+  int64_t host_bytes = 0;
+  bool active = true;
+  bool operator==(const Demand&) const = default;
+};
+
+// What an earlier instance of the agent had granted.
+struct Held {
+  int64_t memory_bytes = 0;
+  int64_t host_bytes = 0;
+};
+
+enum class TenancyState : uint8_t { kQueued, kAdmitted, kRejected };
+
+struct AdmissionDecision {
+  JobId job{};
+  DeviceId device{};
+  TenancyState state = TenancyState::kQueued;
+  uint32_t position = 0;  // from 1 while queued
+  int64_t waited_ns = 0;
+  std::string reason;
+};
+
+struct GrantDecision {
+  Seat seat;
+  uint64_t serial = 0;
+  int64_t memory_bytes = 0;
+  int64_t host_bytes = 0;
+  int32_t link_permille = 0;
+  int64_t deadline_ns = 0;
+  RulingReason reason = RulingReason::kFirst;
+};
+
+struct Decisions {
+  std::vector<AdmissionDecision> admissions;
+  std::vector<GrantDecision> grants;
+  std::vector<Seat> overdue;
+};
+
+// For reports.
+struct TenancyView {
+  JobId job{};
+  DeviceId device{};
+  TenancyState state = TenancyState::kQueued;
+  uint32_t position = 0;
+  Terms terms;
+  int64_t granted_bytes = 0, promised_bytes = 0, wanted_bytes = 0;
+  int64_t host_granted_bytes = 0, host_promised_bytes = 0;
+  int32_t link_permille = 0;
+  bool active = false, overdue = false;
+  size_t seats = 0;
+};
+
+class Arbiter {
+ public:
+  explicit Arbiter(const ArbiterRules& rules);
+  Arbiter(Arbiter&&) = default;
+
+  void SetRules(const ArbiterRules& rules);
+  void SetDevice(DeviceId device, int64_t memory_bytes);
+  void SetHost(int64_t bytes);
+  void SetDraining(bool draining);
+  void SetFrozen(bool frozen);
+
+  void Join(const Seat& seat, const Terms& terms, const Demand& demand, int64_t now_ns);
+  void Rejoin(const Seat& seat, const Terms& terms, const Demand& demand, const Held& held, int64_t now_ns);
+  void Leave(const Seat& seat);
+  void Use(const Seat& seat, const Demand& demand);
+  // True when it changed what is promised.
+  bool Obeyed(const Seat& seat, uint64_t serial, int64_t held_bytes, int64_t host_bytes);
+
+  // Why the terms would be refused; empty when they would be taken.
+  std::string WhyNot(JobId job, DeviceId device, const Terms& terms) const;
+  // Only terms with no WhyNot.
+  void ChangeTerms(JobId job, DeviceId device, const Terms& terms);
+
+  Decisions Decide(int64_t now_ns);
+  // The next moment at which time alone changes something; the largest value for never.
+  int64_t NextWake() const;
+
+  bool Has(const Seat& seat) const;
+  std::vector<TenancyView> Tenancies() const;  // by job, then device
+  int64_t PromisedOn(DeviceId device) const;
+  int64_t PromisedOnHost() const { return host_.promised(); }
+  int64_t MemoryOf(DeviceId device) const;
+  int64_t PromisedTo(const Seat& seat) const;
+  bool draining() const { return draining_; }
+
+ private:
+  struct SeatState {
+    Demand demand;
+    int32_t told_link = -1;
+    uint64_t told_serial = 0;
+  };
+  struct Tenancy {
+    JobId job;
+    DeviceId device;
+    uint64_t number;
+    int64_t arrived_ns;
+    Terms terms;          // as asked for
+    Terms granted_terms;  // guarantees as admitted
+    TenancyState state = TenancyState::kQueued;
+    uint32_t position = 0;
+    bool told_state = false;
+    int32_t link_permille = 0;
+    Ration memory = Ration(0);  // among its seats
+    Ration host = Ration(0);
+    std::map<SessionId, SeatState> seats = {};
+  };
+  struct Device {
+    Ration memory;  // among tenancies
+    bool dirty = true;
+  };
+  using Key = std::pair<JobId, DeviceId>;
+  class Deciding;
+
+  Tenancy& TenancyFor(const Seat& seat, const Terms& terms, int64_t now_ns);
+  Tenancy* Find(JobId job, DeviceId device);
+  const Tenancy* Find(JobId job, DeviceId device) const;
+  void Touch(Tenancy& tenancy);
+  void PutClaims(Tenancy& tenancy);
+  void PassUp(Tenancy& tenancy);
+  std::vector<Terms> TermsOf(const DeviceId* device, const Tenancy* except) const;
+  Claim MemoryClaim(const Tenancy& tenancy) const;
+  Claim HostClaim(const Tenancy& tenancy) const;
+  Claim SeatMemoryClaim(const Tenancy& tenancy, SessionId session, const SeatState& seat) const;
+  Claim SeatHostClaim(const Tenancy& tenancy, SessionId session, const SeatState& seat) const;
+  int64_t WithHeadroom(int64_t bytes) const;
+
+  ArbiterRules rules_;
+  std::map<DeviceId, Device> devices_;
+  Ration host_;
+  std::map<Key, Tenancy> tenancies_;
+  std::map<uint64_t, Key> by_number_;
+  uint64_t last_number_ = 0;
+  uint64_t last_serial_ = 0;
+  bool draining_ = false;
+  bool frozen_ = false;
+  bool queue_dirty_ = false;
+  int64_t last_decided_ns_ = INT64_MIN;
+};
+
+}  // namespace spillway::agent

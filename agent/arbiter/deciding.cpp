@@ -1,0 +1,272 @@
+// Arbiter::Decide: what follows from the facts of this moment.
+#include <algorithm>
+#include <iterator>
+
+#include "agent/arbiter/amounts.h"
+#include "agent/arbiter/arbiter.h"
+
+namespace spillway::agent {
+namespace {
+
+// A share of the link that moved by less than a tenth is not worth a message.
+bool IsWorthTelling(int32_t told, int32_t now) { return told < 0 || std::abs(now - told) * 10 > told; }
+
+}  // namespace
+
+class Arbiter::Deciding {
+ public:
+  Deciding(Arbiter* arbiter, int64_t now_ns) : a_(*arbiter), now_ns_(now_ns) {}
+
+  Decisions Run() {
+    NoteOverdue();
+    if (a_.frozen_) {
+      TellKept();
+    } else {
+      if (a_.queue_dirty_ || SomebodysPatienceEnded()) Admit();
+      DivideAll();
+    }
+    TellGrants();
+    return std::move(decisions_);
+  }
+
+ private:
+  int64_t deadline_ns() const { return now_ns_ + a_.rules_.return_within_ns; }
+
+  void NoteOverdue() {
+    for (auto& [id, device] : a_.devices_) device.dirty |= !device.memory.TakeOverdue(now_ns_).empty();
+    a_.host_.TakeOverdue(now_ns_);
+    for (auto& [key, tenancy] : a_.tenancies_) {
+      for (ClaimantId session : tenancy.memory.TakeOverdue(now_ns_))
+        decisions_.overdue.push_back({tenancy.job, SessionId{session}, tenancy.device});
+      tenancy.host.TakeOverdue(now_ns_);
+    }
+  }
+
+  void TellKept() {
+    for (auto& [key, tenancy] : a_.tenancies_) {
+      Note(tenancy, tenancy.memory.ConfirmKept(&a_.last_serial_), true);
+      Note(tenancy, tenancy.host.ConfirmKept(&a_.last_serial_), false);
+      if (tenancy.state == TenancyState::kAdmitted) TellAdmission(tenancy, "");
+    }
+  }
+
+  bool SomebodysPatienceEnded() const {
+    return std::any_of(a_.tenancies_.begin(), a_.tenancies_.end(), [this](const auto& entry) {
+      const Tenancy& tenancy = entry.second;
+      const int64_t end_ns = tenancy.arrived_ns + a_.rules_.patience_ns;
+      return tenancy.state == TenancyState::kQueued && end_ns > a_.last_decided_ns_ && end_ns <= now_ns_;
+    });
+  }
+
+  void Admit() {
+    a_.queue_dirty_ = false;
+    for (auto& [id, device] : a_.devices_) AdmitOn(id, device);
+  }
+
+  void AdmitOn(DeviceId id, Device& device) {
+    std::vector<Applicant> applicants;
+    for (auto& [key, tenancy] : a_.tenancies_) {
+      if (tenancy.device != id || tenancy.state == TenancyState::kRejected) continue;
+      if (tenancy.state == TenancyState::kAdmitted) {
+        TellAdmission(tenancy, "");
+        continue;
+      }
+      const std::string never = WhyNever(tenancy.terms, device.memory.capacity());
+      if (!never.empty()) {
+        tenancy.state = TenancyState::kRejected;
+        TellAdmission(tenancy, never);
+        continue;
+      }
+      applicants.push_back({tenancy.number, tenancy.arrived_ns, tenancy.terms, IsAdmittedElsewhere(tenancy)});
+    }
+    if (applicants.empty()) return;
+    const std::vector<Terms> on_device = a_.TermsOf(&id, nullptr), on_node = a_.TermsOf(nullptr, nullptr);
+    const AdmissionPlan plan = PlanAdmissions({device.memory.capacity(), a_.host_.capacity(), on_device,
+                                               on_node, a_.rules_.patience_ns, a_.draining_},
+                                              applicants, now_ns_);
+    for (const Admitted& admitted : plan.admitted) Begin(Numbered(admitted.number), admitted.terms);
+    for (size_t i = 0; i < plan.queue.size(); ++i)
+      Queue(Numbered(plan.queue[i]), static_cast<uint32_t>(i + 1));
+    device.dirty = true;
+  }
+  Tenancy& Numbered(uint64_t number) { return a_.tenancies_.at(a_.by_number_.at(number)); }
+
+  bool IsAdmittedElsewhere(const Tenancy& tenancy) const {
+    const auto first = a_.tenancies_.lower_bound({tenancy.job, DeviceId{0}});
+    for (auto it = first; it != a_.tenancies_.end() && it->first.first == tenancy.job; ++it) {
+      if (it->second.state == TenancyState::kAdmitted) return true;
+    }
+    return false;
+  }
+
+  void Begin(Tenancy& tenancy, const Terms& terms) {
+    tenancy.state = TenancyState::kAdmitted;
+    tenancy.granted_terms = terms;
+    tenancy.position = 0;
+    tenancy.told_state = false;
+    TellAdmission(tenancy, "");
+  }
+
+  void Queue(Tenancy& tenancy, uint32_t position) {
+    if (tenancy.position == position && tenancy.told_state) return;
+    tenancy.position = position;
+    tenancy.told_state = false;
+    const int64_t room = RoomFor(tenancy.terms.priority, a_.MemoryOf(tenancy.device),
+                                 a_.TermsOf(&tenancy.device, nullptr), &Terms::memory);
+    TellAdmission(tenancy,
+                  a_.draining_
+                      ? "the node is being drained"
+                      : "it needs " +
+                            InBytes(std::max(tenancy.terms.memory.guaranteed, tenancy.terms.memory.floor)) +
+                            ", " + InBytes(std::max<int64_t>(room, 0)) + " are not promised to others");
+  }
+
+  void TellAdmission(Tenancy& tenancy, std::string reason) {
+    if (tenancy.told_state) return;
+    tenancy.told_state = true;
+    decisions_.admissions.push_back({tenancy.job, tenancy.device, tenancy.state, tenancy.position,
+                                     now_ns_ - tenancy.arrived_ns, std::move(reason)});
+  }
+
+  // What one tenancy lets go at once another may have: until nothing changes, which is soon, as every round hands something on.
+  void DivideAll() {
+    constexpr int most_rounds = 8;
+    for (int round = 0; round < most_rounds && DivideOnce(); ++round) {
+    }
+  }
+
+  bool DivideOnce() {
+    bool any_dirty = false, any_ruling = false;
+    for (auto& [id, device] : a_.devices_) any_dirty |= device.dirty;
+    if (!any_dirty) return false;
+    for (auto& [key, tenancy] : a_.tenancies_) {
+      if (tenancy.state == TenancyState::kAdmitted && a_.devices_[tenancy.device].dirty)
+        a_.PutClaims(tenancy);
+    }
+    for (auto& [id, device] : a_.devices_) {
+      if (device.dirty) any_ruling |= Apply(device.memory, &Tenancy::memory);
+      if (device.dirty) DivideLink(id);
+    }
+    any_ruling |= Apply(a_.host_, &Tenancy::host);
+    for (auto& [key, tenancy] : a_.tenancies_) {
+      Device& device = a_.devices_[tenancy.device];
+      if (tenancy.state == TenancyState::kAdmitted && device.dirty) any_ruling |= DivideAmongSeats(tenancy);
+    }
+    for (auto& [id, device] : a_.devices_) device.dirty = any_ruling && device.dirty;
+    return any_ruling;
+  }
+
+  bool Apply(Ration& ration, Ration Tenancy::*part) {
+    const std::vector<Ruling> rulings = ration.Decide(deadline_ns(), &a_.last_serial_);
+    for (const Ruling& ruling : rulings) {
+      Tenancy& tenancy = Numbered(ruling.claimant);
+      (tenancy.*part).SetCapacity(ruling.amount);
+      if (part == &Tenancy::memory) reasons_[ruling.claimant] = ruling.reason;
+      a_.Touch(tenancy);
+    }
+    return !rulings.empty();
+  }
+
+  bool DivideAmongSeats(Tenancy& tenancy) {
+    const std::vector<Ruling> memory = tenancy.memory.Decide(deadline_ns(), &a_.last_serial_);
+    const std::vector<Ruling> host = tenancy.host.Decide(deadline_ns(), &a_.last_serial_);
+    Note(tenancy, memory, true);
+    Note(tenancy, host, false);
+    a_.PassUp(tenancy);
+    return !memory.empty() || !host.empty();
+  }
+
+  void DivideLink(DeviceId id) {
+    std::vector<Tenancy*> tenancies;
+    std::vector<Claim> claims;
+    for (auto& [key, tenancy] : a_.tenancies_) {
+      if (tenancy.device != id || tenancy.state != TenancyState::kAdmitted) continue;
+      Claim claim = a_.MemoryClaim(tenancy);
+      const Share& link = tenancy.granted_terms.link;
+      claim.floor = std::max<int64_t>(link.floor, 1);
+      claim.guaranteed = link.guaranteed;
+      claim.limit = claim.wanted = link.limit;
+      tenancies.push_back(&tenancy);
+      claims.push_back(claim);
+    }
+    const std::vector<int64_t> shares = FairShares(kWholeLink, claims);
+    for (size_t i = 0; i < tenancies.size(); ++i)
+      tenancies[i]->link_permille = static_cast<int32_t>(shares[i]);
+    for (Tenancy* tenancy : tenancies) {
+      for (auto& [session, seat] : tenancy->seats) {
+        if (!tenancy->memory.HasGrant(static_cast<ClaimantId>(session))) continue;
+        if (IsWorthTelling(seat.told_link, LinkOf(*tenancy)))
+          Changed({tenancy->job, session, tenancy->device});
+      }
+    }
+  }
+  static int32_t LinkOf(const Tenancy& tenancy) {
+    return tenancy.link_permille / static_cast<int32_t>(std::max<size_t>(1, tenancy.seats.size()));
+  }
+
+  GrantDecision& Changed(const Seat& seat) {
+    const auto [place, is_new] = changed_.try_emplace(seat);
+    if (is_new) {
+      place->second.seat = seat;
+      place->second.serial = ++a_.last_serial_;
+      place->second.reason = RulingReason::kChanged;
+      place->second.deadline_ns = deadline_ns();
+    }
+    return place->second;
+  }
+
+  void Note(Tenancy& tenancy, const std::vector<Ruling>& rulings, bool is_memory) {
+    for (const Ruling& ruling : rulings) {
+      GrantDecision& grant = Changed({tenancy.job, SessionId{ruling.claimant}, tenancy.device});
+      grant.serial = std::max(grant.serial, ruling.serial);
+      grant.deadline_ns = std::min(grant.deadline_ns, ruling.deadline_ns);
+      if (is_memory) grant.reason = ReasonFor(tenancy, ruling);
+    }
+  }
+  // Why the tenancy's part changed is why its seat's did.
+  RulingReason ReasonFor(const Tenancy& tenancy, const Ruling& ruling) const {
+    const auto found = reasons_.find(tenancy.number);
+    const bool is_own = ruling.reason == RulingReason::kFirst || ruling.reason == RulingReason::kKept;
+    return is_own || found == reasons_.end() ? ruling.reason : found->second;
+  }
+
+  void TellGrants() {
+    for (auto& [seat, grant] : changed_) {
+      Tenancy& tenancy = *a_.Find(seat.job, seat.device);
+      SeatState& state = tenancy.seats.at(seat.session);
+      const ClaimantId id = static_cast<ClaimantId>(seat.session);
+      if (!tenancy.memory.HasGrant(id)) continue;  // the host's part came first; it is told with the device's
+      if (state.told_serial == 0 && grant.reason != RulingReason::kKept) grant.reason = RulingReason::kFirst;
+      grant.memory_bytes = tenancy.memory.GrantedTo(id);
+      grant.host_bytes = tenancy.host.GrantedTo(id);
+      grant.link_permille = state.told_link = LinkOf(tenancy);
+      state.told_serial = grant.serial;
+      decisions_.grants.push_back(grant);
+    }
+  }
+
+  Arbiter& a_;
+  const int64_t now_ns_;
+  Decisions decisions_;
+  std::map<uint64_t, RulingReason> reasons_;  // by tenancy
+  std::map<Seat, GrantDecision> changed_;
+};
+
+Decisions Arbiter::Decide(int64_t now_ns) {
+  Decisions decisions = Deciding(this, now_ns).Run();
+  last_decided_ns_ = now_ns;
+  return decisions;
+}
+
+int64_t Arbiter::NextWake() const {
+  int64_t next = host_.NextDeadline();
+  for (const auto& [id, device] : devices_) next = std::min(next, device.memory.NextDeadline());
+  for (const auto& [key, tenancy] : tenancies_) {
+    next = std::min({next, tenancy.memory.NextDeadline(), tenancy.host.NextDeadline()});
+    if (tenancy.state == TenancyState::kQueued)
+      next = std::min(next, tenancy.arrived_ns + rules_.patience_ns);
+  }
+  return next;
+}
+
+}  // namespace spillway::agent

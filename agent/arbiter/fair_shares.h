@@ -1,0 +1,37 @@
+// How one amount (bytes of a device, bytes of the host, thousandths of a link) would be divided now if nothing took time.
+//
+// Pure: claims in, shares out; integers; the order of the claims is the order of arrival.
+//
+// Invariants
+//  1. The shares' sum is at most the capacity, and below it only when every need is met.
+//  2. Everybody gets its floor; where that is impossible, higher priority and earlier arrival first.
+//  3. Then active claimants get what they need of their guarantees, by priority and arrival.
+//  4. Then higher priority before lower; within one priority weighted max-min: nobody's share per weight could rise without
+//     lowering that of somebody who has no more per weight and is above what is guaranteed.
+//  5. Idle claimants come last: what they do not get is what the active ones borrow.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace spillway::agent {
+
+struct Claim {
+  int64_t floor = 0;       // never less
+  int64_t guaranteed = 0;  // as soon as it is wanted
+  int64_t limit = 0;       // never more
+  int64_t wanted = 0;      // of use now
+  int32_t weight = 1;      // positive
+  int32_t priority = 0;
+  bool active = true;
+
+  // All three between 0 and the limit, whatever the fields say.
+  int64_t Floor() const;
+  int64_t Need() const;
+  int64_t Entitled() const;  // what of the guarantee it needs
+};
+
+std::vector<int64_t> FairShares(int64_t capacity, std::span<const Claim> claims);
+
+}  // namespace spillway::agent

@@ -1,0 +1,96 @@
+// Divides one amount among claimants over time: what is promised to one is taken from another only after that one has let go.
+//
+// Called by the arbiter, and once more by itself for the processes of one job; one thread. Times are passed in.
+//
+// A claimant counts with the most that it may still hold: what was granted last, and what was granted before while it has not
+// confirmed (Obeyed). Targets come from FairShares; what nobody needs stays where it is, so that little has to move.
+//
+// Invariants
+//  1. No ruling raises anybody while the sum of all promises would exceed the capacity. The sum exceeds it only when the
+//     capacity itself shrank, or when a claimant came back with more than is left (Restore).
+//  2. A claimant's first grant is at least its floor, or what it restores.
+//  3. Nothing is asked back that nobody needs, except above a limit.
+//  4. Who lets a deadline pass borrows nothing until it has obeyed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "agent/arbiter/fair_shares.h"
+
+namespace spillway::agent {
+
+using ClaimantId = uint64_t;
+
+enum class RulingReason : uint8_t { kFirst, kLent, kReturned, kRevoked, kPreempted, kChanged, kKept };
+
+// From now on the claimant may hold so much, and has to be there by the deadline.
+struct Ruling {
+  ClaimantId claimant = 0;
+  uint64_t serial = 0;
+  int64_t amount = 0;
+  int64_t deadline_ns = 0;
+  RulingReason reason = RulingReason::kFirst;
+};
+
+class Ration {
+ public:
+  // `step`: smaller changes wait until they are larger or the last one.
+  explicit Ration(int64_t capacity = 0, int64_t step = 1) : capacity_(capacity), step_(step) {}
+
+  void SetCapacity(int64_t capacity) { capacity_ = capacity; }
+  // New, or changed.
+  void Put(ClaimantId claimant, const Claim& claim) { entries_[claimant].claim = claim; }
+  // Comes back with what an earlier ruling of somebody else had given it.
+  void Restore(ClaimantId claimant, const Claim& claim, int64_t held);
+  void Remove(ClaimantId claimant) { entries_.erase(claimant); }
+  // Holds no more than `held` since it knows the ruling `serial`.
+  void Obeyed(ClaimantId claimant, uint64_t serial, int64_t held);
+
+  // Serials count on from `last_serial`, which several rations may share.
+  std::vector<Ruling> Decide(int64_t deadline_ns, uint64_t* last_serial);
+  // Only tells those that came back what they have.
+  std::vector<Ruling> ConfirmKept(uint64_t* last_serial);
+  // Those whose deadline has passed since the last call.
+  std::vector<ClaimantId> TakeOverdue(int64_t now_ns);
+  // The next moment at which TakeOverdue has something; the largest value for never.
+  int64_t NextDeadline() const;
+
+  int64_t capacity() const { return capacity_; }
+  int64_t promised() const;
+  // 0 for strangers.
+  int64_t GrantedTo(ClaimantId claimant) const;
+  int64_t PromisedTo(ClaimantId claimant) const;
+  bool HasGrant(ClaimantId claimant) const;
+  bool IsOverdue(ClaimantId claimant) const;
+  size_t size() const { return entries_.size(); }
+
+ private:
+  struct Promise {
+    uint64_t serial;
+    int64_t amount;
+  };
+  struct Entry {
+    Claim claim;
+    int64_t granted = 0;
+    std::vector<Promise> promises;  // what it may hold; the last is what was granted; empty: nothing was yet
+    int64_t deadline_ns = kNever;   // of an unconfirmed decrease
+    bool overdue = false;
+    bool kept = false;  // restored and not yet told so
+
+    bool has_grant() const { return !promises.empty(); }
+    int64_t promised() const;
+    Claim Effective() const;
+  };
+  class Round;
+  // Of unconfirmed decreases that are late: not to be counted on.
+  int64_t stuck() const;
+  static constexpr int64_t kNever = INT64_MAX;
+
+  int64_t capacity_;
+  int64_t step_;
+  std::map<ClaimantId, Entry> entries_;
+};
+
+}  // namespace spillway::agent

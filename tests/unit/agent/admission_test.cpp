@@ -1,0 +1,97 @@
+#include "agent/arbiter/admission.h"
+
+#include <gtest/gtest.h>
+
+namespace spillway::agent {
+namespace {
+
+constexpr int64_t kPatience = 600;
+
+Terms Wanting(int64_t guaranteed, int32_t priority = 0, int64_t floor = 1) {
+  Terms terms;
+  terms.memory = {floor, guaranteed, 100};
+  terms.priority = priority;
+  return terms;
+}
+
+AdmissionPlan Plan(std::vector<Terms> tenants, std::vector<Applicant> applicants, int64_t now = 0,
+                   bool draining = false) {
+  return PlanAdmissions({100, 1000, tenants, tenants, kPatience, draining}, applicants, now);
+}
+
+std::vector<uint64_t> Numbers(const std::vector<Admitted>& admitted) {
+  std::vector<uint64_t> numbers;
+  for (const Admitted& one : admitted) numbers.push_back(one.number);
+  return numbers;
+}
+using List = std::vector<uint64_t>;
+
+TEST(AdmissionTest, AdmitsWhileGuaranteesFit) {
+  const AdmissionPlan plan = Plan({Wanting(50)}, {{1, 0, Wanting(30)}, {2, 0, Wanting(30)}});
+
+  EXPECT_EQ(Numbers(plan.admitted), (List{1}));
+  EXPECT_EQ(plan.queue, (List{2}));
+}
+
+TEST(AdmissionTest, HigherPriorityFirstThenArrival) {
+  const AdmissionPlan plan = Plan({}, {{1, 0, Wanting(60)}, {2, 0, Wanting(60, 5)}, {3, 0, Wanting(60, 5)}});
+
+  EXPECT_EQ(Numbers(plan.admitted), (List{2}));
+  EXPECT_EQ(plan.queue, (List{3, 1}));
+}
+
+TEST(AdmissionTest, HigherPriorityPreemptsGuaranteesButNotFloors) {
+  EXPECT_EQ(Numbers(Plan({Wanting(90, 0, 10)}, {{1, 0, Wanting(90, 1)}}).admitted), (List{1}));
+  EXPECT_EQ(Numbers(Plan({Wanting(90, 0, 20)}, {{1, 0, Wanting(90, 1)}}).admitted), (List{}));
+}
+
+TEST(AdmissionTest, WhoFitsPassesOneThatDoesNot) {
+  const AdmissionPlan plan = Plan({Wanting(50)}, {{1, 0, Wanting(80)}, {2, 0, Wanting(20)}});
+
+  EXPECT_EQ(Numbers(plan.admitted), (List{2}));
+}
+
+TEST(AdmissionTest, NobodyPassesOneThatHasWaitedForLong) {
+  const AdmissionPlan plan =
+      Plan({Wanting(50)}, {{1, 0, Wanting(80)}, {2, 599, Wanting(20)}, {3, 599, Wanting(20, 9)}}, 600);
+
+  EXPECT_EQ(Numbers(plan.admitted), (List{}));
+  EXPECT_EQ(plan.queue, (List{1, 3, 2}));
+}
+
+TEST(AdmissionTest, OneThatHoldsAnotherDeviceTakesWhatGuaranteeThereIs) {
+  const AdmissionPlan plan = Plan({Wanting(70)}, {{1, 0, Wanting(80), true}});
+
+  ASSERT_EQ(Numbers(plan.admitted), (List{1}));
+  EXPECT_EQ(plan.admitted[0].terms.memory.guaranteed, 30);
+}
+
+TEST(AdmissionTest, HostMemoryAndLinkNeverKeepAJobWaiting) {
+  Terms greedy = Wanting(10);
+  greedy.host = {100, 2000, 3000};
+  greedy.link = {0, 600, 1000};
+
+  const AdmissionPlan plan = Plan({greedy}, {{1, 0, greedy}});
+
+  ASSERT_EQ(Numbers(plan.admitted), (List{1}));
+  EXPECT_EQ(plan.admitted[0].terms.host.guaranteed, 0);
+  EXPECT_EQ(plan.admitted[0].terms.link.guaranteed, 400);
+}
+
+TEST(AdmissionTest, NobodyBeginsOnANodeThatIsDrained) {
+  const AdmissionPlan plan = Plan({}, {{1, 0, Wanting(10)}}, 0, true);
+
+  EXPECT_TRUE(plan.admitted.empty());
+  EXPECT_EQ(plan.queue, (List{1}));
+}
+
+TEST(AdmissionTest, TermsThatCannotHoldAreSaid) {
+  EXPECT_EQ(WhyNever(Wanting(50), 100), "");
+  EXPECT_EQ(WhyNever(Wanting(101), 100), "101 B are to be guaranteed, the device has 100 B");
+  Terms terms = Wanting(50);
+  terms.memory.limit = 40;
+  EXPECT_EQ(WhyNever(terms, 100), "its limit of 40 B is below its guarantee of 50 B");
+}
+
+}  // namespace
+}  // namespace spillway::agent

@@ -1,0 +1,337 @@
+#include "agent/arbiter/arbiter.h"
+
+#include <gtest/gtest.h>
+
+#include "base/units.h"
+
+namespace spillway::agent {
+namespace {
+
+using base::kGibibyte;
+using base::kMebibyte;
+
+constexpr int64_t kSecond = base::kNanosPerSecond;
+constexpr DeviceId kDevice{0}, kOther{1};
+
+ArbiterRules Rules() {
+  ArbiterRules rules;
+  rules.step_bytes = 64 * kMebibyte;
+  rules.headroom_bytes = 0;
+  return rules;
+}
+
+Terms Plain(int64_t guaranteed_gib = 0) {
+  Terms terms;
+  terms.memory = {512 * kMebibyte, guaranteed_gib * kGibibyte, 16 * kGibibyte};
+  terms.host = {0, 0, 64 * kGibibyte};
+  terms.link = {0, 0, kWholeLink};
+  return terms;
+}
+
+Seat SeatOf(uint64_t job, uint64_t session = 0, DeviceId device = kDevice) {
+  return {JobId{job}, SessionId{session != 0 ? session : job}, device};
+}
+
+// Wants so much that, with the eighth that is added, it is a whole number of gibibytes.
+Demand Wants(int64_t gib, bool active = true) { return {gib * kGibibyte / 9 * 8, 0, 0, active}; }
+
+class ArbiterTest : public testing::Test {
+ protected:
+  ArbiterTest() : arbiter_(Rules()) {
+    arbiter_.SetDevice(kDevice, 16 * kGibibyte);
+    arbiter_.SetDevice(kOther, 16 * kGibibyte);
+    arbiter_.SetHost(64 * kGibibyte);
+  }
+
+  Decisions Decide() { return arbiter_.Decide(now_ns_); }
+  void Obey(const GrantDecision& grant) {
+    arbiter_.Obeyed(grant.seat, grant.serial, grant.memory_bytes, grant.host_bytes);
+  }
+  void Settle() {
+    for (Decisions decisions = Decide(); !decisions.grants.empty(); decisions = Decide()) {
+      for (const GrantDecision& grant : decisions.grants) Obey(grant);
+    }
+  }
+  TenancyView View(uint64_t job, DeviceId device = kDevice) const {
+    for (const TenancyView& view : arbiter_.Tenancies()) {
+      if (view.job == JobId{job} && view.device == device) return view;
+    }
+    ADD_FAILURE() << "no tenancy of job " << job;
+    return {};
+  }
+  int64_t GibOf(uint64_t job) const {
+    return (View(job).granted_bytes + kGibibyte / 100) / kGibibyte;  // but for rounding
+  }
+
+  Arbiter arbiter_;
+  int64_t now_ns_ = 0;
+};
+
+TEST_F(ArbiterTest, AJobAloneGetsWhatItWants) {
+  arbiter_.Join(SeatOf(1), Plain(), Wants(9), now_ns_);
+
+  const Decisions decisions = Decide();
+
+  ASSERT_EQ(decisions.admissions.size(), 1u);
+  EXPECT_EQ(decisions.admissions[0].state, TenancyState::kAdmitted);
+  ASSERT_EQ(decisions.grants.size(), 1u);
+  EXPECT_EQ(decisions.grants[0].reason, RulingReason::kFirst);
+  EXPECT_EQ(GibOf(1), 9);
+  EXPECT_EQ(decisions.grants[0].link_permille, 1000);
+  EXPECT_TRUE(Decide().grants.empty()) << "said once";
+}
+
+TEST_F(ArbiterTest, TwoThatWantAllShareAlikeOnceTheFirstHasLetGo) {
+  arbiter_.Join(SeatOf(1), Plain(), Wants(16), now_ns_);
+  Settle();
+  arbiter_.Join(SeatOf(2), Plain(), Wants(16), now_ns_);
+
+  const Decisions first = Decide();
+  ASSERT_EQ(first.grants.size(), 1u) << "nothing to give yet";
+  EXPECT_EQ(first.grants[0].seat, SeatOf(1));
+  EXPECT_EQ(first.grants[0].reason, RulingReason::kRevoked);
+  EXPECT_EQ(first.grants[0].memory_bytes, 8 * kGibibyte);
+  EXPECT_EQ(first.grants[0].deadline_ns, 2 * kSecond);
+  Obey(first.grants[0]);
+  Settle();
+
+  EXPECT_EQ(GibOf(1), 8);
+  EXPECT_EQ(GibOf(2), 8);
+}
+
+TEST_F(ArbiterTest, LendsIdleBudgetToABusyJobAndReturnsItByTheDeadline) {
+  // Given a sleeper with a guarantee of 12 GiB and a busy neighbour without any
+  arbiter_.Join(SeatOf(1), Plain(12), Wants(12), now_ns_);
+  Settle();
+  arbiter_.Use(SeatOf(1), Wants(12, false));
+  arbiter_.Join(SeatOf(2), Plain(), Wants(16), now_ns_);
+  Settle();
+  EXPECT_EQ(View(1).granted_bytes, 512 * kMebibyte) << "its floor";
+  EXPECT_EQ(View(2).granted_bytes, 16 * kGibibyte - 512 * kMebibyte);
+
+  // When it wakes
+  now_ns_ = 100 * kSecond;
+  arbiter_.Use(SeatOf(1), Wants(12));
+  const Decisions woken = Decide();
+
+  // Then the neighbour gives back, within two seconds
+  ASSERT_EQ(woken.grants.size(), 2u);
+  EXPECT_EQ(woken.grants[0].seat, SeatOf(1)) << "it has its part of the link at once";
+  EXPECT_EQ(woken.grants[0].memory_bytes, 512 * kMebibyte);
+  EXPECT_EQ(woken.grants[1].seat, SeatOf(2));
+  EXPECT_EQ(woken.grants[1].deadline_ns, 102 * kSecond);
+  Obey(woken.grants[1]);
+  const Decisions returned = Decide();
+  ASSERT_EQ(returned.grants.size(), 1u);
+  EXPECT_EQ(returned.grants[0].reason, RulingReason::kReturned);
+  EXPECT_EQ(GibOf(1), 12);
+}
+
+TEST_F(ArbiterTest, GuaranteesThatDoNotFitWait) {
+  arbiter_.Join(SeatOf(1), Plain(12), Wants(4), now_ns_);
+  Settle();
+  arbiter_.Join(SeatOf(2), Plain(12), Wants(4), now_ns_);
+  arbiter_.Join(SeatOf(3), Plain(12), Wants(4), now_ns_);
+
+  const Decisions decisions = Decide();
+
+  ASSERT_EQ(decisions.admissions.size(), 2u);
+  EXPECT_EQ(decisions.admissions[0].position, 1u);
+  EXPECT_EQ(decisions.admissions[0].reason, "it needs 12.0 GiB, 4.0 GiB are not promised to others");
+  EXPECT_EQ(decisions.admissions[1].position, 2u);
+
+  arbiter_.Leave(SeatOf(1));
+  const Decisions after = Decide();
+  ASSERT_EQ(after.admissions.size(), 2u);
+  EXPECT_EQ(after.admissions[0].job, JobId{2});
+  EXPECT_EQ(after.admissions[0].state, TenancyState::kAdmitted);
+  EXPECT_EQ(after.admissions[1].job, JobId{3});
+  EXPECT_EQ(after.admissions[1].position, 1u);
+}
+
+TEST_F(ArbiterTest, WhatCanNeverFitIsRejected) {
+  arbiter_.Join(SeatOf(1), Plain(20), Wants(4), now_ns_);
+
+  const Decisions decisions = Decide();
+
+  ASSERT_EQ(decisions.admissions.size(), 1u);
+  EXPECT_EQ(decisions.admissions[0].state, TenancyState::kRejected);
+  EXPECT_EQ(decisions.admissions[0].reason, "20.0 GiB are to be guaranteed, the device has 16.0 GiB");
+}
+
+TEST_F(ArbiterTest, AnUrgentJobPreemptsAndTheOtherGoesOnWithItsFloor) {
+  arbiter_.Join(SeatOf(1), Plain(15), Wants(15), now_ns_);
+  Settle();
+  Terms urgent = Plain(15);
+  urgent.priority = 10;
+  arbiter_.Join(SeatOf(2), urgent, Wants(15), now_ns_);
+
+  const Decisions decisions = Decide();
+
+  ASSERT_EQ(decisions.grants.size(), 2u) << "a GiB was free";
+  EXPECT_EQ(decisions.grants[0].seat, SeatOf(1));
+  EXPECT_EQ(decisions.grants[0].reason, RulingReason::kPreempted);
+  for (const GrantDecision& grant : decisions.grants) Obey(grant);
+  Settle();
+  EXPECT_EQ(GibOf(2), 15);
+  EXPECT_EQ(GibOf(1), 1) << "what is left, above its floor";
+  arbiter_.Leave(SeatOf(2));
+  Settle();
+  EXPECT_EQ(GibOf(1), 15) << "and gets its guarantee back";
+}
+
+TEST_F(ArbiterTest, ProcessesOfAJobShareItsBudget) {
+  Terms terms = Plain(8);
+  terms.memory.limit = 8 * kGibibyte;
+  arbiter_.Join(SeatOf(1, 11), terms, Wants(16), now_ns_);
+  Settle();
+  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(1, 11)), 8 * kGibibyte);
+
+  arbiter_.Join(SeatOf(1, 12), terms, Wants(16), now_ns_);
+  Settle();
+
+  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(1, 11)), 4 * kGibibyte);
+  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(1, 12)), 4 * kGibibyte);
+  EXPECT_EQ(View(1).promised_bytes, 8 * kGibibyte);
+  arbiter_.Leave(SeatOf(1, 11));
+  Settle();
+  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(1, 12)), 8 * kGibibyte);
+}
+
+TEST_F(ArbiterTest, AnotherJobsMemoryCountsUntilAllProcessesHaveLetGo) {
+  arbiter_.Join(SeatOf(1, 11), Plain(), Wants(16), now_ns_);
+  arbiter_.Join(SeatOf(1, 12), Plain(), Wants(16), now_ns_);
+  Settle();
+  arbiter_.Join(SeatOf(2), Plain(), Wants(16), now_ns_);
+  const Decisions revoked = Decide();
+  ASSERT_EQ(revoked.grants.size(), 2u);
+
+  Obey(revoked.grants[0]);
+  EXPECT_EQ(arbiter_.PromisedOn(kDevice), 12 * kGibibyte);
+  const Decisions partial = Decide();
+  ASSERT_EQ(partial.grants.size(), 1u);
+  EXPECT_EQ(partial.grants[0].seat, SeatOf(2));
+  EXPECT_EQ(partial.grants[0].memory_bytes, 4 * kGibibyte);
+}
+
+TEST_F(ArbiterTest, AChangedBudgetIsGrantedAtOnceWhenItGrows) {
+  arbiter_.Join(SeatOf(1), Plain(), Wants(16), now_ns_);
+  Terms half = Plain();
+  half.memory.limit = 6 * kGibibyte;
+  Settle();
+
+  EXPECT_EQ(arbiter_.WhyNot(JobId{1}, kDevice, half), "");
+  arbiter_.ChangeTerms(JobId{1}, kDevice, half);
+  const Decisions lowered = Decide();
+  ASSERT_EQ(lowered.grants.size(), 1u);
+  EXPECT_EQ(lowered.grants[0].memory_bytes, 6 * kGibibyte);
+  EXPECT_EQ(lowered.grants[0].reason, RulingReason::kChanged);
+  Obey(lowered.grants[0]);
+  arbiter_.ChangeTerms(JobId{1}, kDevice, Plain());
+  Settle();
+  EXPECT_EQ(GibOf(1), 16);
+}
+
+TEST_F(ArbiterTest, AGuaranteeThatDoesNotFitBesideOthersIsRefused) {
+  arbiter_.Join(SeatOf(1), Plain(10), Wants(16), now_ns_);
+  arbiter_.Join(SeatOf(2), Plain(4), Wants(16), now_ns_);
+  Settle();
+
+  EXPECT_EQ(arbiter_.WhyNot(JobId{2}, kDevice, Plain(6)), "");
+  EXPECT_EQ(arbiter_.WhyNot(JobId{2}, kDevice, Plain(7)),
+            "7.0 GiB cannot be guaranteed, others leave 6.0 GiB");
+  EXPECT_EQ(arbiter_.WhyNot(JobId{3}, kDevice, Plain(1)), "the job does not use this device");
+}
+
+TEST_F(ArbiterTest, AfterARestartNothingChangesHandsUntilAllAreBack) {
+  arbiter_.SetFrozen(true);
+  arbiter_.Rejoin(SeatOf(1, 11), Plain(), Wants(16), {9 * kGibibyte, kGibibyte}, now_ns_);
+  arbiter_.Rejoin(SeatOf(1, 12), Plain(), Wants(16), {3 * kGibibyte, 0}, now_ns_);
+  arbiter_.Join(SeatOf(2), Plain(), Wants(16), now_ns_);
+
+  const Decisions frozen = Decide();
+
+  ASSERT_EQ(frozen.grants.size(), 2u);
+  EXPECT_EQ(frozen.grants[0].memory_bytes, 9 * kGibibyte);
+  EXPECT_EQ(frozen.grants[0].host_bytes, kGibibyte);
+  EXPECT_EQ(frozen.grants[0].reason, RulingReason::kKept);
+  EXPECT_EQ(frozen.grants[1].memory_bytes, 3 * kGibibyte);
+  EXPECT_EQ(arbiter_.PromisedOn(kDevice), 12 * kGibibyte);
+
+  arbiter_.SetFrozen(false);
+  Settle();
+  EXPECT_EQ(GibOf(1), 8);
+  EXPECT_EQ(GibOf(2), 8);
+}
+
+TEST_F(ArbiterTest, OneThatDoesNotObeyIsNamedAndBorrowsNoMore) {
+  arbiter_.Join(SeatOf(1), Plain(2), Wants(16), now_ns_);
+  Settle();
+  arbiter_.Join(SeatOf(2), Plain(), Wants(4), now_ns_);
+  Decide();
+  EXPECT_EQ(arbiter_.NextWake(), 2 * kSecond);
+
+  now_ns_ = 2 * kSecond;
+  const Decisions late = Decide();
+
+  ASSERT_EQ(late.overdue.size(), 1u);
+  EXPECT_EQ(late.overdue[0], SeatOf(1));
+  EXPECT_TRUE(View(1).overdue);
+  EXPECT_LE(arbiter_.PromisedOn(kDevice), 16 * kGibibyte);
+  arbiter_.Leave(SeatOf(1));
+  Settle();
+  EXPECT_EQ(GibOf(2), 4) << "and its death gives everything back";
+}
+
+TEST_F(ArbiterTest, HostMemoryInUseIsNotAskedBack) {
+  arbiter_.Join(SeatOf(1), Plain(), {32 * kGibibyte, 0, 0, true}, now_ns_);
+  Settle();
+  arbiter_.Use(SeatOf(1), {32 * kGibibyte, 0, 30 * kGibibyte, true});
+  arbiter_.Join(SeatOf(2), Plain(), {60 * kGibibyte, 0, 0, true}, now_ns_);
+  Settle();
+
+  EXPECT_GE(View(1).host_granted_bytes, 30 * kGibibyte);
+  EXPECT_LE(View(1).host_promised_bytes + View(2).host_promised_bytes, 64 * kGibibyte);
+}
+
+TEST_F(ArbiterTest, TheLinkIsSharedByWeightAndWhatAnIdleJobDoesNotUseIsLent) {
+  Terms heavy = Plain();
+  heavy.weight = 3;
+  arbiter_.Join(SeatOf(1), heavy, Wants(4), now_ns_);
+  arbiter_.Join(SeatOf(2), Plain(), Wants(4), now_ns_);
+  Settle();
+  EXPECT_EQ(View(1).link_permille, 750);
+  EXPECT_EQ(View(2).link_permille, 250);
+
+  arbiter_.Use(SeatOf(1), Wants(4, false));
+  Settle();
+  EXPECT_EQ(View(2).link_permille, 999);
+}
+
+TEST_F(ArbiterTest, DevicesAreSharedSeparately) {
+  arbiter_.Join(SeatOf(1, 1, kDevice), Plain(), Wants(16), now_ns_);
+  arbiter_.Join(SeatOf(2, 2, kOther), Plain(), Wants(16), now_ns_);
+  Settle();
+
+  EXPECT_EQ(View(1, kDevice).granted_bytes, 16 * kGibibyte);
+  EXPECT_EQ(View(2, kOther).granted_bytes, 16 * kGibibyte);
+}
+
+TEST_F(ArbiterTest, WhileDrainedNobodyBeginsAndThoseThatRunGoOn) {
+  arbiter_.Join(SeatOf(1), Plain(), Wants(4), now_ns_);
+  Settle();
+  arbiter_.SetDraining(true);
+  arbiter_.Join(SeatOf(2), Plain(), Wants(4), now_ns_);
+
+  const Decisions drained = Decide();
+  ASSERT_EQ(drained.admissions.size(), 1u);
+  EXPECT_EQ(drained.admissions[0].reason, "the node is being drained");
+  EXPECT_EQ(GibOf(1), 4);
+
+  arbiter_.SetDraining(false);
+  Settle();
+  EXPECT_EQ(GibOf(2), 4);
+}
+
+}  // namespace
+}  // namespace spillway::agent

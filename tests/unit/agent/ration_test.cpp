@@ -1,0 +1,309 @@
+#include "agent/arbiter/ration.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/prng.h"
+
+namespace spillway::agent {
+namespace {
+
+constexpr int64_t kDeadline = 2000;
+
+class RationTest : public testing::Test {
+ protected:
+  std::vector<Ruling> Decide() { return ration_.Decide(kDeadline, &serial_); }
+  // Decides, and lets everybody obey at once, until nothing changes.
+  void Settle() {
+    for (std::vector<Ruling> rulings = Decide(); !rulings.empty(); rulings = Decide()) {
+      for (const Ruling& ruling : rulings) ration_.Obeyed(ruling.claimant, ruling.serial, ruling.amount);
+    }
+  }
+
+  Ration ration_{100};
+  uint64_t serial_ = 0;
+};
+
+TEST_F(RationTest, GrantsWhatIsWantedAndFree) {
+  ration_.Put(1, {.limit = 100, .wanted = 60});
+
+  const std::vector<Ruling> rulings = Decide();
+
+  ASSERT_EQ(rulings.size(), 1u);
+  EXPECT_EQ(rulings[0].amount, 60);
+  EXPECT_EQ(rulings[0].reason, RulingReason::kFirst);
+  EXPECT_TRUE(Decide().empty()) << "said once";
+}
+
+TEST_F(RationTest, AsksBackBeforeItPromisesToAnother) {
+  ration_.Put(1, {.limit = 100, .wanted = 100});
+  Settle();
+  ration_.Put(2, {.floor = 10, .limit = 100, .wanted = 100});
+
+  const std::vector<Ruling> revoked = Decide();
+  ASSERT_EQ(revoked.size(), 1u);
+  EXPECT_EQ(revoked[0].claimant, 1u);
+  EXPECT_EQ(revoked[0].amount, 50);
+  EXPECT_EQ(revoked[0].reason, RulingReason::kRevoked);
+  EXPECT_EQ(revoked[0].deadline_ns, kDeadline);
+  EXPECT_TRUE(Decide().empty()) << "nothing to give before the first has obeyed, nothing to ask twice";
+  EXPECT_EQ(ration_.promised(), 100);
+
+  ration_.Obeyed(1, revoked[0].serial, 50);
+  const std::vector<Ruling> given = Decide();
+  ASSERT_EQ(given.size(), 1u);
+  EXPECT_EQ(given[0].claimant, 2u);
+  EXPECT_EQ(given[0].amount, 50);
+}
+
+TEST_F(RationTest, MemoryThatComesBackInPiecesIsGivenInPieces) {
+  ration_.Put(1, {.limit = 100, .wanted = 100});
+  Settle();
+  ration_.Put(2, {.floor = 10, .limit = 100, .wanted = 100});
+  const uint64_t serial = Decide()[0].serial;
+
+  ration_.Obeyed(1, serial, 80);
+
+  const std::vector<Ruling> given = Decide();
+  ASSERT_EQ(given.size(), 1u);
+  EXPECT_EQ(given[0].amount, 20);
+  EXPECT_EQ(ration_.promised(), 100);
+}
+
+TEST_F(RationTest, NothingIsAskedBackThatNobodyNeeds) {
+  ration_.Put(1, {.limit = 100, .wanted = 90});
+  Settle();
+
+  ration_.Put(1, {.limit = 100, .wanted = 10});
+  ration_.Put(2, {.limit = 100, .wanted = 10});
+  Settle();
+
+  EXPECT_EQ(ration_.GrantedTo(1), 90);
+  EXPECT_EQ(ration_.GrantedTo(2), 10);
+}
+
+TEST_F(RationTest, AWakingOwnerGetsItsGuaranteeBack) {
+  const Claim idle{.floor = 5, .guaranteed = 60, .limit = 100, .wanted = 60, .active = false};
+  Claim awake = idle;
+  awake.active = true;
+  ration_.Put(1, idle);
+  ration_.Put(2, {.limit = 100, .wanted = 100});
+  Settle();
+  ASSERT_EQ(ration_.GrantedTo(2), 95);
+
+  ration_.Put(1, awake);
+  const std::vector<Ruling> revoked = Decide();
+  ASSERT_EQ(revoked.size(), 1u);
+  EXPECT_EQ(revoked[0].claimant, 2u);
+  EXPECT_EQ(revoked[0].amount, 40);
+
+  ration_.Obeyed(2, revoked[0].serial, 40);
+  const std::vector<Ruling> returned = Decide();
+  ASSERT_EQ(returned.size(), 1u);
+  EXPECT_EQ(returned[0].amount, 60);
+  EXPECT_EQ(returned[0].reason, RulingReason::kReturned);
+}
+
+TEST_F(RationTest, AnOlderGrantCountsUntilTheNewerIsConfirmed) {
+  ration_.Put(1, {.limit = 100, .wanted = 100});
+  Settle();
+  ration_.Put(1, {.limit = 30, .wanted = 100});
+  const uint64_t lowered = Decide()[0].serial;
+  ration_.Put(1, {.limit = 50, .wanted = 100});
+  const uint64_t raised = Decide()[0].serial;
+
+  EXPECT_EQ(ration_.PromisedTo(1), 100);
+  ration_.Obeyed(1, lowered, 30);
+  EXPECT_EQ(ration_.PromisedTo(1), 50) << "it may know of the third already";
+  ration_.Obeyed(1, lowered - 1, 100);
+  EXPECT_EQ(ration_.PromisedTo(1), 50) << "a late confirmation of an older grant changes nothing";
+  ration_.Obeyed(1, raised, 50);
+  EXPECT_EQ(ration_.PromisedTo(1), 50);
+}
+
+TEST_F(RationTest, NobodyMakesItselfCountWithMoreThanItHad) {
+  ration_.Put(1, {.limit = 100, .wanted = 40});
+  const uint64_t serial = Decide()[0].serial;
+
+  ration_.Obeyed(1, serial, 1'000'000);
+
+  EXPECT_EQ(ration_.promised(), 40);
+}
+
+TEST_F(RationTest, WhoIsLateBorrowsNothingUntilItObeys) {
+  ration_.Put(1, {.guaranteed = 20, .limit = 100, .wanted = 100});
+  Settle();
+  ration_.Put(2, {.floor = 10, .limit = 100, .wanted = 30});
+  const uint64_t serial = Decide()[0].serial;
+
+  EXPECT_TRUE(ration_.TakeOverdue(kDeadline - 1).empty());
+  EXPECT_EQ(ration_.TakeOverdue(kDeadline), (std::vector<ClaimantId>{1}));
+  EXPECT_TRUE(ration_.TakeOverdue(kDeadline).empty()) << "said once";
+  EXPECT_TRUE(ration_.IsOverdue(1));
+
+  const std::vector<Ruling> cut = Decide();
+  ASSERT_EQ(cut.size(), 1u);
+  EXPECT_EQ(cut[0].amount, 20) << "down to its guarantee";
+  EXPECT_GT(cut[0].serial, serial);
+  EXPECT_EQ(ration_.promised(), 100) << "it may still hold all, whatever was said";
+  ration_.Obeyed(1, cut[0].serial, 20);
+  EXPECT_FALSE(ration_.IsOverdue(1));
+  Settle();
+  EXPECT_EQ(ration_.GrantedTo(2), 30);
+  EXPECT_EQ(ration_.GrantedTo(1), 70);
+}
+
+TEST_F(RationTest, WhoComesBackKeepsWhatItHas) {
+  ration_.Restore(1, {.limit = 100, .wanted = 10}, 70);
+  ration_.Put(2, {.limit = 100, .wanted = 10});
+
+  const std::vector<Ruling> rulings = Decide();
+
+  ASSERT_EQ(rulings.size(), 2u);
+  EXPECT_EQ(rulings[0].amount, 70);
+  EXPECT_EQ(rulings[0].reason, RulingReason::kKept);
+  EXPECT_EQ(rulings[1].amount, 10);
+}
+
+TEST_F(RationTest, WhenMoreComesBackThanThereIsNobodyIsRaisedAndTheExcessIsAskedBack) {
+  ration_.Put(2, {.limit = 100, .wanted = 60});
+  Settle();
+  ration_.Restore(1, {.limit = 100, .wanted = 70}, 70);
+  ration_.Put(2, {.limit = 100, .wanted = 100});
+
+  int64_t asked_back = 0;
+  for (const Ruling& ruling : Decide()) {
+    EXPECT_TRUE(ruling.reason == RulingReason::kKept || ruling.reason == RulingReason::kRevoked);
+    if (ruling.reason == RulingReason::kRevoked)
+      asked_back += (ruling.claimant == 1 ? 70 : 60) - ruling.amount;
+  }
+
+  EXPECT_EQ(asked_back, 30);
+}
+
+TEST_F(RationTest, AShrunkCapacityIsRestoredByAskingBack) {
+  ration_.Put(1, {.limit = 100, .wanted = 100});
+  Settle();
+
+  ration_.SetCapacity(40);
+  Settle();
+
+  EXPECT_EQ(ration_.promised(), 40);
+}
+
+TEST_F(RationTest, SmallRisesWaitForAWholeStep) {
+  ration_ = Ration(100, 10);
+  ration_.Put(1, {.limit = 100, .wanted = 95});
+  Settle();
+  ration_.Put(2, {.limit = 100, .wanted = 50});
+  Decide();
+
+  ration_.Obeyed(1, serial_, 94);
+
+  EXPECT_TRUE(Decide().empty());
+}
+
+// Random claims, late and partial confirmations, deaths: nothing is ever promised twice.
+class RationLife {
+ public:
+  explicit RationLife(uint64_t seed)
+      : random_(seed), ration_(1000, 1 + static_cast<int64_t>(random_.Below(20))) {}
+
+  void Run() {
+    for (int step = 0; step < 300; ++step) {
+      Disturb();
+      const int64_t promised_before = ration_.promised();
+      Note(ration_.Decide(step + 20, &serial_));
+      ration_.TakeOverdue(step);
+      ASSERT_LE(ration_.promised(), std::max(promised_before, ration_.capacity()));
+      ASSERT_LE(HeldByAll(), ration_.promised());
+      ASSERT_LE(ration_.promised(), ration_.capacity());
+    }
+    Calm();
+  }
+
+ private:
+  struct Client {
+    std::vector<Ruling> unread;
+    int64_t holds = 0;
+  };
+
+  void Disturb() {
+    const ClaimantId id = 1 + random_.Below(6);
+    switch (random_.Below(5)) {
+      case 0:
+        ration_.Remove(id);
+        clients_.erase(id);
+        break;
+      case 1:
+      case 2:
+        ration_.Put(id, RandomClaim());
+        break;
+      default:
+        Read(id, random_.Below(2) == 0);
+    }
+  }
+  Claim RandomClaim() {
+    Claim claim;
+    claim.floor = static_cast<int64_t>(random_.Below(100));
+    claim.guaranteed = static_cast<int64_t>(random_.Below(160));
+    claim.limit = 160 + static_cast<int64_t>(random_.Below(1000));
+    claim.wanted = static_cast<int64_t>(random_.Below(1200));
+    claim.weight = 1 + static_cast<int32_t>(random_.Below(4));
+    claim.priority = static_cast<int32_t>(random_.Below(3));
+    claim.active = random_.Below(3) != 0;
+    return claim;
+  }
+  void Note(const std::vector<Ruling>& rulings) {
+    for (const Ruling& ruling : rulings) clients_[ruling.claimant].unread.push_back(ruling);
+  }
+  // The client reads its oldest ruling; it fills what it may hold, and may be slow to shrink.
+  void Read(ClaimantId id, bool slow) {
+    const auto found = clients_.find(id);
+    if (found == clients_.end() || found->second.unread.empty()) return;
+    Client& client = found->second;
+    const Ruling ruling = client.unread.front();
+    if (slow && client.holds > ruling.amount) {
+      client.holds -= (client.holds - ruling.amount) / 2;
+    } else {
+      client.holds = ruling.amount;
+      client.unread.erase(client.unread.begin());
+    }
+    ration_.Obeyed(id, ruling.serial, client.holds);
+  }
+  int64_t HeldByAll() const {
+    int64_t sum = 0;
+    for (const auto& [id, client] : clients_) sum += client.holds;
+    return sum;
+  }
+  // Disturbances stop; everybody obeys. Then every share is met.
+  void Calm() {
+    for (int round = 0; round < 200; ++round) {
+      for (auto& [id, client] : clients_) {
+        while (!client.unread.empty()) Read(id, false);
+      }
+      Note(ration_.Decide(1'000'000, &serial_));
+    }
+    for (const auto& [id, client] : clients_) {
+      ASSERT_TRUE(client.unread.empty()) << "it never comes to rest";
+      ASSERT_EQ(client.holds, ration_.GrantedTo(id));
+      ASSERT_EQ(ration_.PromisedTo(id), ration_.GrantedTo(id));
+    }
+  }
+
+  base::Prng random_;
+  Ration ration_;
+  uint64_t serial_ = 0;
+  std::map<ClaimantId, Client> clients_;
+};
+
+TEST(RationPropertyTest, NothingIsPromisedTwiceAndItComesToRest) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    RationLife(seed).Run();
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace spillway::agent
