@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <thread>
 
@@ -28,6 +29,7 @@ struct Plot {
   std::function<Modelled()> model;
   // By strategy, the lower bound first; by budget share. Nothing where it does not run.
   std::vector<std::vector<std::optional<double>>> slow_downs;
+  std::vector<double> taken_ms;  // by budget share
 };
 
 std::vector<Plot> AllPlots() {
@@ -36,12 +38,14 @@ std::vector<Plot> AllPlots() {
     plots.push_back({it.network + "_1080ti",
                      it.network + ", batch 100, AutoSwap's 1080 Ti",
                      [it] { return it.Model(); },
+                     {},
                      {}});
   for (const Case& it : ComparedCases()) {
     const std::string network = it.network, device = it.device;
     plots.push_back({network + "_" + device,
                      network + ", batch " + std::to_string(it.batch_size) + ", " + device,
                      [it] { return Modelled(it.network, it.device, it.batch_size); },
+                     {},
                      {}});
   }
   return plots;
@@ -49,6 +53,7 @@ std::vector<Plot> AllPlots() {
 
 // One budget of one plot: a column of its table, which no other thread touches.
 void Compute(Plot& plot, size_t share) {
+  const double start_ms = ElapsedMs(0);
   const Modelled it = plot.model();
   const Problem problem = it.WithBudget(base::scale(it.peak_bytes(), kShares[share], 100));
   const LowerBound bound = FindLowerBound(problem);
@@ -58,12 +63,15 @@ void Compute(Plot& plot, size_t share) {
     if (const std::optional<int64_t> time_ns = PlannedTime(*AllStrategies()[i], problem))
       plot.slow_downs[i + 1][share] = it.SlowDownPercent(*time_ns);
   }
+  plot.taken_ms[share] = ElapsedMs(start_ms);
 }
 
 void ComputeAll(std::vector<Plot>& plots, size_t shares) {
-  for (Plot& plot : plots)
+  for (Plot& plot : plots) {
     plot.slow_downs.assign(AllStrategies().size() + 1,
                            std::vector<std::optional<double>>(std::size(kShares)));
+    plot.taken_ms.assign(std::size(kShares), 0);
+  }
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     for (size_t i = next++; i < plots.size() * shares; i = next++) Compute(plots[i / shares], i % shares);
@@ -121,6 +129,8 @@ bool DrawCurves(const std::string& folder, Effort effort) {
   std::string table = "network,strategy,budget % of peak,slow-down %\n";
   bool good = true;
   for (const Plot& plot : plots) {
+    std::printf("%-24s %6.1f s of a thread\n", plot.name.c_str(),
+                std::accumulate(plot.taken_ms.begin(), plot.taken_ms.end(), 0.0) / 1000);
     table += TableRows(plot);
     good &= WriteFile(
         std::filesystem::path(folder) / (plot.name + ".svg"),
