@@ -50,7 +50,7 @@ class EventHistory {
   }
   // How many of the events from `position` on were not explained by a known pattern.
   int64_t UnexplainedSince(int64_t position) const {
-    return static_cast<uint32_t>(unexplained_ - At(position).unexplained_before);
+    return position == end_ ? 0 : static_cast<uint32_t>(unexplained_ - At(position).unexplained_before);
   }
   // Null where nothing is known of it.
   const KnownAllocation* Find(uint64_t allocation) const { return allocations_.Find(allocation); }

@@ -71,6 +71,12 @@ Followed IterationFollower::Observe(const JobEvent& event) {
   return FollowElsewhere(event);
 }
 
+void IterationFollower::Expect(int32_t next) {
+  ForgetBuffers();
+  tracking_ = Tracking::kFollowing;
+  next_ = next;
+}
+
 Followed IterationFollower::FollowElsewhere(const JobEvent& event) {
   const Range* places = places_of_.Find(context_.Back(0));
   if (places == nullptr) return Stray();

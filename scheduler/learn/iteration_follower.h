@@ -61,6 +61,8 @@ class IterationFollower {
   explicit IterationFollower(std::shared_ptr<const IterationPattern> pattern);
 
   Followed Observe(const JobEvent& event);
+  // The job is known to come to that event next.
+  void Expect(int32_t next);
   // Looks for a stranger in the whole iteration: by the tokens that came last, its own included. For a follower that has not
   // observed the events before.
   Followed Resume(const JobEvent& event, const TokenContext& context);

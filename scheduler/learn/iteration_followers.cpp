@@ -7,7 +7,9 @@
 namespace spillway::scheduler {
 namespace {
 
-constexpr int64_t kStrangersBeforeOthers = 4;
+// Fewer than the active one waits before it looks for the job in all of its own iteration: an evaluation that begins as training
+// does is told from it by what comes then.
+constexpr int64_t kStrangersBeforeOthers = 2;
 
 }  // namespace
 
@@ -22,10 +24,11 @@ int32_t IterationFollowers::SlotFor(uint64_t fingerprint) const {
   return best;
 }
 
-int32_t IterationFollowers::Add(std::shared_ptr<const IterationPattern> pattern) {
+int32_t IterationFollowers::Add(std::shared_ptr<const IterationPattern> pattern, int32_t next) {
   active_ = SlotFor(pattern->fingerprint);
   Slot& slot = slots_[static_cast<size_t>(active_)];
   slot.follower.emplace(std::move(pattern));
+  if (next >= 0) slot.follower->Expect(next);
   slot.last_followed = events_;
   return active_;
 }

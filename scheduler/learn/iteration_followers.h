@@ -30,8 +30,8 @@ class IterationFollowers {
     bool changed_pattern = false;  // with this event
   };
 
-  // The pattern's slot. It becomes the active one.
-  int32_t Add(std::shared_ptr<const IterationPattern> pattern);
+  // The pattern's slot. It becomes the active one; `next` is the event that comes next, -1 where that is not known.
+  int32_t Add(std::shared_ptr<const IterationPattern> pattern, int32_t next = -1);
   Step Observe(const JobEvent& event);
 
   int32_t active() const { return active_; }

@@ -12,6 +12,15 @@ constexpr int64_t kCutContext = 8;
 
 int64_t Modulo(int64_t value, int64_t divisor) { return (value % divisor + divisor) % divisor; }
 
+// The position that comes next when an allocation is freed; where it has not been yet, that of the one before it in its place.
+int64_t FreedAt(const EventHistory& history, const Repetition& repetition, uint64_t allocation) {
+  const int64_t freed = history.Find(allocation)->freed;
+  const uint64_t earlier = repetition.InA(allocation);
+  if (freed != KnownAllocation::kAlive || earlier == 0 || earlier == allocation) return freed;
+  const int64_t earlier_freed = history.Find(earlier)->freed;
+  return earlier_freed == KnownAllocation::kAlive ? earlier_freed : earlier_freed + repetition.distance();
+}
+
 // Bytes of changing allocations alive before each event of repetition A, the last event being followed by the first.
 std::vector<int64_t> LiveBytes(const EventHistory& history, const Repetition& repetition) {
   const int64_t distance = repetition.distance(), begin = repetition.a_begin();
@@ -22,12 +31,14 @@ std::vector<int64_t> LiveBytes(const EventHistory& history, const Repetition& re
   };
   for (int64_t position = begin; position < begin + distance; ++position) {
     if (history.kind(position) != JobEventKind::kAllocate) continue;
-    const KnownAllocation& known = *history.Find(history.touch(position, 0).allocation);
-    if (known.freed == KnownAllocation::kAlive) continue;  // all the time: no place is better for it
-    const int64_t from = position - begin + 1, until = from + (known.freed - known.born) % distance - 1;
-    if (until <= from) continue;
-    add(from, std::min(until, distance), known.size_bytes);
-    if (until > distance) add(0, until - distance, known.size_bytes);
+    const uint64_t allocation = history.touch(position, 0).allocation;
+    const int64_t freed = FreedAt(history, repetition, allocation);
+    if (freed == KnownAllocation::kAlive) continue;  // all the time: no place is better for it
+    // One that lives for longer than an iteration adds to every place, and once more to some.
+    const int64_t from = position - begin + 1, until = from + (freed - position - 1) % distance;
+    const int64_t size_bytes = history.Find(allocation)->size_bytes;
+    add(from, std::min(until, distance), size_bytes);
+    if (until > distance) add(0, until - distance, size_bytes);
   }
   change.pop_back();
   for (size_t i = 1; i < change.size(); ++i) change[i] += change[i - 1];
@@ -75,12 +86,12 @@ class PatternMaker {
         size_(repetition.distance()),
         begin_(repetition.a_begin() + CutOf(history, repetition)) {}
 
-  IterationPattern Make() {
+  MadePattern Make() {
     for (int64_t i = 0; i < size_; ++i) AddEvent(i);
     for (int32_t i = 0, count = BufferCount(); i < count; ++i) HandOn(i);
     MakeProfile();
     pattern_.fingerprint = FingerprintOf(pattern_);
-    return std::move(pattern_);
+    return {std::move(pattern_), static_cast<int32_t>((history_.end() - begin_) % size_)};
   }
 
  private:
@@ -137,7 +148,8 @@ class PatternMaker {
       buffer.born_event = origin.age == 0 ? static_cast<int32_t>(origin.offset) : -1;
     }
     const int32_t index = Append(buffer, origin, event);
-    freed_.back() = FreedAfter(allocation);
+    const int64_t freed = FreedAt(history_, repetition_, allocation);
+    freed_.back() = freed == KnownAllocation::kAlive ? freed : freed - begin_;
     return index;
   }
 
@@ -166,17 +178,6 @@ class PatternMaker {
     }
     const int64_t born = known->born - back - begin_;
     return {Modulo(born, size_), born >= 0 ? 0 : (size_ - 1 - born) / size_};
-  }
-
-  // The number of the iteration's events that have come when it is freed.
-  int64_t FreedAfter(uint64_t allocation) const {
-    int64_t freed = history_.Find(allocation)->freed;
-    const uint64_t earlier = repetition_.InA(allocation);
-    if (freed == KnownAllocation::kAlive && earlier != 0 && earlier != allocation) {
-      freed = history_.Find(earlier)->freed;
-      if (freed != KnownAllocation::kAlive) freed += size_;
-    }
-    return freed == KnownAllocation::kAlive ? freed : freed - begin_;
   }
 
   // Says what a buffer is in the next iteration, where it is anything there.
@@ -274,13 +275,14 @@ class PatternMaker {
   std::map<Origin, int32_t> by_origin_;
   // By buffer.
   std::vector<Origin> origins_;
-  std::vector<int64_t> freed_, first_seen_, last_touch_;
+  std::vector<int64_t> freed_;  // the number of the iteration's events that came before
+  std::vector<int64_t> first_seen_, last_touch_;
   std::vector<int32_t> operations_before_;  // by event
 };
 
 }  // namespace
 
-IterationPattern MakePattern(const EventHistory& history, const Repetition& repetition) {
+MadePattern MakePattern(const EventHistory& history, const Repetition& repetition) {
   return PatternMaker(history, repetition).Make();
 }
 

@@ -18,7 +18,7 @@ Repetition::Repetition(const EventHistory& history, int64_t distance)
       a_begin_(history.end() - 2 * distance),
       forward_(64),
       backward_(64) {
-  holds_ = a_begin_ >= history.begin() && Compare();
+  holds_ = a_begin_ >= history.begin() && Compare() && FreesWhatItMakes();
 }
 
 bool Repetition::Compare() {
@@ -40,6 +40,17 @@ bool Repetition::CompareEvents(int64_t a) {
     return false;
   }
   return true;
+}
+
+bool Repetition::FreesWhatItMakes() const {
+  int64_t made_bytes = 0, freed_bytes = 0;
+  for (int64_t a = a_begin_; a < a_begin_ + distance_; ++a) {
+    if (history_.kind(a) != JobEventKind::kAllocate) continue;
+    const KnownAllocation& known = *history_.Find(history_.touch(a, 0).allocation);
+    made_bytes += known.size_bytes;
+    if (known.freed != KnownAllocation::kAlive) freed_bytes += known.size_bytes;
+  }
+  return 2 * freed_bytes >= made_bytes;
 }
 
 bool Repetition::Match(uint64_t a, uint64_t b, bool are_new) {

@@ -8,6 +8,7 @@
 //   2. A match is the same allocation (persistent), or two of equal size that were made one distance apart. Where the earlier one
 //      is older than A, and B's was made in A, the distance is not known to be exact: the first iteration has more events.
 //   3. Two that another thread made match where they came about one distance apart.
+//   4. Of the bytes that A made half at least were freed by the end of B: setting up equal layers is no iteration.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,7 @@ class Repetition {
   }
   bool Compare();
   bool CompareEvents(int64_t a);
+  bool FreesWhatItMakes() const;
   bool Match(uint64_t a, uint64_t b, bool are_new);
   bool MayMatch(uint64_t a, uint64_t b) const;
   bool MayBothArrive(const KnownAllocation& a, const KnownAllocation& b) const;

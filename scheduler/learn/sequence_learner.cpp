@@ -39,7 +39,8 @@ SequenceLearner::Pattern SequenceLearner::Add(const JobEvent& event, bool may_cl
 SequenceLearner::Pattern SequenceLearner::LookAt(PeriodCandidate* candidate) {
   const int64_t distance = candidate->distance, run = candidate->run;
   candidate->look_at_run = run + std::max(distance / 4, kShortestIteration);
-  const int64_t unknown = history_.UnexplainedSince(history_.end() - distance);
+  // What came before the last pattern was found is explained by it, or was not worth a pattern of its own.
+  const int64_t unknown = history_.UnexplainedSince(std::max(history_.end() - distance, known_since_));
   if (distance < kShortestIteration || unknown * kWorthLearning < distance) return nullptr;
   if (!IsMoreThanChance(history_, distance, run)) return nullptr;
   const Repetition repetition(history_, distance);
@@ -49,8 +50,10 @@ SequenceLearner::Pattern SequenceLearner::LookAt(PeriodCandidate* candidate) {
     if (longer > 0 && longer <= candidates_.longest()) candidates_.Propose(longer, run + distance - longer);
     return nullptr;
   }
-  auto pattern = std::make_shared<const IterationPattern>(MakePattern(history_, repetition));
-  known_.Add(pattern);
+  MadePattern made = MakePattern(history_, repetition);
+  auto pattern = std::make_shared<const IterationPattern>(std::move(made.pattern));
+  known_.Add(pattern, made.next);
+  known_since_ = history_.end();
   return pattern;
 }
 

@@ -43,6 +43,7 @@ class SequenceLearner {
   EventHistory history_;
   PeriodCandidates candidates_;
   IterationFollowers known_;
+  int64_t known_since_ = 0;
   bool is_following_ = false;
 };
 
