@@ -1,4 +1,5 @@
 // The virtual memory management functions; the rules are in vmm.h.
+#include "simulator/driver/books.h"
 #include "simulator/driver/capture.h"
 
 using namespace spillway::simulator;
@@ -20,6 +21,7 @@ SIM_API(cuMemCreate)
  unsigned long long flags) {
   return WithContext([&](Call& call) {
     RefuseWhileCapturing(call);
+    ++TheBooks().vmm_creates;
     call.Spend(call.sim.profile.vmm_create_ns);
     Require(handle != nullptr && properties != nullptr && flags == 0);
     *handle = call.sim.vmm.Create(size, *properties);
@@ -29,6 +31,7 @@ SIM_API(cuMemCreate)
 SIM_API(cuMemRelease)(CUmemGenericAllocationHandle handle) {
   return WithContext([&](Call& call) {
     RefuseWhileCapturing(call);
+    ++TheBooks().vmm_releases;
     call.Spend(call.sim.profile.vmm_release_ns);
     call.sim.vmm.Release(handle);
   });
@@ -46,6 +49,7 @@ SIM_API(cuMemMap)
  unsigned long long flags) {
   return WithContext([&](Call& call) {
     RefuseWhileCapturing(call);
+    ++TheBooks().vmm_maps;
     call.Spend(call.sim.profile.vmm_map_ns);
     Require(flags == 0);
     call.sim.vmm.Map(base, size, offset, handle);
@@ -55,6 +59,7 @@ SIM_API(cuMemMap)
 SIM_API(cuMemUnmap)(CUdeviceptr base, size_t size) {
   return WithContext([&](Call& call) {
     RefuseWhileCapturing(call);
+    ++TheBooks().vmm_unmaps;
     call.Spend(call.sim.profile.vmm_unmap_ns);
     call.sim.vmm.Unmap(base, size);
   });
@@ -63,6 +68,7 @@ SIM_API(cuMemUnmap)(CUdeviceptr base, size_t size) {
 SIM_API(cuMemSetAccess)(CUdeviceptr base, size_t size, const CUmemAccessDesc* accesses, size_t count) {
   return WithContext([&](Call& call) {
     RefuseWhileCapturing(call);
+    ++TheBooks().vmm_set_accesses;
     call.Spend(call.sim.profile.vmm_set_access_ns);
     call.sim.vmm.SetAccess(base, size, accesses, count);
   });

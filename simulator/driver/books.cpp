@@ -70,6 +70,12 @@ std::uint64_t Books::Read(const std::string& key) const {
       {"h2d_bytes", h2d_bytes},
       {"d2h_bytes", d2h_bytes},
       {"d2d_bytes", d2d_bytes},
+      {"vmm_creates", vmm_creates},
+      {"vmm_maps", vmm_maps},
+      {"vmm_set_accesses", vmm_set_accesses},
+      {"vmm_unmaps", vmm_unmaps},
+      {"vmm_releases", vmm_releases},
+      {"driver_busy_ns", driver_busy_ns},
       {"unmapped_while_in_use", unmapped_while_in_use},
       {"illegal_accesses", illegal_accesses},
   };
@@ -99,7 +105,8 @@ std::string Books::Json() const {
   std::string json = "{\"schema\":1,\"profile\":" + Quoted(profile_) + ",\"clock\":" + Quoted(clock_);
   for (const char* key : {"simulated_ns", "device_bytes_capacity", "device_bytes_peak", "device_bytes_now",
                           "host_bytes_peak", "host_bytes_now", "kernels", "h2d_bytes", "d2h_bytes",
-                          "d2d_bytes", "unmapped_while_in_use", "illegal_accesses"}) {
+                          "d2d_bytes", "vmm_creates", "vmm_maps", "vmm_set_accesses", "vmm_unmaps",
+                          "vmm_releases", "driver_busy_ns", "unmapped_while_in_use", "illegal_accesses"}) {
     json.append(",\"").append(key).append("\":").append(std::to_string(Read(key)));
   }
   json.append(",").append(DevicesJson()).append(",\"not_supported\":{");

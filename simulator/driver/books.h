@@ -47,6 +47,13 @@ class Books {
   std::atomic<std::uint64_t> h2d_bytes{0};
   std::atomic<std::uint64_t> d2h_bytes{0};
   std::atomic<std::uint64_t> d2d_bytes{0};
+  // Calls that take the host long, and the virtual time that they and pinning took.
+  std::atomic<std::uint64_t> vmm_creates{0};
+  std::atomic<std::uint64_t> vmm_maps{0};
+  std::atomic<std::uint64_t> vmm_set_accesses{0};
+  std::atomic<std::uint64_t> vmm_unmaps{0};
+  std::atomic<std::uint64_t> vmm_releases{0};
+  std::atomic<std::uint64_t> driver_busy_ns{0};
   std::atomic<std::uint64_t> unmapped_while_in_use{0};
   std::atomic<std::uint64_t> illegal_accesses{0};
 

@@ -1,5 +1,6 @@
 #include "simulator/driver/call.h"
 
+#include "simulator/driver/books.h"
 #include "simulator/driver/capture.h"
 
 namespace spillway::simulator {
@@ -24,6 +25,11 @@ OperationRef Call::Submit(Stream& stream, Operation operation, const std::vector
   auto submitted = std::make_shared<Operation>(std::move(operation));
   SubmitTo(sim.engine, lock, stream, submitted, also_after);
   return submitted;
+}
+
+void Call::Spend(std::uint64_t time_ns) {
+  TheBooks().driver_busy_ns += time_ns;
+  sim.engine.SpendHostTime(lock, static_cast<Nanos>(time_ns));
 }
 
 void Call::Wait(const Context& whose, const std::vector<OperationRef>& operations) {

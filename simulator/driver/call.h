@@ -28,7 +28,7 @@ class Call {
   OperationRef Submit(Stream& stream, Operation operation, const std::vector<OperationRef>& also_after = {});
 
   // The calling thread is busy in the driver for this long, on the virtual clock.
-  void Spend(std::uint64_t time_ns) { sim.engine.SpendHostTime(lock, static_cast<Nanos>(time_ns)); }
+  void Spend(std::uint64_t time_ns);
 
   // Wait until these are done, then report the context's sticky error, if any.
   void Wait(const Context& whose, const std::vector<OperationRef>& operations);
