@@ -33,13 +33,15 @@ class Arbiter::Deciding {
   int64_t deadline_ns() const { return now_ns_ + a_.rules_.return_within_ns; }
 
   void NoteOverdue() {
-    for (auto& [id, device] : a_.devices_) device.dirty |= !device.memory.TakeOverdue(now_ns_).empty();
-    a_.host_.TakeOverdue(now_ns_);
+    bool any = !a_.host_.TakeOverdue(now_ns_).empty();
+    for (auto& [id, device] : a_.devices_) any |= !device.memory.TakeOverdue(now_ns_).empty();
     for (auto& [key, tenancy] : a_.tenancies_) {
+      any |= !tenancy.host.TakeOverdue(now_ns_).empty();
       for (ClaimantId session : tenancy.memory.TakeOverdue(now_ns_))
         decisions_.overdue.push_back({tenancy.job, SessionId{session}, tenancy.device});
-      tenancy.host.TakeOverdue(now_ns_);
     }
+    if (!any && decisions_.overdue.empty()) return;
+    for (auto& [id, device] : a_.devices_) device.dirty = true;
   }
 
   void TellKept() {

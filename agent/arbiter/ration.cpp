@@ -28,13 +28,23 @@ class Ration::Round {
  public:
   Round(Ration* ration, int64_t deadline_ns, uint64_t* last_serial)
       : ration_(*ration), deadline_ns_(deadline_ns), last_serial_(last_serial) {
+    // Who is late counts with what it may hold, and its budget stays as it is: nothing else about it is known.
     std::vector<Claim> claims;
+    int64_t capacity = ration_.capacity_;
     for (auto& [id, entry] : ration_.entries_) {
-      parties_.push_back({id, &entry, entry.Effective(), 0});
-      claims.push_back(parties_.back().claim);
+      const Claim claim = entry.Effective();
+      parties_.push_back({id, &entry, claim, std::min(entry.granted, LimitOf(claim))});
+      if (entry.overdue) {
+        capacity -= entry.promised();
+      } else {
+        claims.push_back(parties_.back().claim);
+      }
     }
-    const std::vector<int64_t> targets = FairShares(ration_.capacity_ - ration_.stuck(), claims);
-    for (size_t i = 0; i < parties_.size(); ++i) parties_[i].target = targets[i];
+    const std::vector<int64_t> targets = FairShares(capacity, claims);
+    auto target = targets.begin();
+    for (Party& party : parties_) {
+      if (!party.entry->overdue) party.target = *target++;
+    }
     free_ = ration_.capacity_ - ration_.promised();
   }
 
@@ -57,9 +67,11 @@ class Ration::Round {
     int64_t target;
   };
 
+  static int64_t LimitOf(const Claim& claim) { return std::max(claim.limit, claim.Floor()); }
+
   void LowerToLimits() {
     for (const Party& party : parties_) {
-      const int64_t limit = std::max(party.claim.limit, party.claim.Floor());
+      const int64_t limit = LimitOf(party.claim);
       if (party.entry->granted > limit) Rule(party, limit, RulingReason::kChanged);
     }
   }
@@ -206,14 +218,6 @@ int64_t Ration::NextDeadline() const {
   int64_t next = kNever;
   for (const auto& [id, entry] : entries_) next = std::min(next, entry.deadline_ns);
   return next;
-}
-
-int64_t Ration::stuck() const {
-  int64_t sum = 0;
-  for (const auto& [id, entry] : entries_) {
-    if (entry.overdue) sum += entry.promised() - entry.granted;
-  }
-  return sum;
 }
 
 int64_t Ration::promised() const {

@@ -84,8 +84,6 @@ class Ration {
     Claim Effective() const;
   };
   class Round;
-  // Of unconfirmed decreases that are late: not to be counted on.
-  int64_t stuck() const;
   static constexpr int64_t kNever = INT64_MAX;
 
   int64_t capacity_;

@@ -215,6 +215,7 @@ class RationLife {
       Disturb();
       const int64_t promised_before = ration_.promised();
       Note(ration_.Decide(step + 20, &serial_));
+      ASSERT_TRUE(ration_.Decide(step + 20, &serial_).empty()) << "equal facts, another decision";
       ration_.TakeOverdue(step);
       ASSERT_LE(ration_.promised(), std::max(promised_before, ration_.capacity()));
       ASSERT_LE(HeldByAll(), ration_.promised());
