@@ -24,6 +24,7 @@ IterationFollower::IterationFollower(std::shared_ptr<const IterationPattern> pat
       bound_(pattern_->buffers.size()),
       buffer_of_(pattern_->buffers.size()),
       seen_in_(pattern_->events.size(), 0) {
+  last_end_ = pattern_->size();
   lost_after_ = std::clamp<int64_t>(pattern_->size() / 4, kLeastLostAfter, kMostLostAfter);
   for (int32_t i = 0; i < pattern_->size(); ++i) places_.push_back({EventAt(i).token, i});
   std::sort(places_.begin(), places_.end());
@@ -119,8 +120,10 @@ IterationFollower::Match IterationFollower::MatchBuffer(int32_t buffer, uint64_t
 IterationFollower::Match IterationFollower::MatchAt(int32_t position, const JobEvent& event) const {
   const PatternEvent& expected = EventAt(position);
   if (expected.kind != event.kind) return Match::kNone;
-  if (expected.kind == JobEventKind::kAllocate)
-    return BufferOf(event.allocation) < 0 ? Match::kWeak : Match::kNone;
+  if (expected.kind == JobEventKind::kAllocate) {
+    const bool is_made_already = bound_[Index(expected.buffer)].is_certain;
+    return is_made_already || BufferOf(event.allocation) >= 0 ? Match::kNone : Match::kWeak;
+  }
   const auto touches = pattern_->TouchesOf(expected);
   if (touches.size() != event.touches.size()) return Match::kNone;
   Match match = Match::kWeak;
@@ -256,6 +259,7 @@ Followed IterationFollower::Stray() {
 void IterationFollower::EndIteration() {
   const int64_t left_out = pattern_->size() - seen_;
   last_misses_ = strangers_ + left_out;
+  last_end_ = seen_ > 0 ? next_ : pattern_->size();
   whole_iterations_ += left_out == 0;
   ++iterations_;
   seen_ = strangers_ = 0;

@@ -85,6 +85,8 @@ class IterationFollower {
   // Events that were other than expected (strangers, left-out ones): of this iteration so far, and of the last one.
   int64_t misses() const { return strangers_; }
   int64_t last_misses() const { return last_misses_; }
+  // The last iteration was left for another one after that many of its events; its size where it was not.
+  int32_t last_end() const { return last_end_; }
   int64_t iterations() const { return iterations_; }
   // Iterations of which every event came.
   int64_t whole_iterations() const { return whole_iterations_; }
@@ -144,7 +146,7 @@ class IterationFollower {
   std::vector<int64_t> seen_in_;  // by event: the number of the last iteration in which it came
   TokenContext context_;
   Tracking tracking_ = Tracking::kLost;
-  int32_t next_ = 0;
+  int32_t next_ = 0, last_end_ = 0;
   bool is_new_iteration_ = true;
   int64_t seen_ = 0, strangers_ = 0, strangers_in_a_row_ = 0;
   int64_t last_misses_ = 0, iterations_ = 1, whole_iterations_ = 0;

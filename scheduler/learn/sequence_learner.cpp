@@ -9,9 +9,13 @@ namespace spillway::scheduler {
 namespace {
 
 constexpr int64_t kShortestIteration = 4;
-// Of a repetition, one in so many events must be unknown: what is repeated with a little more in between stays what it was.
-constexpr int64_t kWorthLearning = 50;
 constexpr int64_t kMostDoublings = 6;
+
+// Of a repetition a share of the events must be unknown, and more than are so while a follower finds its place again: what is
+// repeated with a little more in between stays what it was.
+bool IsWorthLearning(int64_t unknown, int64_t distance) {
+  return unknown * 50 >= distance && (unknown >= 16 || unknown * 4 >= distance);
+}
 
 }  // namespace
 
@@ -21,7 +25,7 @@ SequenceLearner::SequenceLearner(int64_t longest_iteration, int64_t repetitions)
       candidates_(longest_iteration) {}
 
 SequenceLearner::Pattern SequenceLearner::Add(const JobEvent& event, bool may_claim) {
-  is_following_ = known_.Observe(event).followed.position >= 0;
+  Follow(event);
   history_.Add(event, TokenOf(event), is_following_);
   candidates_.Add(history_);
   if (!may_claim) return nullptr;
@@ -36,12 +40,28 @@ SequenceLearner::Pattern SequenceLearner::Add(const JobEvent& event, bool may_cl
   return nullptr;
 }
 
+void SequenceLearner::Follow(const JobEvent& event) {
+  const Followed followed = known_.Observe(event).followed;
+  is_following_ = followed.position >= 0;
+  if (!followed.began_iteration) return;
+  const IterationFollower& follower = *known_.at(known_.active());
+  if (follower.last_end() < follower.pattern().size() * 3 / 4) last_cut_short_ = history_.end();
+}
+
+// Also where every event is known, but as a part of an iteration that is cut short each time: an evaluation, which does what
+// training begins with. That must have come once more, as training may follow one evaluation.
+bool SequenceLearner::IsNew(const PeriodCandidate& candidate) const {
+  // What came before the last pattern was found is explained by it, or was not worth a pattern of its own.
+  const int64_t begin = std::max(history_.end() - candidate.distance, known_since_);
+  const int64_t unknown = history_.UnexplainedSince(begin);
+  if (IsWorthLearning(unknown, candidate.distance)) return true;
+  return last_cut_short_ >= begin && candidate.run >= 2 * candidate.distance;
+}
+
 SequenceLearner::Pattern SequenceLearner::LookAt(PeriodCandidate* candidate) {
   const int64_t distance = candidate->distance, run = candidate->run;
   candidate->look_at_run = run + std::max(distance / 4, kShortestIteration);
-  // What came before the last pattern was found is explained by it, or was not worth a pattern of its own.
-  const int64_t unknown = history_.UnexplainedSince(std::max(history_.end() - distance, known_since_));
-  if (distance < kShortestIteration || unknown * kWorthLearning < distance) return nullptr;
+  if (distance < kShortestIteration || !IsNew(*candidate)) return nullptr;
   if (!IsMoreThanChance(history_, distance, run)) return nullptr;
   const Repetition repetition(history_, distance);
   if (!repetition.holds()) {

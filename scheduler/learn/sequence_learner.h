@@ -37,13 +37,15 @@ class SequenceLearner {
   const IterationFollowers& known() const { return known_; }
 
  private:
+  void Follow(const JobEvent& event);
+  bool IsNew(const PeriodCandidate& candidate) const;
   Pattern LookAt(PeriodCandidate* candidate);
 
   const int64_t repetitions_;
   EventHistory history_;
   PeriodCandidates candidates_;
   IterationFollowers known_;
-  int64_t known_since_ = 0;
+  int64_t known_since_ = 0, last_cut_short_ = -1;
   bool is_following_ = false;
 };
 

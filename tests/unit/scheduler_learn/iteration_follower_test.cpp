@@ -1,0 +1,291 @@
+#include "scheduler/learn/iteration_follower.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "base/prng.h"
+#include "tests/unit/scheduler_learn/learned_job.h"
+
+namespace spillway::scheduler {
+namespace {
+
+using testing::KeptEvent;
+using testing::LearnedJob;
+using testing::SmallGpt;
+
+// A follower whose every answer is checked against the pattern, by bookkeeping of its own.
+class CheckedFollower {
+ public:
+  explicit CheckedFollower(std::shared_ptr<const IterationPattern> pattern) : follower_(std::move(pattern)) {}
+
+  Followed Observe(const JobEvent& event) {
+    const Followed followed = follower_.Observe(event);
+    if (followed.position >= 0) Check(event, followed);
+    return followed;
+  }
+  int Follow(const std::vector<KeptEvent>& events) {
+    int followed = 0;
+    for (const KeptEvent& event : events) followed += Observe(event.Get()).position >= 0;
+    return followed;
+  }
+  const IterationFollower& follower() const { return follower_; }
+
+ private:
+  void Check(const JobEvent& event, const Followed& followed) {
+    const IterationPattern& pattern = follower_.pattern();
+    ASSERT_EQ(followed.tracking, Tracking::kFollowing);
+    const PatternEvent& expected = pattern.events[static_cast<size_t>(followed.position)];
+    ASSERT_EQ(expected.token, TokenOf(event));
+    if (followed.began_iteration) {
+      seen_.clear();
+      touched_.clear();
+      is_.clear();
+    }
+    ASSERT_TRUE(seen_.insert(followed.position).second) << "position " << followed.position << " twice";
+    const auto touches = pattern.TouchesOf(expected);
+    ASSERT_EQ(touches.size(), event.touches.size());
+    for (size_t i = 0; i < touches.size(); ++i) Touch(touches[i].buffer, event.touches[i].allocation);
+  }
+  // In one iteration a buffer is one allocation and an allocation one buffer.
+  void Touch(int32_t buffer, uint64_t allocation) {
+    const PatternBuffer& of_pattern = follower_.pattern().buffers[static_cast<size_t>(buffer)];
+    if (of_pattern.persistent && of_pattern.allocation != 0) {
+      ASSERT_EQ(of_pattern.allocation, allocation);
+    }
+    ASSERT_EQ(touched_.emplace(buffer, allocation).first->second, allocation);
+    ASSERT_EQ(is_.emplace(allocation, buffer).first->second, buffer);
+  }
+
+  IterationFollower follower_;
+  std::set<int32_t> seen_;
+  std::map<int32_t, uint64_t> touched_;
+  std::map<uint64_t, int32_t> is_;
+};
+
+int64_t WithTokens(const std::vector<KeptEvent>& events) {
+  int64_t count = 0;
+  for (const KeptEvent& event : events) count += HasToken(event.event.kind);
+  return count;
+}
+
+TEST(IterationFollowerTest, EveryEventOfAnIterationHasItsPosition) {
+  for (const testing::Habits& habits : {testing::Habits{}, testing::Habits{.late_loss = true},
+                                        testing::Habits{.double_buffered_input = true}}) {
+    LearnedJob job(SmallGpt(4), habits);
+    CheckedFollower follower(job.pattern);
+    follower.Follow(job.Next());
+    for (int i = 0; i < 5; ++i) {
+      const auto events = job.Next();
+      EXPECT_EQ(follower.Follow(events), job.pattern->size());
+      EXPECT_EQ(follower.follower().last_misses(), 0);
+    }
+    EXPECT_GE(follower.follower().whole_iterations(), 5);
+  }
+}
+
+TEST(IterationFollowerTest, FollowsFromAnywhereInTheIterationOnSoon) {
+  for (size_t from : {3u, 50u, 200u, 300u}) {
+    LearnedJob job(SmallGpt(4));
+    auto events = job.Next();
+    events.erase(events.begin(), events.begin() + static_cast<std::ptrdiff_t>(from));
+    CheckedFollower follower(job.pattern);
+    EXPECT_GE(follower.Follow(events), WithTokens(events) - 8) << from;
+  }
+}
+
+TEST(IterationFollowerTest, BuffersAreTheAllocationsThatTheEventsTouch) {
+  LearnedJob job(SmallGpt(3));
+  CheckedFollower follower(job.pattern);
+  follower.Follow(job.Next());
+  for (const KeptEvent& kept : job.Next()) {
+    const Followed followed = follower.Observe(kept.Get());
+    if (kept.event.kind != JobEventKind::kOperation) continue;
+    const auto touches = job.pattern->TouchesOf(job.pattern->events[static_cast<size_t>(followed.position)]);
+    for (size_t i = 0; i < touches.size() && followed.position + 1 < job.pattern->size(); ++i) {
+      EXPECT_EQ(follower.follower().AllocationOf(touches[i].buffer), kept.touches[i].allocation);
+      EXPECT_EQ(follower.follower().BufferOf(kept.touches[i].allocation), touches[i].buffer);
+    }
+  }
+}
+
+TEST(IterationFollowerTest, NextUseIsTheNumberOfEventsUntilTheTouch) {
+  LearnedJob job(SmallGpt(3), {.double_buffered_input = true});
+  CheckedFollower follower(job.pattern);
+  follower.Follow(job.Next());
+  // Given for every live allocation what was said of its next use
+  std::map<uint64_t, int64_t> said;
+  int64_t now = 0, checked = 0;
+  for (int i = 0; i < 2; ++i) {
+    for (const KeptEvent& kept : job.Next()) {
+      // When an allocation is touched, it was said so
+      for (const JobTouch& touch : kept.touches) {
+        if (!said.contains(touch.allocation)) continue;
+        EXPECT_EQ(said[touch.allocation], now);
+        ++checked;
+      }
+      if (!HasToken(kept.event.kind)) continue;
+      ASSERT_GE(follower.Observe(kept.Get()).position, 0);
+      ++now;
+      for (int32_t buffer = 0; buffer < static_cast<int32_t>(job.pattern->buffers.size()); ++buffer) {
+        const uint64_t allocation = follower.follower().AllocationOf(buffer);
+        const int64_t next_use = follower.follower().NextUse(buffer);
+        if (allocation != 0 && next_use != IterationFollower::kNever) said[allocation] = now + next_use;
+      }
+    }
+  }
+  EXPECT_GT(checked, 100);
+}
+
+TEST(IterationFollowerTest, StrangersHaveNoPositionAndAreCounted) {
+  LearnedJob job(SmallGpt(3));
+  CheckedFollower follower(job.pattern);
+  follower.Follow(job.Next());
+  const auto events = job.Next();
+  int followed = 0;
+  for (size_t i = 0; i < events.size(); ++i) {
+    followed += follower.Observe(events[i].Get()).position >= 0;
+    if (i % 50 != 49) continue;
+    const Followed stranger = follower.Observe(JobEvent::Operation(12345, {}));
+    EXPECT_EQ(stranger.position, -1);
+    EXPECT_EQ(stranger.tracking, Tracking::kAstray);
+  }
+  EXPECT_EQ(followed, job.pattern->size());
+  EXPECT_EQ(follower.follower().last_misses(), static_cast<int64_t>(events.size() / 50));
+}
+
+TEST(IterationFollowerTest, AStrangerThatLooksLikeAnEventButTouchesAnotherBufferHasNoPosition) {
+  LearnedJob job(SmallGpt(3));
+  CheckedFollower follower(job.pattern);
+  follower.Follow(job.Next());
+  // Given an event that is expected, but for one of its buffers
+  for (const KeptEvent& kept : job.Next()) {
+    if (!kept.touches.empty()) {
+      KeptEvent other = kept;
+      other.touches[0].allocation = 999'999;
+      const bool was_known =
+          job.pattern->buffers[static_cast<size_t>(follower.follower().BufferOf(kept.touches[0].allocation))]
+              .persistent;
+      if (was_known) {
+        EXPECT_EQ(follower.Observe(other.Get()).position, -1);
+      }
+    }
+    follower.Observe(kept.Get());
+  }
+}
+
+TEST(IterationFollowerTest, AShortLastBatchIsLostAndTheNextIterationIsFollowed) {
+  // Given an epoch whose last batch has other sizes: nothing of it is known
+  LearnedJob job(SmallGpt(4));
+  CheckedFollower follower(job.pattern);
+  follower.Follow(job.Next());
+  for (uint64_t i = 0; i < 500; ++i) {
+    EXPECT_EQ(follower.Observe(JobEvent::Operation(1'000'000 + i % 100, {})).position, -1);
+  }
+  EXPECT_EQ(follower.follower().tracking(), Tracking::kLost);
+  const auto events = job.Next();
+  EXPECT_GE(follower.Follow(events), job.pattern->size() - 8);
+  EXPECT_EQ(follower.Follow(job.Next()), job.pattern->size());
+}
+
+TEST(IterationFollowerTest, AnIterationCutShortIsLeftForTheNextOne) {
+  // Given an evaluation: forward, and then training's forward again
+  LearnedJob job(SmallGpt(4));
+  CheckedFollower follower(job.pattern);
+  follower.Follow(job.Next());
+  job.events.clear();
+  job.job.Evaluate();
+  const std::vector<KeptEvent> evaluation = std::move(job.events);
+  follower.Follow(evaluation);
+  EXPECT_GE(follower.Follow(job.Next()), job.pattern->size() - 12);
+  EXPECT_EQ(follower.Follow(job.Next()), job.pattern->size());
+}
+
+TEST(IterationFollowerTest, EventsOfThreadsThatOvertakeEachOtherAllHaveTheirPosition) {
+  // Given events that come up to three places too early or too late, but for those that make what is touched then
+  LearnedJob job(SmallGpt(4));
+  CheckedFollower follower(job.pattern);
+  follower.Follow(job.Next());
+  base::Prng prng(3);
+  for (int i = 0; i < 10; ++i) {
+    std::vector<KeptEvent> events = job.Next();
+    std::erase_if(events, [](const KeptEvent& event) { return !HasToken(event.event.kind); });
+    for (size_t at = 0; at + 1 < events.size(); ++at) {
+      const bool both_operate = events[at].event.kind == JobEventKind::kOperation &&
+                                events[at + 1].event.kind == JobEventKind::kOperation;
+      if (both_operate && prng.Below(10) == 0) std::swap(events[at], events[at + 1]);
+    }
+    EXPECT_EQ(follower.Follow(events), job.pattern->size());
+  }
+}
+
+TEST(IterationFollowerTest, AnEditedIterationLeadsBackToFollowingWithinTheNext) {
+  // Given iterations of which a few events are left out, replaced or preceded by others, by the seed
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    base::Prng prng(seed);
+    LearnedJob job(SmallGpt(2), {.late_loss = seed % 2 == 0, .double_buffered_input = seed % 3 == 0});
+    CheckedFollower follower(job.pattern);
+    follower.Follow(job.Next());
+    for (int round = 0; round < 4; ++round) {
+      std::vector<KeptEvent> events = job.Next();
+      const uint64_t edits = 1 + prng.Below(6);
+      for (uint64_t edit = 0; edit < edits; ++edit) {
+        const auto at = events.begin() + static_cast<std::ptrdiff_t>(prng.Below(events.size() - 40));
+        const auto count = static_cast<std::ptrdiff_t>(1 + prng.Below(40));
+        const KeptEvent stranger(JobEvent::Operation(5'000'000 + prng.Below(10), {}));
+        const KeptEvent known = events[prng.Below(events.size())];
+        switch (prng.Below(4)) {
+          case 0:
+            events.erase(at, at + count);
+            break;
+          case 1:
+            events.insert(at, static_cast<size_t>(count), stranger);
+            break;
+          case 2:
+            std::fill(at, at + count, stranger);
+            break;
+          case 3:  // one of its own, at another place
+            if (known.event.kind == JobEventKind::kOperation) events.insert(at, known);
+            break;
+        }
+      }
+      follower.Follow(events);
+      ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
+      // Then the next iteration is followed, and the one after it from its first event to its last
+      EXPECT_GE(follower.Follow(job.Next()), job.pattern->size() - 80) << "seed " << seed;
+      ASSERT_EQ(follower.Follow(job.Next()), job.pattern->size()) << "seed " << seed;
+      ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
+    }
+  }
+}
+
+TEST(IterationFollowerTest, APatternOfAnotherProcessBindsItsBuffersAsTheyAreTouched) {
+  // Given a pattern as a plan store gives it: whose allocations the persistent buffers are is not known
+  LearnedJob first(SmallGpt(4), {.lazy_optimizer_state = true});
+  auto stored = std::make_shared<IterationPattern>(*first.pattern);
+  for (PatternBuffer& buffer : stored->buffers) buffer.allocation = 0;
+  // When the job runs anew, with allocations of other numbers
+  CheckedFollower follower(stored);
+  std::vector<KeptEvent> events;
+  testing::NetworkJob job(SmallGpt(4), {.lazy_optimizer_state = true}, [&](const JobEvent& event) {
+    events.emplace_back(event);
+    if (event.kind != JobEventKind::kOperation) return;
+  });
+  job.SetUp();
+  follower.Follow(events);
+  events.clear();
+  job.Iterate();
+  follower.Follow(events);
+  events.clear();
+  // Then its second iteration is followed whole, and every persistent buffer is known
+  job.Iterate();
+  EXPECT_EQ(follower.Follow(events), stored->size());
+  for (int32_t i = 0; i < static_cast<int32_t>(stored->buffers.size()); ++i) {
+    if (!stored->buffers[static_cast<size_t>(i)].persistent) continue;
+    EXPECT_NE(follower.follower().AllocationOf(i), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace spillway::scheduler
