@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""The trainers at real size, in the simulator's compute mode `tags`: the same hashes below the memory peak as bare, and
+others as soon as one rule of ordering is left out.
+
+Usage: tags_test.py BUILD_FOLDER [unittest's options]
+"""
+import pathlib
+import resource
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+
+import simulated_gpu  # noqa: E402  (path set above)
+
+BUILD = pathlib.Path()
+GIB = 1 << 30
+QUIET_S = 300
+RESNET = "convnet --model=resnet50 --image=224 --batch=64 --images=64"
+
+
+class TagsTest(unittest.TestCase):
+    def run_trainer(self, command, budget_bytes=None, profile="h200", library="spillway", **settings):
+        path = BUILD / "lib" / f"lib{library}.so" if budget_bytes else None
+        env = simulated_gpu.environment(BUILD, path, budget_bytes, profile)
+        env["SPILLWAY_SIM_COMPUTE"] = "tags"
+        env.update({f"SPILLWAY_{name}": value for name, value in settings.items()})
+        program, *arguments = command.split()
+        run = simulated_gpu.run([BUILD / "workloads" / program, *arguments], env, QUIET_S)
+        self.assertEqual(run.exit_code, 0, run.errors)
+        return run
+
+    def test_results_are_the_same_at_any_budget(self):
+        for profile, command in (("h200", RESNET + " --steps=3"),
+                                 ("a100", "convnet --model=vgg16 --image=224 --batch=64 --images=64 --steps=3"),
+                                 ("1080ti", "gpt --layers=12 --width=768 --heads=12 --sequence=1024 --batch=4 "
+                                            "--vocabulary=50257 --steps=3")):
+            bare = self.run_trainer(command, profile=profile)
+            self.assertGreater(bare.books["device_bytes_peak"], 7 * GIB)
+            for percent in (100, 50, 25):
+                with self.subTest(profile=profile, command=command, percent=percent):
+                    budget_bytes = bare.books["device_bytes_peak"] * percent // 100
+                    run = self.run_trainer(command, budget_bytes, profile)
+                    self.assertEqual(run.output, bare.output)
+                    self.assertEqual(run.books["violations"], [])
+                    self.assertLessEqual(run.books["device_bytes_peak"], budget_bytes)
+
+    def test_what_computes_nothing_needs_little_memory(self):
+        command = "convnet --model=resnet152 --image=224 --batch=128 --images=128 --steps=2"
+        run = self.run_trainer(command)
+        self.assertGreater(run.books["device_bytes_peak"], 30 * GIB)
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10, 2 * GIB)
+
+    def test_time_is_the_same_in_every_run(self):
+        runs = [self.run_trainer(RESNET + " --steps=3 --times", 4 * GIB, LEARN="off") for _ in range(2)]
+        self.assertRegex(runs[0].errors, "step 3 took")
+        self.assertEqual(runs[0].errors, runs[1].errors)
+
+    def test_a_rule_that_is_left_out_changes_the_results(self):
+        command = RESNET + " --steps=3"
+        bare = self.run_trainer(command)
+        under = {"library": "spillway_breakable", "PARK": "off", "LEARN": "off"}
+        self.assertEqual(self.run_trainer(command, 4 * GIB, **under).output, bare.output)
+        for rule in ("kTouchOutdatesHostCopy", "kOffloadFollowsUses"):
+            with self.subTest(rule=rule):
+                self.assertNotEqual(self.run_trainer(command, 4 * GIB, BREAK_RULE=rule, **under).output, bare.output)
+
+
+if __name__ == "__main__":
+    BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
+    unittest.main(verbosity=2)
