@@ -35,7 +35,7 @@ NETWORKS = {
 }
 SMALL_PROFILES = ("1080ti", "k40c", "m40")
 PROFILES = ("h200", "a100", "1080ti")
-BUDGETS = (90, 75, 50, 35, 25)
+BUDGETS = (100, 90, 75, 50, 35, 25)
 # Who decides what moves: the learned plan of a strategy, or `reactive`, which learns nothing.
 POLICIES = ("reactive", "vdnn-all", "autoswap", "delta", "spillway")
 STEADY_STEPS = 4
@@ -45,6 +45,7 @@ UNLIMITED = 1 << 40
 @dataclasses.dataclass
 class Measured:
     step_ns: int  # steady, on the virtual clock; 0: the run failed
+    times_ms: list  # of all steps but the first
     output: str  # losses and checksum
     report: dict
     books: dict
@@ -60,8 +61,8 @@ def command_of(network, profile):
     return template.format(small if profile in SMALL_PROFILES else large).split()
 
 
-def run(options, network, profile, budget_bytes=None, policy=None, steps=None, store=None):
-    """One run; bare when there is no budget."""
+def run(options, network, profile, budget_bytes=None, policy=None, **settings):
+    """One run; bare when there is no budget. `settings` are SPILLWAY_ variables."""
     build = pathlib.Path(options.build)
     library = build / "lib" / "libspillway.so" if budget_bytes else None
     env = simulated_gpu.environment(build, library, budget_bytes, profile)
@@ -73,13 +74,12 @@ def run(options, network, profile, budget_bytes=None, policy=None, steps=None, s
             env["SPILLWAY_LEARN"] = "off"
         elif policy:
             env.update(SPILLWAY_LEARN="wait", SPILLWAY_STRATEGY=policy)
-        if store:
-            env["SPILLWAY_PLAN_STORE"] = str(store)
-        command = [build / "workloads" / program, *arguments, f"--steps={steps or options.steps}", "--times"]
+        env.update({f"SPILLWAY_{name}": str(value) for name, value in settings.items()})
+        command = [build / "workloads" / program, *arguments, f"--steps={options.steps}", "--times"]
         try:
             ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=options.limit_s, check=False)
         except subprocess.TimeoutExpired:
-            return Measured(0, "", {}, {}, f"not done after {options.limit_s} s")
+            return Measured(0, [], "", {}, {}, f"not done after {options.limit_s} s")
         return measured(ended, *(json.loads(file.read_text()) if file.exists() else {} for file in (report, books)))
 
 
@@ -87,8 +87,9 @@ def measured(ended, report, books):
     times_ms = [float(text) for text in re.findall(r"^step \d+ took (\S+) ms$", ended.stderr, re.M)]
     if ended.returncode != 0 or len(times_ms) < STEADY_STEPS:
         lines = [line for line in ended.stderr.splitlines() if not line.startswith("step ")]
-        return Measured(0, ended.stdout, report, books, lines[-1] if lines else f"ended with {ended.returncode}")
-    return Measured(round(sum(times_ms[-STEADY_STEPS:]) / STEADY_STEPS * 1e6), ended.stdout, report, books, "")
+        return Measured(0, times_ms, ended.stdout, report, books, lines[-1] if lines else f"ended with {ended.returncode}")
+    step_ns = round(sum(times_ms[-STEADY_STEPS:]) / STEADY_STEPS * 1e6)
+    return Measured(step_ns, times_ms, ended.stdout, report, books, "")
 
 
 class Series:
@@ -135,6 +136,19 @@ def print_series(options, series):
             *(series.text(cell) for cell in cells.values()), series.learned(own, "predicted_iteration_ns"),
             series.learned(own, "lower_bound_ns"), str(plan.get("planned_at_iteration", "") or ""), calls_per_step(own)
         ]) + " |", flush=True)
+
+
+def print_learning(options, series):
+    """What learning costs while it lasts, and when the plan is there: the first time, and with the first run's plan kept."""
+    half = series.peak_bytes // 2
+    learns = run(options, series.network, series.profile, UNLIMITED, LEARN="always")
+    slowest_ms = max(learns.times_ms, default=0.0)
+    with tempfile.TemporaryDirectory(prefix="movement-") as store:
+        first, second = (run(options, series.network, series.profile, half, "spillway", PLAN_STORE=store)
+                         for _ in range(2))
+    planned = [run.report.get("learning", {}).get("planned_at_iteration", 0) or "never" for run in (first, second)]
+    print(f"\nLearning: the slowest step of a job that fits is {100 * (1e6 * slowest_ms / series.bare.step_ns - 1):.1f} % "
+          f"slower than bare. At 50 %: planned at iteration {planned[0]}, in a second run at iteration {planned[1]}.")
 
 
 def moved_bytes(cell):
@@ -199,6 +213,8 @@ def main():
             for network in options.networks:
                 all_series.append(Series(options, pool, network, profile))
                 print_series(options, all_series[-1])
+                if "spillway" in options.policies:
+                    print_learning(options, all_series[-1])
         problems = list(differing(all_series))
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(figures(all_series), indent=1))
