@@ -29,6 +29,7 @@ class Writer {
         ending_(profile_.operations.size()),
         arriving_(profile_.operations.size()),
         decisions_of_(profile_.buffers.size()),
+        fetched_(decisions.size(), false),
         content_(profile_.buffers.size(), Content::kPresent),
         open_(profile_.buffers.size(), -1) {}
 
@@ -105,6 +106,7 @@ class Writer {
     WriteChain(id);
     const int32_t step = AppendStep(id, false);
     for (int32_t decision : arriving_[At(id)]) {
+      if (fetched_[static_cast<size_t>(decision)]) continue;
       Act(ActionKind::kPrefetch, interval_of(decision).buffer, first_step_at_, decision);
     }
     for (BufferId written : profile_.at(id).writes) content_[At(written)] = Content::kPresent;
@@ -125,18 +127,20 @@ class Writer {
     open_[At(interval.buffer)] = decision;
   }
 
-  // Can the content be rebuilt at the interval's end from what no decision takes away until then?
+  // Can the content be rebuilt at the interval's end from what is there until then, or on the host?
   bool CanReturn(const IdleInterval& interval) const {
     const auto stays_until = [&](BufferId buffer) {
-      return chains_.LivesBefore(buffer, interval.to) && !IsTakenOver(buffer, interval.to);
+      return chains_.LivesBefore(buffer, interval.to) && !IsDroppedOver(buffer, interval.to);
     };
     return !chains_.Find({interval.buffer}, interval.to, stays_until).empty();
   }
 
-  bool IsTakenOver(BufferId buffer, OperationId id) const {
+  bool IsDroppedOver(BufferId buffer, OperationId id) const {
     const std::vector<int32_t>& decisions = decisions_of_[At(buffer)];
     return std::any_of(decisions.begin(), decisions.end(), [&](int32_t decision) {
       const IdleInterval& interval = interval_of(decision);
+      const bool swaps = decisions_[static_cast<size_t>(decision)].treatment == Treatment::kSwap;
+      if (swaps && !interval.content_dead) return false;
       if (interval.wraps) return id > interval.from || id <= interval.to;
       return interval.from < id && id <= interval.to;
     });
@@ -150,9 +154,24 @@ class Writer {
     }
     if (targets.empty()) return;
     const RecomputeChains::Present present = [&](BufferId buffer) {
-      return content_[At(buffer)] == Content::kPresent && chains_.LivesBefore(buffer, id);
+      return content_[At(buffer)] != Content::kGone && chains_.LivesBefore(buffer, id);
     };
-    WriteChainSteps(id, targets, chains_.Find(targets, id, present));
+    const std::vector<OperationId> chain = chains_.Find(targets, id, present);
+    FetchInputs(chain);
+    WriteChainSteps(id, targets, chain);
+  }
+
+  // What the chain reads and the host has comes back for it, and stays from then on.
+  void FetchInputs(const std::vector<OperationId>& chain) {
+    for (OperationId operation : chain) {
+      for (BufferId read : profile_.at(operation).reads) {
+        const int32_t decision = open_[At(read)];
+        if (content_[At(read)] != Content::kOnHost || decision < 0) continue;
+        Act(ActionKind::kPrefetch, read, static_cast<int32_t>(result_.plan.steps.size()), decision);
+        content_[At(read)] = Content::kPresent;
+        fetched_[static_cast<size_t>(decision)] = true;
+      }
+    }
   }
 
   // A rebuilt buffer stays when it is a target, or when its own interval is still open and its decision says so.
@@ -204,6 +223,7 @@ class Writer {
   // Decisions by the operation after which the buffer leaves, before which it must be rebuilt, with which its prefetch starts.
   std::vector<std::vector<int32_t>> leaving_, ending_, arriving_;
   std::vector<std::vector<int32_t>> decisions_of_;  // by buffer
+  std::vector<bool> fetched_;                       // by decision: a chain needed it before its own prefetch
   std::vector<Content> content_;
   std::vector<int32_t> open_;  // by buffer: the last decision that took it away
   int32_t first_step_at_ =

@@ -16,12 +16,15 @@ constexpr int64_t kImpossibleNs = std::numeric_limits<int64_t>::max() / 4;
 
 size_t At(OperationId id) { return static_cast<size_t>(id.index); }
 
-int64_t FastestNs(const Problem& problem, const Operation& operation) {
-  int64_t result_ns = operation.duration_ns;
+// With the workspaces that leave room for what the operation touches and for what never moves.
+int64_t FastestNs(const Problem& problem, const Operation& operation, int64_t room_bytes) {
+  if (operation.workspaces.empty()) return operation.duration_ns;
+  int64_t result_ns = std::numeric_limits<int64_t>::max();
   for (const WorkspaceChoice& choice : operation.workspaces) {
-    if (choice.size_bytes <= problem.budget_bytes) result_ns = std::min(result_ns, choice.duration_ns);
+    if (FootprintOf(problem, choice.size_bytes) <= room_bytes)
+      result_ns = std::min(result_ns, choice.duration_ns);
   }
-  return result_ns;
+  return result_ns == std::numeric_limits<int64_t>::max() ? operation.duration_ns : result_ns;
 }
 
 int64_t SmallestWorkspaceBytes(const Problem& problem, const Operation& operation) {
@@ -49,13 +52,17 @@ class Bound {
         profile_(problem.iteration()),
         chains_(profile_),
         intervals_(IdleIntervals(profile_, std::max<int64_t>(1, problem.min_movable_bytes))) {
-    starts_ns_.push_back(0);
-    for (const Operation& operation : profile_.operations)
-      starts_ns_.push_back(starts_ns_.back() + FastestNs(problem, operation));
     const DeviceModel& device = problem.device;
     to_host_rate_ = base::scale(device.to_host_bytes_per_second, device.link_share_permille, 1000);
     to_device_rate_ = base::scale(device.to_device_bytes_per_second, device.link_share_permille, 1000);
     MeasureMemory();
+    starts_ns_.push_back(0);
+    for (size_t i = 0; i < profile_.operations.size(); ++i) {
+      const Operation& operation = profile_.operations[i];
+      const int64_t room_bytes =
+          problem.budget_bytes - floor_bytes_[i] + SmallestWorkspaceBytes(problem, operation);
+      starts_ns_.push_back(starts_ns_.back() + FastestNs(problem, operation, room_bytes));
+    }
   }
 
   LowerBound Find() {
@@ -138,8 +145,10 @@ class Bound {
     // The writer's other outputs come back with it: its time is shared by size.
     int64_t written_bytes = 0;
     for (BufferId id : profile_.at(writer).writes) written_bytes += profile_.at(id).size_bytes;
-    return base::scale(FastestNs(problem_, profile_.at(writer)), profile_.at(interval.buffer).size_bytes,
-                       written_bytes);
+    // When it runs again, other buffers that never move may live than did the first time.
+    const int64_t room_bytes = problem_.budget_bytes - TouchedMovableBytes(profile_.at(writer));
+    const int64_t again_ns = FastestNs(problem_, profile_.at(writer), room_bytes);
+    return base::scale(again_ns, profile_.at(interval.buffer).size_bytes, written_bytes);
   }
 
   // A host copy is good from the write on, also when the buffer came back in between. Never written: made long ago.
