@@ -17,6 +17,7 @@
 #include "interposer/record/call_sites.h"
 #include "interposer/report_file.h"
 #include "interposer/report_text.h"
+#include "interposer/steward/steward.h"
 
 namespace spillway::interposer {
 namespace {
@@ -167,6 +168,21 @@ void AddUnknownFunctions(Text* out) {
   out->Add("]");
 }
 
+// What was learned of the job's iteration, and planned.
+void AddLearning(Text* out) {
+  const LearningFigures all = Steward::Instance().Read();
+  out->Add(",\n  \"learning\": {\"recorded_events\": %" PRIu64 ", \"dropped_events\": %" PRIu64
+           ", \"plans_adopted\": %" PRIu64 ", \"plans_from_store\": %" PRIu64 ", \"plans_refused\": %" PRIu64
+           ", \"plans_invalid\": %" PRIu64,
+           all.recorded_events, all.dropped_events, all.plans_adopted, all.plans_from_store,
+           all.plans_refused, all.plans_invalid);
+  out->Add(", \"planned_at_iteration\": %" PRIu64 ", \"planning_ns\": %" PRIu64
+           ", \"iterations_followed\": %" PRIu64 ", \"predicted_iteration_ns\": %" PRIu64
+           ", \"measured_iteration_ns\": %" PRIu64 "}",
+           all.planned_at_iteration, all.planning_ns, all.iterations_followed, all.predicted_iteration_ns,
+           all.measured_iteration_ns);
+}
+
 void AddUnmovable(const Counters& sums, Text* out) {
   out->Add(",\n  \"unmovable_peak_bytes\": {");
   for (size_t i = 1; i < sums.unmovable.size(); ++i) {
@@ -216,6 +232,7 @@ void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
            NameOf(all.opacity));
   add("app_pinned_peak_bytes", AppMemory::Pinned().peak_bytes());
   add("app_managed_peak_bytes", AppMemory::Managed().peak_bytes());
+  AddLearning(out);
   AddUnmovable(all.sums, out);
   AddUnknownFunctions(out);
   AddCallSites(out);

@@ -14,6 +14,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/report.h"
 #include "interposer/share/peer_table.h"
+#include "interposer/steward/steward.h"
 
 namespace spillway::interposer {
 
@@ -106,13 +107,13 @@ JobMemory* MakeJob(CUcontext context) {
     return nullptr;
   }
   const size_t host_limit_bytes = ProcessConfig().host_limit_bytes.value_or(FreeHostBytes() / 10 * 8);
-  auto* job =
-      new JobMemory(context, device, BudgetBytes(device_bytes), host_limit_bytes, ProcessConfig().park,
-                    ProcessConfig().learn);
+  auto* job = new JobMemory(context, device, BudgetBytes(device_bytes), host_limit_bytes,
+                            ProcessConfig().park, ProcessConfig().learn);
   primary_is_managed[device] = IsPrimary(context, device);
   for (const Global* global = globals; global; global = global->next)
     job->KnowGlobal(global->base, global->bytes);
   ReportAtExit(job);
+  Steward::Instance().Attach(job);
   for (const CUdevice peer : share::PeerTable::Instance().UsersOf(context)) job->AllowPeer(peer);
   internal::jobs.Set(device, job);
   return job;
@@ -127,6 +128,7 @@ void PeersWentAway(CUcontext context) {
 }
 
 void Retire(JobMemory* job) {
+  Steward::Instance().Detach(job);
   internal::jobs.Set(job->device(), nullptr);
   PeersWentAway(job->context());
   job->ReleaseAll();

@@ -1,0 +1,240 @@
+#include "interposer/steward/steward.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "base/clock.h"
+#include "interposer/config.h"
+#include "interposer/driver/calling_context.h"
+#include "interposer/driver/driver_api.h"
+#include "interposer/steward/device_model.h"
+#include "interposer/steward/job_key.h"
+#include "scheduler/plan/strategies/registry.h"
+
+namespace spillway::interposer {
+
+using base::MutexLock;
+using driver::CurrentContext;
+using driver::Driver;
+using driver::RelaxedCapture;
+
+namespace {
+
+constexpr long kPauseWhileRecordingNs = 1'000'000;
+constexpr long kPauseNs = 20'000'000;
+constexpr int kExitPatience = 1'000;  // milliseconds
+
+// Note [The driver at exit]
+// Once the process has come to exit() the driver may shut down at any moment. Whoever is about to call it says so first and
+// then looks whether exit has begun; exit says that it has begun and then waits for those who had said so.
+constinit std::atomic<bool> exiting{false};
+constinit std::atomic<int> in_driver{0};
+constinit std::atomic<pid_t> pid{0};  // a forked child has no steward to wait for
+
+class DriverSection {
+ public:
+  DriverSection() {
+    in_driver.fetch_add(1);
+    may_call_ = !exiting.load();
+  }
+  ~DriverSection() { in_driver.fetch_sub(1); }
+  DriverSection(const DriverSection&) = delete;
+  DriverSection& operator=(const DriverSection&) = delete;
+  bool may_call() const { return may_call_; }
+
+ private:
+  bool may_call_;
+};
+
+void Pause(long pause_ns) {
+  const timespec pause{0, pause_ns};
+  nanosleep(&pause, nullptr);
+}
+
+PlanStore* Store() {
+  static PlanStore* const store = new PlanStore(ProcessConfig().plan_store_path);
+  return store;
+}
+
+const scheduler::Strategy* ChosenStrategy() {
+  const std::string& name = ProcessConfig().strategy;
+  const scheduler::Strategy* const own = scheduler::FindStrategy(scheduler::kDefaultStrategy);
+  if (name.empty()) return own;
+  const scheduler::Strategy* const chosen = scheduler::FindStrategy(name);
+  static constinit std::atomic<bool> said{false};
+  if (!chosen && !said.exchange(true))
+    fprintf(stderr, "spillway: SPILLWAY_STRATEGY=%s names no strategy; it is ignored\n", name.c_str());
+  return chosen ? chosen : own;
+}
+
+std::string NameOf(int device) {
+  char name[256] = "";
+  Driver().cuDeviceGetName(name, sizeof name, device);
+  return name;
+}
+
+PipelineOptions OptionsFor(const std::string& device_name) {
+  return {.strategy = ChosenStrategy(),
+          .device = DeviceModelFor(device_name),
+          .store = Store(),
+          .job_key = JobKey(device_name)};
+}
+
+}  // namespace
+
+class Steward::Job final : public PlannedJob, public RecordListener {
+ public:
+  Job(Steward* steward, JobMemory* memory)
+      : steward_(steward), memory_(memory), pipeline_(this, OptionsFor(NameOf(memory->device()))) {}
+
+  Recorder& recorder() override { return memory_->recorder(); }
+  void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) override { memory_->Adopt(std::move(plan)); }
+  void BeginRecording() override { memory_->BeginRecording(); }
+  std::int64_t PlannableBytes() override { return memory_->PlannableBytes(); }
+  void EventsAreThere() override { steward_->Serve(this); }
+
+  JobMemory* memory() const { return memory_; }
+  Pipeline& pipeline() { return pipeline_; }
+  void IncludeIn(LearningFigures* all);
+
+  Job* next = nullptr;   // constant once in the list
+  bool is_over = false;  // guarded by the steward's lock
+
+ private:
+  Steward* const steward_;
+  JobMemory* const memory_;
+  Pipeline pipeline_;
+};
+
+Steward& Steward::Instance() {
+  static constinit Steward steward;
+  return steward;
+}
+
+void Steward::Attach(JobMemory* memory) {
+  if (ProcessConfig().learn == LearnChoice::kOff) return;
+  pid.store(getpid());
+  auto* const job = new Job(this, memory);
+  {
+    const MutexLock lock(mutex_);
+    job->next = jobs_.load();
+    if (!job->next) atexit(&AtExit);
+    jobs_.store(job, std::memory_order_release);
+  }
+  memory->recorder().Attach(job, Store()->Has(JobKey(NameOf(memory->device()))));
+}
+
+void Steward::Detach(JobMemory* memory) {
+  const MutexLock lock(mutex_);
+  for (Job* job = jobs_.load(); job; job = job->next) {
+    if (job->memory() != memory) continue;
+    job->is_over = true;
+    memory->recorder().End();
+    memory->recorder().StopTelling();
+  }
+}
+
+void Steward::Serve(Job* job) {
+  if (ProcessConfig().learn == LearnChoice::kWait) return ServeHere(job);
+  job->recorder().StopTelling();
+  StartThread();
+}
+
+// Another thread that is at it sees what this one recorded, or the next call does.
+void Steward::ServeHere(Job* job) {
+  if (runs_here_.exchange(true)) return;
+  {
+    const RelaxedCapture relaxed(true);
+    while (TakeTurn(job, 0)) {
+    }
+  }
+  runs_here_.store(false);
+}
+
+// True when there is more to do at once.
+bool Steward::TakeTurn(Job* job, std::uint64_t now_ns) {
+  std::optional<Pipeline::Answer> answer;
+  for (;;) {
+    std::optional<Pipeline::Request> request;
+    bool more = false;
+    {
+      const DriverSection section;
+      const MutexLock lock(mutex_);
+      if (!section.may_call() || job->is_over) return false;
+      const CurrentContext current(job->memory()->context());
+      if (answer) job->pipeline().Take(std::move(*answer));
+      request = job->pipeline().Collect(now_ns, &more);
+    }
+    if (!request) return more;
+    answer = Pipeline::Solve(*request);
+  }
+}
+
+void Steward::StartThread() {
+  if (thread_started_.exchange(true)) return;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, std::size_t{8} << 20);
+  if (pthread_create(&thread, &attributes, &ThreadMain, this) == 0) pthread_setname_np(thread, "spillway");
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void* Steward::ThreadMain(void* steward) {
+  static_cast<Steward*>(steward)->Run();
+  return nullptr;
+}
+
+void Steward::Run() {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  Driver().cuThreadExchangeStreamCaptureMode(&mode);
+  while (!exiting.load()) {
+    bool more = false, is_recording = false;
+    for (Job* job = jobs_.load(std::memory_order_acquire); job; job = job->next) {
+      more = TakeTurn(job, base::MonotonicNs()) || more;
+      is_recording = job->pipeline().IsRecording() || is_recording;
+    }
+    if (!more) Pause(is_recording ? kPauseWhileRecordingNs : kPauseNs);
+  }
+}
+
+void Steward::AtExit() {
+  if (pid.load() != getpid()) return;
+  exiting.store(true);
+  for (int i = 0; in_driver.load() != 0 && i < kExitPatience; ++i) Pause(1'000'000);
+}
+
+void Steward::Job::IncludeIn(LearningFigures* all) {
+  const PipelineCounts& counts = pipeline_.counts();
+  all->recorded_events += recorder().recorded_events();
+  all->dropped_events += recorder().dropped_events();
+  all->iterations_followed += counts.iterations_followed;
+  all->plans_adopted += counts.plans_adopted;
+  all->plans_from_store += counts.plans_from_store;
+  all->plans_refused += counts.plans_refused;
+  all->plans_invalid += counts.plans_invalid;
+  all->planning_ns += counts.planning_ns;
+  if (counts.planned_at_iteration == 0 || all->planned_at_iteration != 0) return;
+  all->planned_at_iteration = counts.planned_at_iteration;
+  all->predicted_iteration_ns = counts.predicted_iteration_ns;
+  all->measured_iteration_ns = counts.measured_iteration_ns;
+}
+
+LearningFigures Steward::Read() const {
+  LearningFigures all;
+  for (Job* job = jobs_.load(std::memory_order_acquire); job; job = job->next) job->IncludeIn(&all);
+  return all;
+}
+
+}  // namespace spillway::interposer
