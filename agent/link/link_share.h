@@ -1,0 +1,58 @@
+// How the processes on one device share its link: who has a slot, with what weight, at what rates.
+//
+// Owned by the agent's node, one per device; its one thread. Clients get the two files with their slot's number and ask there
+// themselves (protocol/link_turn.h); nothing here is on the path of a copy.
+//
+// Invariants
+//  1. A slot is one process's; it is given out again only after Leave.
+//  2. Clients can write the lanes, not the terms; neither file can change its size.
+// What clients wrote (AdmittedBytes) is for display: nothing is decided by it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+
+#include "base/mapping.h"
+#include "base/unique_fd.h"
+#include "protocol/link_page.h"
+
+namespace spillway::agent {
+
+struct LinkRates {
+  int64_t to_device_bytes_per_second = 0;  // 0: no limit
+  int64_t to_host_bytes_per_second = 0;
+};
+
+class LinkShare {
+ public:
+  // Null: no memory, or no more files.
+  static std::optional<LinkShare> Make(const LinkRates& rates);
+  LinkShare(LinkShare&&) noexcept = default;
+  LinkShare& operator=(LinkShare&&) noexcept = default;
+
+  // `weight`: positive, such as thousandths of the link. Nothing: all slots are taken.
+  std::optional<uint32_t> Join(uint32_t weight);
+  void SetWeight(uint32_t slot, uint32_t weight);
+  void Leave(uint32_t slot);
+  void SetRates(const LinkRates& rates);
+
+  // To send to clients: the first is open for reading only.
+  int terms_file() const { return terms_for_clients_.get(); }
+  int lanes_file() const { return lanes_file_.get(); }
+  // As its owner counted.
+  int64_t AdmittedBytes(uint32_t slot, protocol::Direction direction) const;
+
+ private:
+  LinkShare(base::UniqueFd terms_file, base::UniqueFd lanes_file);
+  void Recount();
+  protocol::LinkTerms& terms() const { return terms_memory_.As<protocol::LinkTerms>(); }
+  protocol::LinkLanes& lanes() const { return lanes_memory_.As<protocol::LinkLanes>(); }
+
+  base::UniqueFd terms_for_clients_;
+  base::UniqueFd lanes_file_;
+  base::Mapping terms_memory_;
+  base::Mapping lanes_memory_;
+};
+
+}  // namespace spillway::agent

@@ -1,0 +1,124 @@
+#include "protocol/link_turn.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace spillway::protocol {
+namespace {
+
+constexpr uint64_t kTagsPerByte = 1024;  // so that weights up to some hundreds divide well
+// For each that goes first.
+constexpr int64_t kLookAgain_ns = 50'000;
+// Nobody sleeps longer than this in one go: the lane may have changed.
+constexpr int64_t kMostWait_ns = 10'000'000;
+// How much later than it said a process may ask and keep its place.
+constexpr int64_t kGrace_ns = 1'000'000;
+// On top of the bound that weights give: clocks, timers, the scheduler.
+constexpr int64_t kSlack_ns = 20'000'000;
+
+// Tags wrap around after years; what counts is who is ahead of whom.
+bool IsBefore(uint64_t tag, uint64_t other) { return static_cast<int64_t>(tag - other) < 0; }
+
+void Raise(std::atomic<uint64_t>& highest, uint64_t tag) {
+  uint64_t seen = highest.load(std::memory_order_relaxed);
+  while (IsBefore(seen, tag) && !highest.compare_exchange_weak(seen, tag, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+int64_t LinkTurn::Ask(Direction direction, int64_t size_bytes, int64_t now_ns) {
+  LinkLane& lane = Lane(direction);
+  Request& request = requests_[static_cast<size_t>(direction)];
+  if (!request.waits) Begin(request, lane, direction, size_bytes, now_ns);
+  const bool late = now_ns >= request.latest_ns;
+  const int64_t queued_ns = lane.free_at_ns.load(std::memory_order_acquire) - now_ns;
+  const int64_t ahead_ns = terms_.ahead_ns.load(std::memory_order_relaxed);
+  if (!late && queued_ns > ahead_ns) return Wait(lane, request, queued_ns - ahead_ns, now_ns);
+  const Queue queue = Look(lane, request.tag, now_ns);
+  // Whose turn it is has half of what is ahead to come; then anybody may, before the link stands idle.
+  const int64_t spare_ns = queued_ns - ahead_ns / 2;
+  if (!late && spare_ns > 0 && queue.before > 0) {
+    return Wait(lane, request, std::min(spare_ns, queue.before * kLookAgain_ns), now_ns);
+  }
+  if (!Reserve(lane, direction, size_bytes, now_ns, late)) return Wait(lane, request, kLookAgain_ns, now_ns);
+  Raise(lane.reached_tag, queue.smallest_tag);
+  request.last_tag = request.tag;
+  request.served_ns = std::max(now_ns, now_ns + queued_ns) + CopyTime(direction, size_bytes);
+  lane.slots[slot_].admitted_bytes.fetch_add(size_bytes, std::memory_order_relaxed);
+  Withdraw(direction);
+  return 0;
+}
+
+void LinkTurn::Withdraw(Direction direction) {
+  requests_[static_cast<size_t>(direction)].waits = false;
+  Lane(direction).slots[slot_].waits_until_ns.store(0, std::memory_order_release);
+}
+
+void LinkTurn::Begin(Request& request, const LinkLane& lane, Direction direction, int64_t size_bytes,
+                     int64_t now_ns) const {
+  const uint64_t present = lane.reached_tag.load(std::memory_order_relaxed);
+  // Who always wants more may have been overtaken because it came late to its turn: some of that it gets back.
+  const bool goes_on = now_ns <= request.served_ns + kGrace_ns;
+  const uint64_t earliest = goes_on ? present - 2 * Cost(kMostBytes) : present;
+  request.waits = true;
+  request.tag = (IsBefore(request.last_tag, earliest) ? earliest : request.last_tag) + Cost(size_bytes);
+  // Others have a copy each before this one and, by their weights, as much as this one allows; twice that is generous.
+  const uint32_t used = std::min(terms_.slots_used.load(std::memory_order_relaxed), kLinkSlots);
+  const uint32_t total = std::max(terms_.total_weight.load(std::memory_order_relaxed), Weight());
+  const int64_t own_ns = base::scale(CopyTime(direction, size_bytes), total, Weight());
+  request.latest_ns = now_ns + 2 * (own_ns + used * CopyTime(direction, kMostBytes)) + kSlack_ns;
+}
+
+LinkTurn::Queue LinkTurn::Look(const LinkLane& lane, uint64_t tag, int64_t now_ns) const {
+  Queue queue = {0, tag};
+  const uint32_t used = std::min(terms_.slots_used.load(std::memory_order_acquire), kLinkSlots);
+  for (uint32_t i = 0; i < used; ++i) {
+    const LinkSlot& slot = lane.slots[i];
+    if (i == slot_ || slot.waits_until_ns.load(std::memory_order_acquire) <= now_ns) continue;
+    const uint64_t other = slot.tag.load(std::memory_order_relaxed);
+    if (IsBefore(other, tag) || (other == tag && i < slot_)) ++queue.before;
+    if (IsBefore(other, queue.smallest_tag)) queue.smallest_tag = other;
+  }
+  return queue;
+}
+
+// False: somebody else was faster. Who is late trusts nothing that is further away than what may wait.
+bool LinkTurn::Reserve(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns,
+                       bool late) const {
+  int64_t seen_ns = lane.free_at_ns.load(std::memory_order_acquire);
+  const int64_t ahead_ns = terms_.ahead_ns.load(std::memory_order_relaxed);
+  const int64_t begin_ns = std::clamp(seen_ns, now_ns, now_ns + ahead_ns);
+  const int64_t free_at_ns = begin_ns + CopyTime(direction, size_bytes);
+  if (!late && seen_ns > now_ns + ahead_ns) return false;
+  return lane.free_at_ns.compare_exchange_strong(seen_ns, free_at_ns, std::memory_order_acq_rel) || late;
+}
+
+int64_t LinkTurn::Wait(LinkLane& lane, const Request& request, int64_t wait_ns, int64_t now_ns) const {
+  const int64_t capped_ns = std::min({wait_ns, kMostWait_ns, request.latest_ns - now_ns});
+  LinkSlot& slot = lane.slots[slot_];
+  slot.tag.store(request.tag, std::memory_order_relaxed);
+  slot.waits_until_ns.store(now_ns + capped_ns + kGrace_ns, std::memory_order_release);
+  return capped_ns;
+}
+
+uint64_t LinkTurn::Cost(int64_t size_bytes) const {
+  return static_cast<uint64_t>(size_bytes) * kTagsPerByte / Weight();
+}
+
+uint32_t LinkTurn::Weight() const {
+  return std::max(terms_.weights[slot_].load(std::memory_order_relaxed), 1u);
+}
+
+int64_t LinkTurn::Rate(Direction direction) const {
+  return terms_.bytes_per_second[static_cast<size_t>(direction)].load(std::memory_order_relaxed);
+}
+
+// A rate that nobody has set is no limit.
+int64_t LinkTurn::CopyTime(Direction direction, int64_t size_bytes) const {
+  const int64_t rate = Rate(direction);
+  return rate <= 0 ? 0 : base::transfer_ns(size_bytes, rate);
+}
+
+}  // namespace spillway::protocol
