@@ -80,7 +80,7 @@ CUresult Register(void* pointer, std::size_t bytes, unsigned flags) {
     Allocation* before = call.sim.allocations.Find(base);
     if (before == nullptr) before = call.sim.allocations.Find(base + bytes - 1);
     Require(before == nullptr, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
-    ExpectSharedFiles();  // it may be one
+    NoteFileMapping(base, bytes);  // it may be one
     TheBooks().host_bytes.Add(WholePages(bytes));
     SpendPinning(call, bytes);
     call.sim.allocations.Add({.base = base,

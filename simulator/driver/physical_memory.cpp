@@ -97,8 +97,11 @@ bool PhysicalBlock::ShowPrivate(std::uintptr_t address) {
 }
 
 bool PhysicalBlock::ShowShared(std::uintptr_t address, std::size_t size_bytes) {
-  return mmap(Pointer(address), size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_, 0) !=
-         MAP_FAILED;
+  if (mmap(Pointer(address), size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_, 0) ==
+      MAP_FAILED)
+    return false;
+  NoteFileMapping(address, size_bytes);
+  return true;
 }
 
 // Moves the bytes into a file and shows that wherever the block was shown. See Note [Blocks move].
@@ -113,7 +116,6 @@ bool PhysicalBlock::BecomeShared() {
     close(file);
     return false;
   }
-  ExpectSharedFiles();
   if (old_place != 0) SparseCopy(copy, Pointer(old_place), size_bytes_);
   munmap(copy, size_bytes_);
   file_ = file;
@@ -135,12 +137,14 @@ void PhysicalBlock::Hide(std::uintptr_t address) {
     Require(hidden_at_ != 0 && Move(address, hidden_at_, size_bytes_), CUDA_ERROR_OUT_OF_MEMORY);
   }
   Require(Forbid(address, place->second.size_bytes), CUDA_ERROR_OUT_OF_MEMORY);
+  ForgetFileMapping(address);
   shown_.erase(place);
 }
 
 void PhysicalBlock::Drop(std::uintptr_t address) {
   const auto place = shown_.find(address);
   Require(Forbid(address, place->second.size_bytes), CUDA_ERROR_OUT_OF_MEMORY);
+  ForgetFileMapping(address);
   shown_.erase(place);
 }
 

@@ -18,6 +18,7 @@
 #include "simulator/driver/compute_mode.h"
 #include "simulator/driver/node_settings.h"
 #include "simulator/driver/process.h"
+#include "simulator/driver/sparse_bytes.h"
 
 namespace spillway::simulator {
 namespace {
@@ -125,6 +126,7 @@ void Simulator::Release(std::uintptr_t base) {
       munmap(reinterpret_cast<void*>(base), WholePages(allocation.size_bytes));
       [[fallthrough]];
     case AllocationKind::kRegisteredHost:
+      ForgetFileMapping(base);
       TheBooks().host_bytes.Subtract(WholePages(allocation.size_bytes));
       break;
     case AllocationKind::kGraph:

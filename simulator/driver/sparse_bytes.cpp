@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <vector>
 
 namespace spillway::simulator {
@@ -18,7 +18,11 @@ constexpr std::size_t kWindowPages = 8192;  // asked for at once: 32 MiB of addr
 // Below this the question costs more than the copy.
 constexpr std::size_t kDenseBytes = 64 << 10;
 
-std::atomic<bool> shared_files_exist{false};
+// By address. Outlives every driver call.
+std::map<std::uintptr_t, std::size_t>& FileMappings() {
+  static auto* const mappings = new std::map<std::uintptr_t, std::size_t>;
+  return *mappings;
+}
 
 // One entry per page; tells whether it exists.
 class PageWindow {
@@ -33,19 +37,29 @@ class PageWindow {
     const auto at = static_cast<off_t>(first_page * sizeof(std::uint64_t));
     if (file < 0 || pread(file, entries_.data(), wanted, at) != static_cast<ssize_t>(wanted)) return;
     for (std::size_t i = 0; i < count; ++i) exists_[i] = (entries_[i] & kPresentOrSwapped) != 0;
-    if (shared_files_exist) AddFilePages(first_page, count);
+    AddFilePages(first_page, count);
   }
 
   bool operator[](std::size_t page) const { return exists_[page] != 0; }
 
  private:
   void AddFilePages(std::uintptr_t first_page, std::size_t count) {
-    resident_.resize(count);
-    if (mincore(reinterpret_cast<void*>(first_page * kPage), count * kPage, resident_.data()) != 0) {
-      exists_.assign(count, true);
-      return;
+    const std::uintptr_t end = (first_page + count) * kPage;
+    auto mapping = FileMappings().upper_bound(first_page * kPage);
+    if (mapping != FileMappings().begin()) --mapping;
+    for (; mapping != FileMappings().end() && mapping->first < end; ++mapping) {
+      const std::uintptr_t first = std::max(first_page, mapping->first / kPage);
+      const std::uintptr_t last = std::min(end, mapping->first + mapping->second + kPage - 1) / kPage;
+      if (first < last) AddResident(first, last - first, first - first_page);
     }
-    for (std::size_t i = 0; i < count; ++i) exists_[i] = static_cast<char>(exists_[i] | (resident_[i] & 1));
+  }
+
+  void AddResident(std::uintptr_t page, std::size_t count, std::size_t at) {
+    resident_.resize(count);
+    const bool told = mincore(reinterpret_cast<void*>(page * kPage), count * kPage, resident_.data()) == 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!told || (resident_[i] & 1) != 0) exists_[at + i] = 1;
+    }
   }
 
   std::vector<std::uint64_t> entries_;
@@ -98,7 +112,9 @@ bool Overlap(const void* a, const void* b, std::size_t size_bytes) {
 
 }  // namespace
 
-void ExpectSharedFiles() { shared_files_exist = true; }
+void NoteFileMapping(std::uintptr_t base, std::size_t size_bytes) { FileMappings()[base] = size_bytes; }
+
+void ForgetFileMapping(std::uintptr_t base) { FileMappings().erase(base); }
 
 void SparseClear(void* target, std::size_t size_bytes) {
   if (size_bytes < kDenseBytes) {

@@ -8,13 +8,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace spillway::simulator {
 
 void SparseCopy(void* target, const void* source, std::size_t size_bytes);
 void SparseClear(void* target, std::size_t size_bytes);
 
-// From now on memory may lie in files that other processes write too: their pages may exist unseen by this process.
-void ExpectSharedFiles();
+// Here a file is mapped, or may be: pages may exist that this process never touched.
+void NoteFileMapping(std::uintptr_t base, std::size_t size_bytes);
+void ForgetFileMapping(std::uintptr_t base);
 
 }  // namespace spillway::simulator
