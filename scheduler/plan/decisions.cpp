@@ -235,6 +235,7 @@ class Writer {
 
 std::vector<OperationId> LatestTriggers(const Problem& problem, const std::vector<IdleInterval>& intervals,
                                         const std::vector<int32_t>& swaps) {
+  if (swaps.empty()) return {};
   const IterationProfile& profile = problem.iteration();
   const auto count = static_cast<int32_t>(profile.operations.size());
   std::vector<int64_t> start_ns(static_cast<size_t>(count) * 2 + 1, 0);  // two iterations, back to back

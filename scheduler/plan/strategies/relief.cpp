@@ -291,8 +291,11 @@ Sketch MakeSketch(const Workbench& bench, const Choices& choices) {
   const auto count = static_cast<size_t>(bench.timetable().operation_count());
   Sketch sketch{bench.timetable(), std::vector<int64_t>(count, 0),
                 std::vector<int32_t>(bench.profile().buffers.size(), -1), 0};
-  const std::vector<int64_t> loads = InstantLoads(bench.problem(), bench.timetable(), plan);
+  const std::vector<int64_t> loads = InstantLoads(bench, plan);
   std::vector<int64_t> extra_ns(count, 0);
+  const auto duration_ns = [&](OperationId id) {
+    return bench.DurationNs(id, choices.workspaces[static_cast<size_t>(id.index)]);
+  };
   std::vector<int32_t> operation_after(plan.steps.size(),
                                        0);  // the original operation that a step precedes or is
   int32_t original = static_cast<int32_t>(count) - 1;
@@ -302,10 +305,15 @@ Sketch MakeSketch(const Workbench& bench, const Choices& choices) {
     operation_after[i] = original;
     int64_t& load_bytes = sketch.load_bytes[static_cast<size_t>(original)];
     load_bytes = std::max(load_bytes, loads[i]);
-    if (step.recomputes)
-      extra_ns[static_cast<size_t>(original)] += bench.timetable().duration_ns(step.operation.index);
+    if (!step.recomputes) continue;
+    extra_ns[static_cast<size_t>(original)] += duration_ns(step.operation);
+    sketch.recompute_ns += duration_ns(step.operation);
   }
-  for (const int64_t extra : extra_ns) sketch.recompute_ns += extra;
+  // The timetable is that of the smallest workspaces.
+  for (size_t i = 0; i < count; ++i) {
+    const OperationId id{static_cast<int32_t>(i)};
+    extra_ns[i] += duration_ns(id) - bench.timetable().duration_ns(id.index);
+  }
   for (const Action& action : plan.actions) {
     if (action.reason != Reason::kChainTemporary) continue;
     int32_t& at = sketch.rebuilt_at[static_cast<size_t>(action.buffer.index)];

@@ -11,6 +11,8 @@ Workbench::Workbench(const Problem& problem)
       chains_(problem.iteration()),
       intervals_(IdleIntervals(problem.iteration(), problem.min_movable_bytes)),
       first_of_(problem.iteration().buffers.size() + 1, 0),
+      born_(ListsBy(problem.iteration(), &Buffer::born)),
+      dying_(ListsBy(problem.iteration(), &Buffer::dies)),
       model_(problem) {
   for (const IdleInterval& it : intervals_) {
     ++first_of_[static_cast<size_t>(it.buffer.index) + 1];
@@ -23,6 +25,24 @@ Workbench::Workbench(const Problem& problem)
                        ? operation.duration_ns
                        : operation.workspaces[static_cast<size_t>(fastest)].duration_ns;
   }
+}
+
+Workbench::Lists Workbench::ListsBy(const IterationProfile& profile, OperationId Buffer::*when) {
+  Lists lists;
+  lists.begins.assign(profile.operations.size() + 1, 0);
+  for (const Buffer& buffer : profile.buffers) {
+    if (!buffer.persistent) ++lists.begins[static_cast<size_t>((buffer.*when).index) + 1];
+  }
+  for (size_t i = 1; i < lists.begins.size(); ++i) lists.begins[i] += lists.begins[i - 1];
+  std::vector<int32_t> next = lists.begins;
+  lists.buffers.resize(static_cast<size_t>(lists.begins.back()));
+  for (size_t i = 0; i < profile.buffers.size(); ++i) {
+    const Buffer& buffer = profile.buffers[i];
+    if (buffer.persistent) continue;
+    int32_t& at = next[static_cast<size_t>((buffer.*when).index)];
+    lists.buffers[static_cast<size_t>(at++)] = {static_cast<int32_t>(i)};
+  }
+  return lists;
 }
 
 Choices Workbench::NoChoices() const {
@@ -97,22 +117,14 @@ namespace {
 // Walks a plan's steps and keeps count of what is resident.
 class InstantWalk {
  public:
-  InstantWalk(const Problem& problem, const Timetable& timetable, const Plan& plan)
-      : profile_(problem.iteration()),
-        timetable_(timetable),
+  InstantWalk(const Workbench& bench, const Plan& plan)
+      : bench_(bench),
+        profile_(bench.profile()),
+        timetable_(bench.timetable()),
         plan_(plan),
-        resident_(profile_.buffers.size(), false),
-        born_(profile_.operations.size()),
-        dying_(profile_.operations.size()) {
+        resident_(profile_.buffers.size(), 0) {
     for (size_t i = 0; i < profile_.buffers.size(); ++i) {
-      const BufferId id{static_cast<int32_t>(i)};
-      const Buffer& buffer = profile_.buffers[i];
-      if (buffer.persistent) {
-        Bring(id);
-        continue;
-      }
-      born_[static_cast<size_t>(buffer.born.index)].push_back(id);
-      dying_[static_cast<size_t>(buffer.dies.index)].push_back(id);
+      if (profile_.buffers[i].persistent) Bring({static_cast<int32_t>(i)});
     }
     for (const Action& action : plan.actions) {
       if (profile_.at(action.buffer).persistent) Act(action);
@@ -121,6 +133,7 @@ class InstantWalk {
 
   std::vector<int64_t> Walk() {
     std::vector<int64_t> loads;
+    loads.reserve(plan_.steps.size());
     for (size_t i = 0; i < plan_.steps.size(); ++i) loads.push_back(WalkStep(static_cast<int32_t>(i)));
     return loads;
   }
@@ -137,13 +150,13 @@ class InstantWalk {
     for (const BufferId id : operation.writes) Bring(id);
     for (const BufferId id : operation.reads) Bring(id);
     if (!step.recomputes) {
-      for (const BufferId id : born_[static_cast<size_t>(step.operation.index)]) Bring(id);
+      for (const BufferId id : bench_.BornWith(step.operation)) Bring(id);
     }
     int64_t load_bytes = used_bytes_;
     if (!operation.workspaces.empty())
       load_bytes += operation.workspaces[static_cast<size_t>(step.workspace)].size_bytes;
     if (!step.recomputes) {
-      for (const BufferId id : dying_[static_cast<size_t>(step.operation.index)]) TakeAway(id);
+      for (const BufferId id : bench_.DyingWith(step.operation)) TakeAway(id);
     }
     for (size_t i = first_action; i < next_action_; ++i) {
       if (plan_.actions[i].kind != ActionKind::kPrefetch) TakeAway(plan_.actions[i].buffer);
@@ -160,36 +173,36 @@ class InstantWalk {
 
   void Bring(BufferId id) {
     if (resident_[static_cast<size_t>(id.index)]) return;
-    resident_[static_cast<size_t>(id.index)] = true;
+    resident_[static_cast<size_t>(id.index)] = 1;
     used_bytes_ += timetable_.footprint_bytes(id);
   }
 
   void TakeAway(BufferId id) {
     if (!resident_[static_cast<size_t>(id.index)]) return;
-    resident_[static_cast<size_t>(id.index)] = false;
+    resident_[static_cast<size_t>(id.index)] = 0;
     used_bytes_ -= timetable_.footprint_bytes(id);
   }
 
+  const Workbench& bench_;
   const IterationProfile& profile_;
   const Timetable& timetable_;
   const Plan& plan_;
-  std::vector<bool> resident_;
-  std::vector<std::vector<BufferId>> born_, dying_;
+  std::vector<uint8_t> resident_;  // by buffer; bytes, as they are asked for all the time
   size_t next_action_ = 0;
   int64_t used_bytes_ = 0;
 };
 
 }  // namespace
 
-std::vector<int64_t> InstantLoads(const Problem& problem, const Timetable& timetable, const Plan& plan) {
-  return InstantWalk(problem, timetable, plan).Walk();
+std::vector<int64_t> InstantLoads(const Workbench& bench, const Plan& plan) {
+  return InstantWalk(bench, plan).Walk();
 }
 
 std::vector<int32_t> WorkspacesThatFit(const Workbench& bench, const Choices& choices) {
   Choices smallest = choices;
   smallest.workspaces.assign(choices.workspaces.size(), 0);
   const Plan plan = bench.Lower(smallest);
-  const std::vector<int64_t> loads = InstantLoads(bench.problem(), bench.timetable(), plan);
+  const std::vector<int64_t> loads = InstantLoads(bench, plan);
   std::vector<int64_t> highest(choices.workspaces.size(), 0);  // by operation, over all its steps
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     int64_t& load = highest[static_cast<size_t>(plan.steps[i].operation.index)];

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "scheduler/plan/cost_model.h"
@@ -48,10 +49,29 @@ class Workbench {
 
   // What it would cost to run the chain of one interval, all else being present; negative: it cannot be recomputed.
   int64_t ChainNs(int32_t interval_index) const { return chains_ns_[static_cast<size_t>(interval_index)]; }
+  int64_t DurationNs(OperationId operation, int32_t workspace) const {
+    const Operation& it = profile().at(operation);
+    return it.workspaces.empty() ? it.duration_ns : it.workspaces[static_cast<size_t>(workspace)].duration_ns;
+  }
+  // Buffers that are born with an operation, and that die with it; persistent ones are in neither.
+  std::span<const BufferId> BornWith(OperationId operation) const { return born_.At(operation); }
+  std::span<const BufferId> DyingWith(OperationId operation) const { return dying_.At(operation); }
   // Has a choice taken the buffer away (and not yet back) when the operation is about to run?
   bool IsTaken(const Choices& choices, BufferId buffer, OperationId before) const;
 
  private:
+  // Lists by operation, one after another.
+  struct Lists {
+    std::vector<BufferId> buffers;
+    std::vector<int32_t> begins;  // one more than operations
+    std::span<const BufferId> At(OperationId operation) const {
+      const auto i = static_cast<size_t>(operation.index);
+      return std::span(buffers).subspan(static_cast<size_t>(begins[i]),
+                                        static_cast<size_t>(begins[i + 1] - begins[i]));
+    }
+  };
+  static Lists ListsBy(const IterationProfile& profile, OperationId Buffer::*when);
+
   int64_t MeasureChain(const IdleInterval& interval) const;
 
   const Problem& problem_;
@@ -60,6 +80,7 @@ class Workbench {
   std::vector<IdleInterval> intervals_;
   std::vector<int32_t> first_of_;  // by buffer: its first interval; one more at the end
   std::vector<int64_t> chains_ns_;
+  const Lists born_, dying_;
   CostModel model_;
   int64_t evaluations_ = 0;
   int64_t fastest_ns_ = 0;
@@ -86,7 +107,7 @@ class ChoosingStrategy : public Strategy {
 int32_t FastestWorkspace(const Operation& operation, int64_t most_bytes);
 
 // Bytes in use during each step if every copy took no time: less than the model will see at worst, and much cheaper to know.
-std::vector<int64_t> InstantLoads(const Problem& problem, const Timetable& timetable, const Plan& plan);
+std::vector<int64_t> InstantLoads(const Workbench& bench, const Plan& plan);
 
 // For each operation the fastest workspace that fits into what the plan leaves free there; loads as InstantLoads() of a plan
 // with the smallest workspaces.
