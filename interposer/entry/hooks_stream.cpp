@@ -29,7 +29,9 @@ CUresult AroundWait(Covered covered, Call call) {
   if (!guard.IsOutermost()) return call();
   std::vector<Use> uses;
   ForEachJob([&](JobMemory* job) {
-    for (Use use : covered(job)) uses.push_back(use);
+    const std::vector<Use> awaited = covered(job);
+    job->AboutToBlock(awaited);
+    uses.insert(uses.end(), awaited.begin(), awaited.end());
   });
   const CUresult result = call();
   if (result == CUDA_SUCCESS) JobMemory::Completed(uses);

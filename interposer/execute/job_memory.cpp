@@ -60,7 +60,7 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
   AskBeforeGranting(size_bytes);
   const MutexLock lock(state_);
-  BeginRecording(size_bytes);
+  RecordIfItIsTime(size_bytes);
   Range* range = size_bytes >= bytes && Admits(size_bytes) ? residency_.NewRange(bytes) : nullptr;
   if (range && !IsParkedAnew(range)) {
     residency_.Free(range, {});
@@ -72,6 +72,9 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   }
   range->id = NextId();
   if (recorder_.IsRecording()) recorder_.Allocated(range->id, static_cast<std::int64_t>(size_bytes));
+  executor_.Allocated(range);
+  if (walk_.IsActive())
+    walk_.Observe(scheduler::JobEvent::Allocate(range->id, static_cast<std::int64_t>(size_bytes)), nullptr);
   ledger_.AddRange(range);
   ++counters_.allocations;
   Want(range->size_bytes);
@@ -190,11 +193,20 @@ void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
     return;
   }
   if (recorder_.IsRecording()) recorder_.Freed(found->id);
+  NoteFreed(AsRange(found), busy);
   ledger_.RemoveRange(found);
   if (found->unmovable != Unmovable::kNo) counters_.UnmovableFor(found->unmovable).bytes -= found->size_bytes;
   found->unmovable = Unmovable::kNo;
   counters_.wanted_bytes -= found->size_bytes;
   residency_.Free(AsRange(found), busy);
+}
+
+// By a plan memory is short for good: what frees it is marked at once, so that nobody waits for more than that.
+void JobMemory::NoteFreed(Range* range, const UseList& busy) {
+  if (!walk_.IsActive()) return;
+  walk_.Observe(scheduler::JobEvent::Free(range->id), nullptr);
+  executor_.Freed(range);
+  for (Use use : busy.items()) timeline_.EventFor(use);
 }
 
 bool JobMemory::Charge(size_t bytes, Unmovable reason) {

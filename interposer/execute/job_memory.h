@@ -12,7 +12,8 @@
 //
 // The code: job_memory.cpp (allocations, answers), job_memory_calls.cpp (Begin to End), job_memory_room.cpp (making
 // room), job_memory_contents.cpp (what memory holds), job_memory_idle.cpp (parking), job_memory_census.cpp,
-// job_memory_record.cpp (what the recorder is told).
+// job_memory_record.cpp (what the recorder is told),
+// job_memory_plan.cpp (following a plan).
 //
 // Invariants
 //  1. Between Begin and End everything the call names is mapped and stays so.
@@ -32,7 +33,9 @@
 #include "base/inline_vector.h"
 #include "base/mutex.h"
 #include "interposer/execute/counters.h"
+#include "interposer/execute/executor.h"
 #include "interposer/execute/holds.h"
+#include "interposer/execute/plan_walk.h"
 #include "interposer/execute/residency.h"
 #include "interposer/execute/shared_memory.h"
 #include "interposer/execute/slabs.h"
@@ -67,6 +70,7 @@ struct TouchSet {
   bool must_park = false;         // it may reach more than may be on the device
   Shape shape = 0;                // what the call is, as the hook says it (operation_shape.h)
   Sample sample;                  // of how long it takes
+  PlanStep step;                  // what the plan asks for
 };
 
 class JobMemory {
@@ -135,6 +139,8 @@ class JobMemory {
   std::vector<Use> IssuedIn(CUcontext context) SPILLWAY_EXCLUDES(state_);
   static void Completed(const std::vector<Use>& uses);
   void StreamDestroyed(CUstream stream);
+  // The program is about to wait for that.
+  void AboutToBlock(const std::vector<Use>& awaited) SPILLWAY_EXCLUDES(state_);
   // The program has waited for work on the device.
   void Waited();
   // The stream is about to wait for something that the program does when it likes.
@@ -160,6 +166,12 @@ class JobMemory {
   CUcontext context() const { return context_; }
   int device() const { return device_; }
   Recorder& recorder() { return recorder_; }
+  // From now on what the job does is recorded, whatever it wants.
+  void BeginRecording() SPILLWAY_EXCLUDES(state_);
+  // The budget, less what cannot move.
+  std::int64_t PlannableBytes() SPILLWAY_EXCLUDES(state_);
+  // From its next iteration on the job follows the plan: what it says moves ahead of need, everything else as without one.
+  void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) SPILLWAY_EXCLUDES(state_);
 
   struct Snapshot {
     Counters counters;
@@ -183,6 +195,7 @@ class JobMemory {
   CUresult AllocateRange(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
   CUresult AddSlab(size_t bytes) SPILLWAY_EXCLUDES(making_, state_);
   bool FreeInOrder(CUdeviceptr base, StreamName stream) SPILLWAY_EXCLUDES(state_);
+  void NoteFreed(Range* range, const UseList& busy) SPILLWAY_REQUIRES(state_);
   void FreeFound(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(state_);
   void DischargeLocked(size_t bytes, Unmovable reason = Unmovable::kDriverServed) SPILLWAY_REQUIRES(state_);
   Allocation* FindBase(CUdeviceptr base) SPILLWAY_REQUIRES(state_);
@@ -245,9 +258,17 @@ class JobMemory {
   static std::span<Range* const> RangesOf(const TouchSet& set);
   static base::InlineVector<RecordedTouch, 32> TouchesOf(const TouchSet& set, Effect effect);
   static Shape ShapeOf(const TouchSet& set);
-  void BeginRecording(size_t more_bytes) SPILLWAY_REQUIRES(state_);
+  void RecordIfItIsTime(size_t more_bytes) SPILLWAY_REQUIRES(state_);
+  void BeginRecordingLive() SPILLWAY_REQUIRES(state_);
   void BeginSample(TouchSet* set);
   void Record(const TouchSet& set, Effect effect);
+
+  // The plan.
+  void FollowPlan(const TouchSet& set, StreamName stream, Effect effect, PlanStep* step)
+      SPILLWAY_EXCLUDES(state_);
+  void BeginIteration(StreamName stream, const PlanStep& step) SPILLWAY_EXCLUDES(state_);
+  void BringBack(const PlanStep::Allocations& asked_for) SPILLWAY_EXCLUDES(state_);
+  void SendAway(const PlanStep::Allocations& allocations) SPILLWAY_EXCLUDES(state_);
 
   bool OthersMayEnd(std::uint64_t deadline_ns) SPILLWAY_REQUIRES(state_);
   template <class Ranges>
@@ -265,6 +286,8 @@ class JobMemory {
   // `take_now` is called with the state lock held.
   bool MakeRoom(size_t bytes, base::FunctionRef<bool()> take_now) SPILLWAY_REQUIRES(making_)
       SPILLWAY_EXCLUDES(state_);
+  bool StartMakingRoom(size_t bytes) SPILLWAY_REQUIRES(state_);
+  bool RestoreOnDemand(Range* range) SPILLWAY_REQUIRES(state_);
   void GiveBackEmptySlabs() SPILLWAY_REQUIRES(state_);
   void Await(Use use, CUevent event) SPILLWAY_EXCLUDES(state_);
   void Want(size_t bytes) SPILLWAY_REQUIRES(state_);
@@ -278,6 +301,7 @@ class JobMemory {
   inline static constinit std::atomic<int> captures{0};
   inline static constinit std::atomic<bool> heap_is_used{false};
   Recorder recorder_;
+  PlanWalk walk_;
   base::Mutex making_{base::LockRank::kMaking};
   base::Mutex state_{base::LockRank::kState};
   // Stands for all memory: every call that takes no lock names it, so that closing its gate sends all calls the slow way.
@@ -293,6 +317,7 @@ class JobMemory {
   Holds holds_ SPILLWAY_GUARDED_BY(state_){&counters_};
   size_t largest_range_bytes_ SPILLWAY_GUARDED_BY(state_) = 0;
   Residency residency_ SPILLWAY_GUARDED_BY(state_);
+  Executor executor_{&residency_, &timeline_, &counters_};  // guarded by state_, but for HasPending
   Slabs slabs_ SPILLWAY_GUARDED_BY(state_);
   Trust trust_ SPILLWAY_GUARDED_BY(state_);
   Contents contents_ SPILLWAY_GUARDED_BY(state_);  // of managed memory

@@ -44,6 +44,7 @@ CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect 
     const CUresult begun = BeginLocked(addresses, stream, effect, set);
     if (begun != CUDA_SUCCESS) return begun;
   }
+  if (walk_.IsActive() && set->stream && !set->recorded) FollowPlan(*set, stream, effect, &set->step);
   if (recorder_.IsSampling()) BeginSample(set);
   return CUDA_SUCCESS;
 }
@@ -224,6 +225,7 @@ void JobMemory::End(TouchSet* set, Effect effect) {
   set->use = timeline_.Issue(set->stream);
   if (recorder_.IsRecording()) Record(*set, effect);
   set->at_once ? EndAtOnce(*set) : EndLocked(set, effect);
+  if (!set->step.leave.empty()) SendAway(set->step.leave);
   recorder_.Settle();
 }
 

@@ -35,8 +35,24 @@ Shape JobMemory::ShapeOf(const TouchSet& set) {
   return shape;
 }
 
-void JobMemory::BeginRecording(size_t more_bytes) {
-  if (!recorder_.Awaits(counters_.wanted_bytes + more_bytes > budget_bytes_)) return;
+void JobMemory::RecordIfItIsTime(size_t more_bytes) {
+  if (recorder_.Awaits(counters_.wanted_bytes + more_bytes > budget_bytes_)) BeginRecordingLive();
+}
+
+void JobMemory::BeginRecording() {
+  const base::MutexLock lock(state_);
+  BeginRecordingLive();
+}
+
+std::int64_t JobMemory::PlannableBytes() {
+  const base::MutexLock lock(state_);
+  size_t fixed_bytes = 0;
+  for (const UnmovableBytes& reason : counters_.unmovable) fixed_bytes += reason.bytes;
+  return std::max<std::int64_t>(
+      static_cast<std::int64_t>(budget_bytes_) - static_cast<std::int64_t>(fixed_bytes), 1);
+}
+
+void JobMemory::BeginRecordingLive() {
   std::vector<LiveAllocation> live;
   for (const Range* range : LiveRanges()) {
     if (range->id) live.push_back({range->id, static_cast<std::int64_t>(range->size_bytes)});

@@ -45,25 +45,32 @@ bool JobMemory::MakeRoom(size_t bytes, base::FunctionRef<bool()> take_now) {
     CUevent event = nullptr;
     {
       const MutexLock lock(state_);
+      executor_.BringBack();
       if (take_now()) return true;
-      timeline_.CheckpointEveryOperation();
       GiveBackEmptySlabs();
       if (take_now()) return true;
       const bool may_move = MayMoveNow();
-      const bool enough = may_move && residency_.StartMakingRoom(bytes);
+      const bool enough = may_move && StartMakingRoom(bytes);
       next = residency_.NextToAwait();
       if (!next.stream) next = slabs_.NextToAwait();
       if (!next.stream && !OthersMayEnd(deadline_ns)) {
         if (take_now()) return true;
         if (residency_.Health() != CUDA_SUCCESS || MonotonicNs() > deadline_ns) return false;
         // What was busy a moment ago may be done by now; then there is more to be had.
-        if (!enough && (!may_move || !residency_.StartMakingRoom(bytes))) return false;
+        if (!enough && (!may_move || !StartMakingRoom(bytes))) return false;
         continue;
       }
       if (next.stream) event = timeline_.EventFor(next);
     }
     next.stream ? Await(next, event) : static_cast<void>(sched_yield());
   }
+}
+
+bool JobMemory::StartMakingRoom(size_t bytes) {
+  if (residency_.HasRoomComing(bytes)) return true;
+  const bool by_plan = walk_.IsActive() && executor_.NoteNextUses(&walk_);
+  return residency_.StartMakingRoom(
+      bytes, by_plan ? Residency::LeaveFirst::kFurthestUse : Residency::LeaveFirst::kLeastRecentlyUsed);
 }
 
 // Waits for the event, or where none can be recorded for the whole stream; after an error the work is over, too.
@@ -85,8 +92,16 @@ void JobMemory::GiveBackEmptySlabs() {
 
 bool JobMemory::MakeResident(Range* range) {
   return MakeRoom(range->size_bytes, [&]() SPILLWAY_REQUIRES(state_) {
-    return residency_.IsMapped(range) || residency_.Restore(range);
+    return residency_.IsMapped(range) || RestoreOnDemand(range);
   });
+}
+
+bool JobMemory::RestoreOnDemand(Range* range) {
+  const bool was_away = range->place != Place::kNowhere;
+  if (!residency_.Restore(range)) return false;
+  counters_.demand_fetches += was_away;
+  counters_.prefetches_late += executor_.TakeFromQueue(range);
+  return true;
 }
 
 }  // namespace spillway::interposer

@@ -58,6 +58,9 @@ struct Range : Tracked {
   int holds = 0;            // who keeps it where it is, beside `unmovable` (holds.h)
   std::uint32_t life = 0;   // how many allocations it was before this one
   size_t position = 0;      // in residency's list of ranges
+  bool prefetched = false;  // brought back by a plan, and not used since
+  std::uint64_t next_use =
+      0;                      // events until then, as of the last time that somebody asked; the most: unknown
   RangeLink by_age, by_size;  // when freed: its places among the freed ranges (freed_ranges.h)
   RecentUses recent;
 };

@@ -3,6 +3,8 @@
 // Called by job_memory with the state lock held. Owns the chunk pool, the addresses, the pinned host pool, the copy
 // streams and all ranges. The only room that maps, unmaps and copies.
 //
+// The code: residency.cpp (lives), residency_departure.cpp, residency_mapping.cpp (mappings, parking).
+//
 // The life of a range's bytes: nowhere -> device -> leaving -> host or parked -> device -> ... -> freed -> gone.
 //
 // Invariants
@@ -65,6 +67,9 @@ class Residency {
   bool parking() const { return parking_; }
   // Memory on the host for a range that is nowhere.
   bool ParkNew(Range* range);
+  bool IsAnythingLeaving() const { return !leaving_.empty(); }
+  // The range, which was leaving, stays.
+  void Stay(Range* range);
   // Nothing leaves any more: what had not left stays.
   void CancelLeaving();
   // The last copy that brings a range back.
@@ -78,9 +83,14 @@ class Residency {
   CUdeviceptr MapAnew(size_t bytes, const Chunks& chunks);
   void UnmapAndGive(CUdeviceptr base, size_t bytes, Chunks* chunks);
 
-  // Starts to move out least recently used ranges until `bytes` are free or on their way; false when there are not
-  // enough that may move.
-  bool StartMakingRoom(size_t bytes);
+  // Which ranges leave first when something must.
+  enum class LeaveFirst : std::uint8_t { kLeastRecentlyUsed, kFurthestUse };  // by Range::next_use
+  // Starts to move out ranges until `bytes` are free or on their way; false when there are not enough that may move.
+  bool StartMakingRoom(size_t bytes, LeaveFirst order = LeaveFirst::kLeastRecentlyUsed);
+  // So many bytes are free or on their way already.
+  bool HasRoomComing(size_t bytes) const { return chunks_.ObtainableBytes() + PendingBytes() >= bytes; }
+  // One range is to leave, as a plan says; false when it may not, or cannot now.
+  bool StartToLeave(Range* range);
   // The first completion that will free memory; null stream when nothing is under way.
   Use NextToAwait();
 
@@ -127,10 +137,11 @@ class Residency {
   bool IsIdle(Range* freed);
   bool RetireOldestIdle();
   void Retire(Range* range);
+  static bool MayLeave(const Range& range);
   template <class Accepts>
-  Range* LeastRecentlyUsed(Accepts accepts);
-  template <class Accepts>
-  Range* Victim(Accepts accepts);
+  Range* Victim(LeaveFirst order, Accepts accepts);
+  void SortCandidates(LeaveFirst order);
+  void NoteUnusedPrefetch(Range* range);
   bool TakeHostBuffer(Range* range);
   size_t PendingBytes() const;
 
@@ -149,6 +160,11 @@ class Residency {
   std::list<Range*> leaving_;                   // oldest first
   FreedRanges freed_;
   std::vector<std::unique_ptr<Range>> idle_objects_;  // of retired ranges
+  struct Candidate {
+    Range* range;
+    std::uint64_t life, last_touch, next_use;
+  };
+  std::vector<Candidate> candidates_;  // to leave, the first one last (residency_departure.cpp)
   bool parking_ = false;
   std::vector<CUdevice> peers_;
 };

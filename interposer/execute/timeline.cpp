@@ -207,6 +207,19 @@ bool Timeline::AllDone(UseList* uses) {
   return uses->empty();
 }
 
+bool Timeline::AllKnownDone(UseList* uses) {
+  uses->items().EraseIf([](Use use) { return KnownDone(use); });
+  return uses->empty();
+}
+
+void Timeline::Poll() {
+  for (const auto& state : states_) {
+    if (KnownDone({state.get(), state->issued.load()})) continue;
+    const MutexLock lock(state->events);
+    Poll(state.get());
+  }
+}
+
 // Relaxed: a global capture on any thread forbids such questions.
 void Timeline::Poll(StreamState* stream) {
   if (stream->checkpoints.empty()) return;
@@ -234,7 +247,7 @@ void Timeline::CompletedLocked(StreamState* stream, std::uint64_t sequence) {
 }
 
 void Timeline::OrderAfter(StreamState* stream, Use use) {
-  if (use.stream == stream || Done(use)) return;
+  if (use.stream == stream || KnownDone(use)) return;
   const CUevent event = EventFor(use);
   const driver::CurrentContext current(ContextFor(stream));
   const bool ordered =
@@ -328,7 +341,7 @@ bool Timeline::AnyStreamIsHeld() {
 }
 
 Use Timeline::OneToAwait(UseList* uses) {
-  return AllDone(uses) || AnyHeld(*uses) ? Use{} : uses->items().front();
+  return AllKnownDone(uses) || AnyHeld(*uses) ? Use{} : uses->items().front();
 }
 
 void Timeline::TakeCheckpoints() {

@@ -104,6 +104,11 @@ class Timeline {
 
   bool Done(Use use);
   bool AllDone(UseList* uses);  // forgets those that are done
+  // The same by what was known at the last question: asks the driver nothing.
+  static bool KnownDone(Use use) { return use.stream->completed.load() >= use.sequence; }
+  static bool AllKnownDone(UseList* uses);
+  // Asks each stream once how far it is.
+  void Poll();
   // Makes the stream's next operation wait, on the device, for `use`.
   void OrderAfter(StreamState* stream, Use use);
   // The stream is about to wait for something that the program does when it likes, perhaps only after the call that would
@@ -113,7 +118,7 @@ class Timeline {
   bool IsHeld(Use use);
   bool AnyHeld(const UseList& uses);
   bool AnyStreamIsHeld();
-  // One of the uses to wait for; null stream when all are done, or one is held. Forgets those that are done.
+  // One of the uses to wait for; null stream when all are known to be done, or one is held. Forgets those that are done.
   Use OneToAwait(UseList* uses);
   // An event whose completion implies the use's; null when the stream cannot be recorded on (another
   // context's, or its context is beyond use): then wait for the stream.
@@ -148,6 +153,8 @@ class Timeline {
   // Record a checkpoint with every operation, so that what leaves waits for its own uses and not for what was enqueued
   // behind them; without it events are recorded only for what must be awaited.
   void CheckpointEveryOperation() { checkpoints_all_.store(true, std::memory_order_relaxed); }
+  // Memory moves by a plan, which says when to record one.
+  void CheckpointWhenAsked() { checkpoints_all_.store(false, std::memory_order_relaxed); }
   void Reset();
 
  private:

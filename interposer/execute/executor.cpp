@@ -1,0 +1,91 @@
+#include "interposer/execute/executor.h"
+
+#include <algorithm>
+
+namespace spillway::interposer {
+
+void Executor::Begin() {
+  is_on_ = true;
+  residency_->ForEachLive([this](Range* range) { by_id_[range->id] = range; });
+}
+
+Range* Executor::Find(std::uint64_t allocation) const {
+  const auto at = by_id_.find(allocation);
+  return at == by_id_.end() ? nullptr : at->second;
+}
+
+// What is on its way out stays.
+void Executor::AskFor(const PlanStep::Allocations& allocations) {
+  if (residency_->parking()) return;
+  for (const std::uint64_t allocation : allocations) {
+    Range* const range = Find(allocation);
+    if (!range) continue;
+    if (range->place == Place::kLeaving) residency_->Stay(range);
+    const bool is_asked = std::find(queue_.begin(), queue_.end(), allocation) != queue_.end();
+    if (IsAway(*range) && !is_asked) queue_.push_back(allocation);
+  }
+  tried_at_ = 0;
+  SetPending();
+}
+
+// Something has completed since the last time.
+bool Executor::HasNewMemory() {
+  timeline_->Poll();
+  const std::uint64_t progress = timeline_->SumCompleted() + counters_->frees + 1;
+  if (progress == tried_at_) return false;
+  tried_at_ = progress;
+  return true;
+}
+
+void Executor::BringBack() {
+  if (queue_.empty()) return;
+  if (residency_->parking()) return ForgetQueue();
+  if (!HasNewMemory()) return;
+  while (!queue_.empty()) {
+    Range* const range = Find(queue_.front());
+    if (range && IsAway(*range)) {
+      if (!residency_->Restore(range)) break;
+      range->prefetched = true;
+      ++counters_->prefetches;
+      counters_->prefetched_bytes += range->requested_bytes;
+    }
+    queue_.pop_front();
+  }
+  SetPending();
+}
+
+bool Executor::TakeFromQueue(Range* range) {
+  const auto at = std::find(queue_.begin(), queue_.end(), range->id);
+  if (at == queue_.end()) return false;
+  queue_.erase(at);
+  SetPending();
+  return true;
+}
+
+void Executor::ForgetQueue() {
+  queue_.clear();
+  SetPending();
+}
+
+void Executor::SendAway(const PlanStep::Allocations& allocations) {
+  if (residency_->parking()) return;
+  for (const std::uint64_t allocation : allocations) {
+    Range* const range = Find(allocation);
+    if (range && residency_->StartToLeave(range)) ++counters_->planned_departures;
+  }
+}
+
+bool Executor::NoteNextUses(PlanWalk* walk) {
+  if (!is_on_) return false;
+  residency_->ForEachLive([](Range* range) { range->next_use = ~std::uint64_t{0}; });
+  bool any = false;
+  walk->ForEachNextUse([&](std::uint64_t allocation, std::int64_t events) {
+    Range* const range = Find(allocation);
+    if (!range) return;
+    range->next_use = static_cast<std::uint64_t>(events);
+    any = true;
+  });
+  return any;
+}
+
+}  // namespace spillway::interposer

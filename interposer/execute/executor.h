@@ -1,0 +1,74 @@
+// Carries out what a plan asks for: sends ranges away after their operation and brings others back before theirs.
+//
+// Called by job_memory with the state lock held. Owns the queue of what is to be brought back; ranges are residency's.
+//
+// A departure starts its copy at once, on the stream for these, behind the uses so far; the memory is free when the host has
+// seen the copy complete. What is to be brought back waits in the plan's order for memory that nobody has to be sent away for:
+// it is tried again whenever a call comes by, a wait begins or memory is being made. Who needs memory now takes it first.
+//
+// Invariants
+//  1. A range that is asked for is brought back at most once, and only if it is away.
+//  2. Nothing leaves for the sake of what is brought back early.
+//  3. While the job parks (trust.h) nothing is carried out, and the queue is empty.
+// Never: waits.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+
+#include "interposer/execute/plan_walk.h"
+#include "interposer/execute/residency.h"
+
+namespace spillway::interposer {
+
+class Executor {
+ public:
+  Executor(Residency* residency, Timeline* timeline, Counters* counters)
+      : residency_(residency), timeline_(timeline), counters_(counters) {}
+
+  // Ranges are known by the numbers of their allocations from Begin on, which is told those that live.
+  bool IsOn() const { return is_on_; }
+  void Begin();
+  void Allocated(Range* range) {
+    if (is_on_) by_id_[range->id] = range;
+  }
+  void Freed(const Range* range) {
+    if (is_on_) by_id_.erase(range->id);
+  }
+
+  // Any thread: whether something is to be brought back.
+  bool HasPending() const { return pending_.load(std::memory_order_relaxed) > 0; }
+  void AskFor(const PlanStep::Allocations& allocations);
+  void BringBack();
+  // The range is on the device: by somebody else's doing, if it is in the queue.
+  bool TakeFromQueue(Range* range);
+  void ForgetQueue();
+  void SendAway(const PlanStep::Allocations& allocations);
+
+  // Says of each range when the plan expects its next use (Range::next_use); false when that is not known.
+  bool NoteNextUses(PlanWalk* walk);
+
+ private:
+  Range* Find(std::uint64_t allocation) const;
+  static bool IsAway(const Range& range) {
+    return range.place == Place::kHost || range.place == Place::kParked;
+  }
+  void SetPending() { pending_.store(queue_.size(), std::memory_order_relaxed); }
+  bool HasNewMemory();
+
+  // Constant after construction.
+  Residency* const residency_;
+  Timeline* const timeline_;
+  Counters* const counters_;
+  // Synchronises itself.
+  std::atomic<std::size_t> pending_{0};
+  // Guarded by the caller's state lock.
+  bool is_on_ = false;
+  std::unordered_map<std::uint64_t, Range*> by_id_;
+  std::deque<std::uint64_t> queue_;  // allocations
+  std::uint64_t tried_at_ = 0;
+};
+
+}  // namespace spillway::interposer

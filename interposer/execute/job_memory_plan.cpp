@@ -1,0 +1,76 @@
+// How a plan is followed: each operation is told to the walk, what it asks for is done around the call.
+#include <sched.h>
+
+#include <algorithm>
+
+#include "interposer/driver/calling_context.h"
+#include "interposer/execute/job_memory.h"
+
+namespace spillway::interposer {
+
+using base::MutexLock;
+using driver::CurrentContext;
+using driver::RelaxedCapture;
+using scheduler::JobEvent;
+using scheduler::JobTouch;
+
+void JobMemory::Adopt(std::shared_ptr<const scheduler::LivePlan> plan) {
+  {
+    const MutexLock lock(state_);
+    if (!executor_.IsOn()) executor_.Begin();
+  }
+  walk_.Adopt(std::move(plan));
+}
+
+// The call's own memory is there.
+void JobMemory::FollowPlan(const TouchSet& set, StreamName stream, Effect effect, PlanStep* step) {
+  base::InlineVector<JobTouch, 32> touches;
+  for (const RecordedTouch& touch : TouchesOf(set, effect))
+    touches.push_back({touch.allocation, touch.writes});
+  walk_.Observe(JobEvent::Operation(ShapeOf(set), {touches.begin(), touches.size()}), step);
+  if (step->began_iteration) BeginIteration(stream, *step);
+  if (!step->prefetch.empty() || executor_.HasPending()) BringBack(step->prefetch);
+}
+
+void JobMemory::BeginIteration(StreamName stream, const PlanStep& step) {
+  if (step.last_misses == 0) timeline_.CheckpointWhenAsked();
+  const CurrentContext current(context_);
+  if (!driver::ContextCensus::HasSeveral()) recorder_.IterationBegan(stream.handle, step.last_misses);
+  const MutexLock lock(state_);
+  ++counters_.planned_iterations;
+  counters_.planned_iterations_missed += step.last_misses > 0;
+}
+
+void JobMemory::BringBack(const PlanStep::Allocations& asked_for) {
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(context_);
+  const MutexLock lock(state_);
+  executor_.AskFor(asked_for);
+  executor_.BringBack();
+}
+
+void JobMemory::SendAway(const PlanStep::Allocations& allocations) {
+  if (CapturesGoOn()) return;
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(context_);
+  const MutexLock lock(state_);
+  executor_.SendAway(allocations);
+}
+
+// The program waits: what is to be brought back comes as memory becomes free.
+void JobMemory::AboutToBlock(const std::vector<Use>& awaited) {
+  if (!executor_.HasPending()) return;
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(context_);
+  const auto is_over = [&] {
+    return std::all_of(awaited.begin(), awaited.end(), [](Use use) { return Timeline::KnownDone(use); });
+  };
+  for (;; sched_yield()) {
+    const MutexLock lock(state_);
+    for (Use use : awaited) timeline_.EventFor(use);
+    executor_.BringBack();
+    if (!executor_.HasPending() || !residency_.IsAnythingLeaving() || is_over()) return;
+  }
+}
+
+}  // namespace spillway::interposer

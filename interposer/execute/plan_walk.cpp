@@ -1,0 +1,78 @@
+#include "interposer/execute/plan_walk.h"
+
+#include <utility>
+
+namespace spillway::interposer {
+
+using base::MutexLock;
+using scheduler::ActionKind;
+using scheduler::Followed;
+using scheduler::JobEvent;
+using scheduler::JobEventKind;
+using scheduler::LiveAction;
+using scheduler::Tracking;
+
+PlanWalk::PlanWalk() = default;
+PlanWalk::~PlanWalk() = default;
+
+void PlanWalk::Adopt(std::shared_ptr<const scheduler::LivePlan> plan) {
+  auto walk = std::make_unique<Walk>(std::move(plan));
+  {
+    const MutexLock lock(lock_);
+    next_.swap(walk);
+  }
+  is_active_.store(true, std::memory_order_relaxed);
+}
+
+void PlanWalk::Observe(const JobEvent& event, PlanStep* step) {
+  std::unique_ptr<Walk> former;  // given back without the lock
+  const MutexLock lock(lock_);
+  const Followed followed = Follow(event, &former);
+  if (event.kind != JobEventKind::kOperation) return;
+  ++(followed.position >= 0 ? figures_.planned_operations : figures_.off_plan_operations);
+  if (followed.position >= 0) Tell(followed, step);
+}
+
+Followed PlanWalk::Follow(const JobEvent& event, std::unique_ptr<Walk>* former) {
+  if (next_ && (!now_ || now_->follower.tracking() == Tracking::kLost)) TakeNext(former);
+  if (!now_) return {};
+  const Followed followed = now_->follower.Observe(event);
+  if (!followed.began_iteration || !next_) return followed;
+  const bool is_same =
+      followed.position >= 0 && next_->plan->pattern().fingerprint == now_->plan->pattern().fingerprint;
+  TakeNext(former);
+  if (is_same) now_->follower.Expect(followed.position);
+  return now_->follower.Observe(event);
+}
+
+void PlanWalk::TakeNext(std::unique_ptr<Walk>* former) {
+  *former = std::exchange(now_, std::move(next_));
+  ++figures_.plans;
+}
+
+// With the iteration's last event what outlives it has gone on under another name already.
+std::uint64_t PlanWalk::AllocationAfter(std::int32_t position, std::int32_t buffer) const {
+  const scheduler::IterationPattern& pattern = now_->plan->pattern();
+  const scheduler::PatternBuffer& of_pattern = pattern.buffers[static_cast<std::size_t>(buffer)];
+  const bool has_gone_on = position + 1 == pattern.size() && !of_pattern.persistent;
+  const std::int32_t now = has_gone_on ? of_pattern.becomes : buffer;
+  return now < 0 ? 0 : now_->follower.AllocationOf(now);
+}
+
+void PlanWalk::Tell(const Followed& followed, PlanStep* step) const {
+  step->began_iteration = followed.began_iteration;
+  if (followed.began_iteration) step->last_misses = static_cast<std::uint64_t>(now_->follower.last_misses());
+  const auto add = [&](const LiveAction& action, PlanStep::Allocations* to) {
+    if (const std::uint64_t allocation = AllocationAfter(followed.position, action.buffer))
+      to->push_back(allocation);
+  };
+  for (const LiveAction& action : now_->plan->Before(followed.position)) add(action, &step->prefetch);
+  for (const LiveAction& action : now_->plan->After(followed.position)) add(action, &step->leave);
+}
+
+PlanWalk::Figures PlanWalk::Read() {
+  const MutexLock lock(lock_);
+  return figures_;
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,83 @@
+// Where the job is in the plan that it follows, and what the plan asks for there.
+//
+// Called by job_memory for every event while a plan is followed, on the application's threads, from the launch path too: it
+// has a lock of its own, held for some tens of nanoseconds. Owns the follower; plans are shared and never change.
+//
+// Invariants
+//  1. A plan takes the place of another where an iteration begins, or while nothing is followed.
+//  2. What is asked for at an operation is told once, with the allocations that the plan's buffers are at that moment.
+//  3. IsActive is one relaxed load; it is false until the first plan.
+// Never: moves memory, calls the driver.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "base/inline_vector.h"
+#include "base/mutex.h"
+#include "scheduler/learn/iteration_follower.h"
+#include "scheduler/learn/live_plan.h"
+
+namespace spillway::interposer {
+
+// What the plan asks for at one operation.
+struct PlanStep {
+  using Allocations = base::InlineVector<std::uint64_t, 4>;
+  Allocations prefetch;  // before it
+  Allocations leave;     // after it: offloaded, or dropped where the host copy is good
+  bool began_iteration = false;
+  std::uint64_t last_misses = 0;  // when an iteration began: of the one before
+};
+
+class PlanWalk {
+ public:
+  PlanWalk();
+  ~PlanWalk();
+
+  bool IsActive() const { return is_active_.load(std::memory_order_relaxed); }
+  // From the next iteration on this plan is followed.
+  void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) SPILLWAY_EXCLUDES(lock_);
+  // An allocation, a free or an operation has come. `step` may be null for the former two.
+  void Observe(const scheduler::JobEvent& event, PlanStep* step) SPILLWAY_EXCLUDES(lock_);
+
+  // Calls visit(allocation, events until it is used) for each that the plan knows.
+  template <class Visit>
+  void ForEachNextUse(Visit visit) SPILLWAY_EXCLUDES(lock_) {
+    const base::MutexLock lock(lock_);
+    if (!now_ || now_->follower.tracking() == scheduler::Tracking::kLost) return;
+    const auto buffers = static_cast<std::int32_t>(now_->plan->pattern().buffers.size());
+    for (std::int32_t buffer = 0; buffer < buffers; ++buffer) {
+      const std::uint64_t allocation = now_->follower.AllocationOf(buffer);
+      if (allocation) visit(allocation, now_->follower.NextUse(buffer));
+    }
+  }
+
+  struct Figures {
+    std::uint64_t planned_operations = 0;   // that came as the plan expects
+    std::uint64_t off_plan_operations = 0;  // others, since there is a plan
+    std::uint64_t plans = 0;                // that took effect
+  };
+  Figures Read() SPILLWAY_EXCLUDES(lock_);
+
+ private:
+  struct Walk {
+    explicit Walk(std::shared_ptr<const scheduler::LivePlan> followed)
+        : plan(std::move(followed)), follower(plan->shared_pattern()) {}
+    std::shared_ptr<const scheduler::LivePlan> plan;
+    scheduler::IterationFollower follower;
+  };
+  scheduler::Followed Follow(const scheduler::JobEvent& event, std::unique_ptr<Walk>* former)
+      SPILLWAY_REQUIRES(lock_);
+  void TakeNext(std::unique_ptr<Walk>* former) SPILLWAY_REQUIRES(lock_);
+  std::uint64_t AllocationAfter(std::int32_t position, std::int32_t buffer) const SPILLWAY_REQUIRES(lock_);
+  void Tell(const scheduler::Followed& followed, PlanStep* step) const SPILLWAY_REQUIRES(lock_);
+
+  std::atomic<bool> is_active_{false};
+  base::Mutex lock_{base::LockRank::kPlan};
+  std::unique_ptr<Walk> now_ SPILLWAY_GUARDED_BY(lock_);
+  std::unique_ptr<Walk> next_ SPILLWAY_GUARDED_BY(lock_);
+  Figures figures_ SPILLWAY_GUARDED_BY(lock_);
+};
+
+}  // namespace spillway::interposer

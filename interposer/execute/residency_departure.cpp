@@ -1,0 +1,174 @@
+// Departures: which range leaves, how its bytes get to the host, when its memory is free.
+#include <algorithm>
+#include <utility>
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/residency.h"
+
+namespace spillway::interposer {
+
+using driver::Driver;
+
+bool Residency::StartMakingRoom(size_t bytes, LeaveFirst order) {
+  if (order == LeaveFirst::kFurthestUse) candidates_.clear();  // they are other ones at each event
+  while (chunks_.ObtainableBytes() + PendingBytes() < bytes) {
+    timeline_->CheckpointEveryOperation();
+    Range* victim = Victim(order, [](const Range&) { return true; });
+    if (!victim) return false;
+    if (StartLeaving(victim)) continue;
+    // No host memory for its bytes: a range whose host copy is still good leaves without any.
+    victim = Victim(order, [](const Range& range) { return range.host_valid; });
+    if (!victim || !StartLeaving(victim)) return false;
+  }
+  return true;
+}
+
+bool Residency::StartToLeave(Range* range) {
+  return MayLeave(*range) && CloseGate(range) && !IsHeld(range) && StartLeaving(range);
+}
+
+size_t Residency::PendingBytes() const {
+  size_t bytes = 0;
+  for (const Range* range : leaving_) bytes += range->size_bytes;
+  for (const Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range))
+    bytes += range->place == Place::kDevice && !range->pins ? range->size_bytes : 0;
+  return bytes;
+}
+
+bool Residency::MayLeave(const Range& range) {
+  return range.place == Place::kDevice && range.pins == 0 && range.unmovable == Unmovable::kNo &&
+         range.holds == 0 && range.live;
+}
+
+// What waits for the program, as far as is known, would hold up the copy that takes the range away, and all behind it.
+bool Residency::IsHeld(const Range* range) {
+  return timeline_->AnyHeld(range->uses) || timeline_->AnyHeld(range->ready_after);
+}
+
+// Those that may leave are sorted once for many departures: by recency the order stays right, since a range that is used
+// meanwhile, which shows, belongs behind all others. The victim's gate is closed: no call can begin to use it without the
+// lock. What a call names right now is in use.
+template <class Accepts>
+Range* Residency::Victim(LeaveFirst order, Accepts accepts) {
+  for (bool is_new = false;; is_new = true) {
+    while (!candidates_.empty()) {
+      const Candidate candidate = candidates_.back();
+      candidates_.pop_back();
+      Range* const range = candidate.range;
+      const bool is_same = range->life == candidate.life && range->last_touch == candidate.last_touch;
+      if (is_same && MayLeave(*range) && accepts(*range) && CloseGate(range) && !IsHeld(range)) return range;
+    }
+    if (is_new) return nullptr;
+    SortCandidates(order);
+  }
+}
+
+void Residency::SortCandidates(LeaveFirst order) {
+  for (const auto& range : ranges_) {
+    if (MayLeave(*range))
+      candidates_.push_back({range.get(), range->life, range->last_touch, range->next_use});
+  }
+  std::sort(candidates_.begin(), candidates_.end(), [order](const Candidate& a, const Candidate& b) {
+    const bool by_use = order == LeaveFirst::kFurthestUse && a.next_use != b.next_use;
+    return by_use ? a.next_use < b.next_use : a.last_touch > b.last_touch;
+  });
+}
+
+// A good host copy of data that is on the device is a convenience: its buffer serves data that must leave.
+bool Residency::TakeHostBuffer(Range* range) {
+  if (range->host.data || host_.Take(range->size_bytes, &range->host)) return true;
+  for (const auto& other : ranges_) {
+    const bool spare = other->place == Place::kDevice && other->host_valid && other->pins == 0;
+    if (!spare) continue;
+    GiveHostCopy(other.get());
+    if (host_.Take(range->size_bytes, &range->host)) return true;
+  }
+  for (Range* freed = freed_.oldest(); freed; freed = FreedRanges::Younger(freed)) {
+    if (freed->place != Place::kParked || !IsIdle(freed)) continue;
+    Unpark(freed);
+    if (host_.Take(range->size_bytes, &range->host)) return true;
+  }
+  return false;
+}
+
+bool Residency::StartLeaving(Range* range) {
+  range->departure.Clear();
+  if (range->host_valid) {
+    range->departure.Merge(range->uses);
+    range->departure.Merge(range->ready_after);
+    for (Use use : range->departure.items()) timeline_->EventFor(use);
+    counters_->dropped_bytes += range->requested_bytes;
+  } else if (!CopyOut(range)) {
+    return false;
+  }
+  NoteUnusedPrefetch(range);
+  range->place = Place::kLeaving;
+  leaving_.push_back(range);
+  return true;
+}
+
+bool Residency::CopyOut(Range* range) {
+  if (!TakeHostBuffer(range)) return false;
+  if (ordering_rules::kHostBufferWaitsForCopy) {
+    for (Use use : range->host.busy.items()) timeline_->OrderAfter(to_host_, use);
+  }
+  range->host.busy.Clear();
+  for (Use use : range->ready_after.items()) timeline_->OrderAfter(to_host_, use);
+  if (ordering_rules::kOffloadFollowsUses) {
+    for (Use use : range->uses.items()) timeline_->OrderAfter(to_host_, use);
+  }
+  if (Driver().cuMemcpyDtoHAsync_v2(range->host.data, range->base, range->requested_bytes, streams_[0]) !=
+      CUDA_SUCCESS) {
+    return false;
+  }
+  const Use use = timeline_->Issue(to_host_);
+  timeline_->EventFor(use);
+  range->departure.Add(use);
+  counters_->offloaded_bytes += range->requested_bytes;
+  return true;
+}
+
+Use Residency::NextToAwait() {
+  for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
+    const bool holds_memory = range->place == Place::kDevice && range->pins == 0;
+    const Use next = holds_memory ? timeline_->OneToAwait(&range->ready_after) : Use{};
+    if (next.stream) return next;
+  }
+  for (Range* range : leaving_) {
+    const Use next = timeline_->OneToAwait(&range->departure);
+    if (next.stream) return next;
+  }
+  return host_.NextToAwait();
+}
+
+void Residency::CollectLeaving() {
+  for (auto it = leaving_.begin(); it != leaving_.end();) {
+    Range* range = *it;
+    if (ordering_rules::kUnmapWaitsForCompletion && !Timeline::AllKnownDone(&range->departure)) {
+      ++it;
+      continue;
+    }
+    it = leaving_.erase(it);
+    FinishLeaving(range);
+  }
+}
+
+void Residency::FinishLeaving(Range* range) {
+  Driver().cuMemUnmap(range->base, range->size_bytes);
+  chunks_.Give(&range->chunks);
+  range->place = Place::kHost;
+  range->host_valid = false;
+  range->departure.Clear();
+  range->uses.Clear();
+  range->ready_after.Clear();
+  range->ordered.clear();
+  ++counters_->evictions;
+  if (parking_ && ordering_rules::kEvictedMemoryIsParked) Park(range);
+}
+
+void Residency::NoteUnusedPrefetch(Range* range) {
+  if (std::exchange(range->prefetched, false)) ++counters_->prefetches_unused;
+}
+
+}  // namespace spillway::interposer

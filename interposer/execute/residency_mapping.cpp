@@ -1,0 +1,108 @@
+// Mappings: device memory at a range's addresses, for whom, and host memory in its place.
+#include <algorithm>
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/execute/residency.h"
+
+namespace spillway::interposer {
+
+using driver::Driver;
+
+bool Residency::Map(CUdeviceptr base, const Chunks& chunks) {
+  size_t done_bytes = 0;
+  for (const Chunk& chunk : chunks) {
+    if (Driver().cuMemMap(base + done_bytes, chunk.bytes, 0, chunk.handle, 0) != CUDA_SUCCESS) break;
+    done_bytes += chunk.bytes;
+  }
+  size_t wanted_bytes = 0;
+  for (const Chunk& chunk : chunks) wanted_bytes += chunk.bytes;
+  if (done_bytes == wanted_bytes && AllowDevice(base, done_bytes)) return true;
+  if (done_bytes) Driver().cuMemUnmap(base, done_bytes);
+  return false;
+}
+
+bool Residency::AllowDevice(CUdeviceptr base, size_t bytes) {
+  CUmemAccessDesc access{};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_};
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  if (Driver().cuMemSetAccess(base, bytes, &access, 1) != CUDA_SUCCESS) return false;
+  for (const CUdevice peer : peers_) SetPeerAt(base, bytes, peer, true);
+  return true;
+}
+
+void Residency::SetPeerAt(CUdeviceptr base, size_t bytes, CUdevice peer, bool allowed) {
+  CUmemAccessDesc access{};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, peer};
+  access.flags = allowed ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  Driver().cuMemSetAccess(base, bytes, &access, 1);
+}
+
+void Residency::SetPeer(CUdevice peer, bool allowed) {
+  std::erase(peers_, peer);
+  if (allowed) peers_.push_back(peer);
+  for (const auto& range : ranges_) {
+    if (IsMapped(range.get()) || range->place == Place::kParked)
+      SetPeerAt(range->base, range->size_bytes, peer, allowed);
+  }
+}
+
+CUdeviceptr Residency::MapAnew(size_t bytes, const Chunks& chunks) {
+  const CUdeviceptr base = addresses_.Take(bytes);
+  if (!base) return 0;
+  if (Map(base, chunks)) return base;
+  addresses_.Give(base, bytes);
+  return 0;
+}
+
+void Residency::UnmapAndGive(CUdeviceptr base, size_t bytes, Chunks* chunks) {
+  Driver().cuMemUnmap(base, bytes);
+  chunks_.Give(chunks);
+  addresses_.Give(base, bytes);
+}
+
+bool Residency::SetParking(bool parking) {
+  bool all_mapped = true;
+  if (parking && !parking_) {
+    CancelLeaving();
+    for (const auto& range : ranges_) {
+      if (range->live && range->place == Place::kDevice) GiveHostCopy(range.get());
+      if (range->live && range->place == Place::kNowhere) all_mapped &= ParkNew(range.get());
+      if (range->place == Place::kHost) all_mapped &= Park(range.get());
+    }
+  }
+  parking_ = parking;
+  return all_mapped;
+}
+
+bool Residency::ParkNew(Range* range) {
+  if (!host_.TakeIdle(range->size_bytes, &range->host)) return false;
+  range->place = Place::kHost;
+  if (Park(range)) return true;
+  range->place = Place::kNowhere;
+  GiveHostCopy(range);
+  return false;
+}
+
+bool Residency::Park(Range* range) {
+  if (!range->host.handle) return false;
+  if (Driver().cuMemMap(range->base, range->size_bytes, 0, range->host.handle, 0) != CUDA_SUCCESS)
+    return false;
+  if (!AllowDevice(range->base, range->size_bytes)) {
+    Driver().cuMemUnmap(range->base, range->size_bytes);
+    return false;
+  }
+  range->place = Place::kParked;
+  counters_->parked_bytes += range->size_bytes;
+  counters_->parked_peak_bytes = std::max(counters_->parked_peak_bytes, counters_->parked_bytes);
+  return true;
+}
+
+// Freed and idle: its addresses and its host memory serve others.
+void Residency::Unpark(Range* range) {
+  Driver().cuMemUnmap(range->base, range->size_bytes);
+  counters_->parked_bytes -= range->size_bytes;
+  range->place = Place::kNowhere;
+  GiveHostCopy(range);
+}
+
+}  // namespace spillway::interposer
