@@ -33,7 +33,7 @@ int64_t LinkTurn::Ask(Direction direction, int64_t size_bytes, int64_t now_ns) {
   Request& request = requests_[static_cast<size_t>(direction)];
   if (!request.waits) Begin(request, lane, direction, size_bytes, now_ns);
   const bool late = now_ns >= request.latest_ns;
-  const int64_t queued_ns = lane.free_at_ns.load(std::memory_order_acquire) - now_ns;
+  const int64_t queued_ns = std::max<int64_t>(lane.free_at_ns.load(std::memory_order_acquire), 0) - now_ns;
   const int64_t ahead_ns = terms_.ahead_ns.load(std::memory_order_relaxed);
   if (!late && queued_ns > ahead_ns) return Wait(lane, request, queued_ns - ahead_ns, now_ns);
   const Queue queue = Look(lane, request.tag, now_ns);
@@ -45,7 +45,7 @@ int64_t LinkTurn::Ask(Direction direction, int64_t size_bytes, int64_t now_ns) {
   if (!Reserve(lane, direction, size_bytes, now_ns, late)) return Wait(lane, request, kLookAgain_ns, now_ns);
   Raise(lane.reached_tag, queue.smallest_tag);
   request.last_tag = request.tag;
-  request.served_ns = std::max(now_ns, now_ns + queued_ns) + CopyTime(direction, size_bytes);
+  request.served_ns = now_ns + std::clamp<int64_t>(queued_ns, 0, ahead_ns) + CopyTime(direction, size_bytes);
   lane.slots[slot_].admitted_bytes.fetch_add(size_bytes, std::memory_order_relaxed);
   Withdraw(direction);
   return 0;

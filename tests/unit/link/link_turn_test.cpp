@@ -227,6 +227,22 @@ TEST(LinkTurnTest, WhoDiesWhileItWaitsIsWaitedForNoLongerThanItSaid) {
   EXPECT_LT(now_ns, dead_until_ns + 2 * kMillisecond);
 }
 
+TEST(LinkTurnTest, WhoDiedWhileItWaitedLeavesNoDebtToThoseWhoComeLater) {
+  Link link(7);
+  link.Add({.weight = 500, .until_ns = 0});
+  const uint32_t busy = link.Add({.weight = 500, .largest_bytes = 8 * kMebibyte});
+  const uint32_t woken = link.Add({.weight = 500, .largest_bytes = 8 * kMebibyte, .from_ns = 2 * kSecond});
+  link.RunUntil(kSecond);
+  ASSERT_GT(link.Turn(0).Ask(Direction::kToDevice, kMebibyte, kSecond), 0);
+  link.RunUntil(2 * kSecond);
+  const int64_t before_bytes = link.BytesOf(busy);
+
+  link.RunUntil(2 * kSecond + 100 * kMillisecond);
+
+  const double since = static_cast<double>(link.BytesOf(busy) - before_bytes);
+  EXPECT_NEAR(static_cast<double>(link.BytesOf(woken)) / since, 1, 0.1);
+}
+
 TEST(LinkTurnTest, NobodyWaitsForLongerThanItsWeightAloneWouldMakeItWhateverStandsInTheLane) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -240,7 +256,9 @@ TEST(LinkTurnTest, NobodyWaitsForLongerThanItsWeightAloneWouldMakeItWhateverStan
     int64_t copied_bytes = 0;
 
     while (copied_bytes < 100 * kMebibyte) {
-      link.lane().free_at_ns = static_cast<int64_t>(random.Next() >> random.Below(64));
+      link.lane().free_at_ns = seed % 4 == 0   ? INT64_MAX
+                               : seed % 4 == 1 ? INT64_MIN
+                                               : static_cast<int64_t>(random.Next() >> random.Below(64));
       link.lane().reached_tag = random.Next();
       for (uint32_t slot = 0; slot < 8; ++slot) {
         link.lane().slots[slot].tag = random.Next();
