@@ -1,11 +1,11 @@
 #include "tests/bench/planner/curves.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <numeric>
 #include <optional>
 #include <thread>
 
@@ -25,27 +25,26 @@ constexpr int kShares[] = {100, 85, 70, 55, 40, 30, 25};
 constexpr double kMostPercent = 60;  // of what is drawn; the table has all
 
 struct Plot {
-  std::string name, title;
+  std::string network, name, title;
   std::function<Modelled()> model;
   // By strategy, the lower bound first; by budget share. Nothing where it does not run.
   std::vector<std::vector<std::optional<double>>> slow_downs;
-  std::vector<double> taken_ms;  // by budget share
 };
 
 std::vector<Plot> AllPlots() {
   std::vector<Plot> plots;
   for (const AutoSwapCase& it : AutoSwapCases())
-    plots.push_back({it.network + "_1080ti",
+    plots.push_back({it.network,
+                     it.network + "_1080ti",
                      it.network + ", batch 100, AutoSwap's 1080 Ti",
                      [it] { return it.Model(); },
-                     {},
                      {}});
   for (const Case& it : ComparedCases()) {
     const std::string network = it.network, device = it.device;
-    plots.push_back({network + "_" + device,
+    plots.push_back({network,
+                     network + "_" + device,
                      network + ", batch " + std::to_string(it.batch_size) + ", " + device,
                      [it] { return Modelled(it.network, it.device, it.batch_size); },
-                     {},
                      {}});
   }
   return plots;
@@ -53,7 +52,6 @@ std::vector<Plot> AllPlots() {
 
 // One budget of one plot: a column of its table, which no other thread touches.
 void Compute(Plot& plot, size_t share) {
-  const double start_ms = ElapsedMs(0);
   const Modelled it = plot.model();
   const Problem problem = it.WithBudget(base::scale(it.peak_bytes(), kShares[share], 100));
   const LowerBound bound = FindLowerBound(problem);
@@ -63,18 +61,14 @@ void Compute(Plot& plot, size_t share) {
     if (const std::optional<int64_t> time_ns = PlannedTime(*AllStrategies()[i], problem))
       plot.slow_downs[i + 1][share] = it.SlowDownPercent(*time_ns);
   }
-  plot.taken_ms[share] = ElapsedMs(start_ms);
 }
 
-void ComputeAll(std::vector<Plot>& plots, size_t shares) {
-  for (Plot& plot : plots) {
-    plot.slow_downs.assign(AllStrategies().size() + 1,
-                           std::vector<std::optional<double>>(std::size(kShares)));
-    plot.taken_ms.assign(std::size(kShares), 0);
-  }
+// The budgets of one plot, spread over the machine's cores.
+void ComputeAll(Plot& plot, size_t shares) {
+  plot.slow_downs.assign(AllStrategies().size() + 1, std::vector<std::optional<double>>(std::size(kShares)));
   std::atomic<size_t> next = 0;
   const auto work = [&] {
-    for (size_t i = next++; i < plots.size() * shares; i = next++) Compute(plots[i / shares], i % shares);
+    for (size_t share = next++; share < shares; share = next++) Compute(plot, share);
   };
   std::vector<std::jthread> threads;
   for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) threads.emplace_back(work);
@@ -94,6 +88,10 @@ std::vector<cli::Curve> CurvesOf(const Plot& plot) {
     }
   }
   return curves;
+}
+
+bool IsWanted(const Plot& plot, const std::vector<std::string_view>& networks) {
+  return networks.empty() || std::find(networks.begin(), networks.end(), plot.network) != networks.end();
 }
 
 bool WriteFile(const std::filesystem::path& path, const std::string& text) {
@@ -119,25 +117,24 @@ std::string TableRows(const Plot& plot) {
 
 }  // namespace
 
-bool DrawCurves(const std::string& folder, Effort effort) {
-  const double start_ms = ElapsedMs(0);
-  std::vector<Plot> plots = AllPlots();
-  if (effort.quick) plots.resize(1);
-  ComputeAll(plots, effort.quick ? 1 : std::size(kShares));
+bool DrawCurves(const std::string& folder, const std::vector<std::string_view>& networks, Effort effort) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   std::string table = "network,strategy,budget % of peak,slow-down %\n";
   bool good = true;
-  for (const Plot& plot : plots) {
-    std::printf("%-24s %6.1f s of a thread\n", plot.name.c_str(),
-                std::accumulate(plot.taken_ms.begin(), plot.taken_ms.end(), 0.0) / 1000);
+  std::vector<Plot> plots = AllPlots();
+  for (Plot& plot : plots) {
+    if (!IsWanted(plot, networks)) continue;
+    const double start_ms = ElapsedMs(0);
+    ComputeAll(plot, effort.quick ? 1 : std::size(kShares));
     table += TableRows(plot);
     good &= WriteFile(
         std::filesystem::path(folder) / (plot.name + ".svg"),
         cli::CurvesToSvg(plot.title + ": slow-down over budget (modelled)", CurvesOf(plot), kMostPercent));
+    std::printf("%-24s %6.1f s\n", plot.name.c_str(), ElapsedMs(start_ms) / 1000);
+    std::fflush(stdout);
+    good &= WriteFile(std::filesystem::path(folder) / "curves.csv", table);
   }
-  good &= WriteFile(std::filesystem::path(folder) / "curves.csv", table);
-  std::printf("%zu plots in %s, %.1f s\n", plots.size(), folder.c_str(), ElapsedMs(start_ms) / 1000);
   return good;
 }
 

@@ -4,12 +4,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tests/bench/planner/figures.h"
 
 namespace spillway::papers {
 
-// Writes NETWORK_DEVICE.svg for each and curves.csv for all into the folder, which it makes. False: something could not be written.
-bool DrawCurves(const std::string& folder, Effort effort);
+// Writes NETWORK_DEVICE.svg and curves.csv, of all so far, as each is done, into the folder, which it makes. Only the networks named; all
+// when none is. False: something could not be written.
+bool DrawCurves(const std::string& folder, const std::vector<std::string_view>& networks, Effort effort);
 
 }  // namespace spillway::papers

@@ -12,7 +12,8 @@ namespace {
 constexpr const char* kUsage =
     "spillway-papers [--quick] [SECTION ...]   the sections' tables; all when none is named. Exit code 1: a "
     "row fails\n"
-    "spillway-papers [--quick] curves FOLDER   every strategy's slow-down over the budget, one SVG per "
+    "spillway-papers [--quick] curves FOLDER [NETWORK ...]   every strategy's slow-down over the budget, one "
+    "SVG per "
     "network, and a CSV\n"
     "--quick: a few rows of each. Sections:";
 
@@ -70,7 +71,8 @@ int Run(int count, char** arguments) {
     else
       words.emplace_back(arguments[i]);
   }
-  if (words.size() == 2 && words[0] == "curves") return DrawCurves(std::string(words[1]), effort) ? 0 : 1;
+  if (words.size() >= 2 && words[0] == "curves")
+    return DrawCurves(std::string(words[1]), {words.begin() + 2, words.end()}, effort) ? 0 : 1;
   for (const std::string_view word : words) {
     if (!IsSection(word)) return PrintUsage();
   }
