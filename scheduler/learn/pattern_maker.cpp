@@ -171,11 +171,12 @@ class PatternMaker {
     // Before A the iteration may have been another; the later repetition's allocation says where it is made.
     while (known->born < repetition_.a_begin()) {
       const uint64_t later = repetition_.InB(allocation);
-      if (later == 0 || later == allocation) return {-1, 1};
+      if (later == 0 || later == allocation) break;
       allocation = later;
       known = history_.Find(allocation);
       back += size_;
     }
+    if (known->born == KnownAllocation::kForeign) return {-1, 1};
     const int64_t born = known->born - back - begin_;
     return {Modulo(born, size_), born >= 0 ? 0 : (size_ - 1 - born) / size_};
   }

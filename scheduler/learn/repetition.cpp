@@ -67,9 +67,10 @@ bool Repetition::MayMatch(uint64_t a, uint64_t b) const {
   const KnownAllocation *of_a = history_.Find(a), *of_b = history_.Find(b);
   if (of_a == nullptr || of_b == nullptr || of_a->size_bytes != of_b->size_bytes) return false;
   if (of_b->born == KnownAllocation::kForeign) return MayBothArrive(*of_a, *of_b);
-  const bool made_in_a = of_b->born >= a_begin_ && of_b->born < a_begin_ + distance_;
-  if (of_a->born == KnownAllocation::kForeign) return made_in_a && of_a->arrived < 0;
+  if (of_a->born == KnownAllocation::kForeign)
+    return of_a->arrived < 0 && of_b->born >= a_begin_ - distance_ && of_b->born < a_begin_ + distance_;
   if (of_b->born - of_a->born == distance_) return true;
+  const bool made_in_a = of_b->born >= a_begin_ && of_b->born < a_begin_ + distance_;
   return made_in_a && of_a->born < a_begin_ && of_a->born >= a_begin_ - 2 * distance_;
 }
 

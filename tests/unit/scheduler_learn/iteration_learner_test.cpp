@@ -156,6 +156,27 @@ TEST(IterationLearnerTest, BuffersUsedInTurnMakeTwoStepsOneIteration) {
   EXPECT_EQ(learning.learned[0]->size(), 60);
 }
 
+TEST(IterationLearnerTest, TwoBuffersThatBecomeOneAreNoRepetition) {
+  // Given a first round that reads two buffers where all others read the same one twice
+  Learning learning;
+  learning.Add(JobEvent::Allocate(1, 1 << 20));
+  learning.Add(JobEvent::Allocate(2, 1 << 20));
+  learning.Add(JobEvent::Allocate(9, 2 << 20));
+  uint64_t first = 1, second = 2, last = 10;
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_TRUE(learning.learned.empty());
+    for (uint64_t kernel = 0; kernel < 40; ++kernel) {
+      const std::vector<JobTouch> touches = {{kernel == 0 ? first : kernel == 1 ? second : 9, true}};
+      learning.Add(JobEvent::Operation(kernel, touches));
+    }
+    learning.Add(JobEvent::Free(first));
+    if (second != first) learning.Add(JobEvent::Free(second));
+    first = second = ++last;
+    learning.Add(JobEvent::Allocate(last, 1 << 20));
+  }
+  EXPECT_EQ(learning.learned.size(), 1u);
+}
+
 TEST(IterationLearnerTest, GradientAccumulationBecomesOneIteration) {
   Learning learning;
   NetworkJob job(Gpt(4), {.lazy_optimizer_state = true}, learning.Sink());
@@ -319,10 +340,10 @@ TEST(IterationLearnerTest, WhatWasAliveBeforeRecordingBeganIsKnown) {
 
 TEST(IterationLearnerTest, FingerprintIsTheSameWhereverRecordingBegins) {
   std::set<uint64_t> fingerprints;
-  for (int from : {0, 1, 17, 60}) {
+  for (int from : {0, 1, 17, 30, 60, 90}) {
     Learning learning;
     bool is_recording = from == 0;
-    NetworkJob job(Gpt(3), {.late_loss = true}, [&](const JobEvent& event) {
+    NetworkJob job(Gpt(3), {.late_loss = true, .double_buffered_input = true}, [&](const JobEvent& event) {
       if (is_recording)
         learning.Add(event);
       else if (event.kind == JobEventKind::kAllocate)
