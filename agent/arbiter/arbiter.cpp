@@ -146,7 +146,7 @@ std::string Arbiter::WhyNot(JobId job, DeviceId id, const Terms& terms) const {
 
 void Arbiter::ChangeTerms(JobId job, DeviceId device, const Terms& terms) {
   Tenancy* tenancy = Find(job, device);
-  if (tenancy == nullptr) return;
+  if (tenancy == nullptr || tenancy->terms == terms) return;
   tenancy->terms = tenancy->granted_terms = terms;
   queue_dirty_ = true;
   Touch(*tenancy);

@@ -1,0 +1,57 @@
+#include "agent/config/config.h"
+
+#include <algorithm>
+
+namespace spillway::agent {
+namespace {
+
+template <class T>
+void Set(T& value, const std::optional<int64_t>& change) {
+  if (change) value = static_cast<T>(*change);
+}
+
+}  // namespace
+
+void ApplyTerms(const TermsChange& change, Terms& terms) {
+  Set(terms.memory.floor, change.floor_bytes);
+  Set(terms.memory.guaranteed, change.guaranteed_bytes);
+  Set(terms.memory.limit, change.limit_bytes);
+  Set(terms.host.guaranteed, change.host_guaranteed_bytes);
+  Set(terms.host.limit, change.host_limit_bytes);
+  Set(terms.link.guaranteed, change.link_guaranteed_permille);
+  Set(terms.link.limit, change.link_limit_permille);
+  Set(terms.weight, change.weight);
+  Set(terms.priority, change.priority);
+}
+
+ArbiterRules ArbiterRulesOf(const Config& config) {
+  return {config.return_within_ms * 1'000'000, config.patience_s * 1'000'000'000, config.step_bytes,
+          config.headroom_bytes};
+}
+
+Terms TermsFor(const Config& config, const std::string& job, int64_t uid, int64_t memory_bytes,
+               int64_t host_bytes) {
+  Terms terms;
+  terms.memory = {int64_t{512} << 20, 0, memory_bytes};
+  terms.host = {0, 0, host_bytes};
+  terms.link = {0, 0, kWholeLink};
+  ApplyTerms(config.defaults, terms);
+  for (const JobRule& rule : config.rules) {
+    if (FitsPattern(rule.job, job) && (!rule.uid || *rule.uid == uid)) ApplyTerms(rule.terms, terms);
+  }
+  terms.memory.limit = std::min(terms.memory.limit, memory_bytes);
+  return terms;
+}
+
+bool FitsPattern(const std::string& pattern, const std::string& text) {
+  const size_t star = pattern.find('*');
+  if (star == std::string::npos) return pattern == text;
+  if (text.compare(0, star, pattern, 0, star) != 0) return false;
+  const std::string rest = pattern.substr(star + 1);
+  for (size_t at = star; at <= text.size(); ++at) {
+    if (FitsPattern(rest, text.substr(at))) return true;
+  }
+  return false;
+}
+
+}  // namespace spillway::agent

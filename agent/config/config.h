@@ -1,0 +1,83 @@
+// What the operator has decided about this node: plain values, with what holds when nothing is said.
+//
+// Made by config_file.h from files, or by hand in tests; read by all rooms of the agent. Never changes: a reload makes another.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/arbiter/arbiter.h"
+
+namespace spillway::agent {
+
+// Terms of a job; what is unset is taken from the rule before, at last from the defaults.
+struct TermsChange {
+  std::optional<int64_t> guaranteed_bytes = {}, limit_bytes = {}, floor_bytes = {};
+  std::optional<int64_t> host_guaranteed_bytes = {}, host_limit_bytes = {};
+  std::optional<int64_t> link_guaranteed_permille = {}, link_limit_permille = {};
+  std::optional<int64_t> weight = {}, priority = {};
+  bool operator==(const TermsChange&) const = default;
+};
+
+// Applies to jobs whose name the pattern fits (`*` stands for anything) and whose user it is, where one is given.
+struct JobRule {
+  std::string job = "*";
+  std::optional<int64_t> uid;
+  TermsChange terms;
+  bool operator==(const JobRule&) const = default;
+};
+
+struct DeviceSetting {
+  std::string uuid;  // "GPU-..."; as nvidia-smi -L says
+  int64_t memory_bytes = 0;
+  bool operator==(const DeviceSetting&) const = default;
+};
+
+struct ConnectionLimits {
+  int64_t sessions = 4096;
+  int64_t sessions_per_user = 1024;
+  int64_t connections_per_second_per_user = 200;
+  int64_t messages_per_second = 500;  // of one session
+  int64_t devices_per_session = 64;
+  bool operator==(const ConnectionLimits&) const = default;
+};
+
+struct Config {
+  std::string socket = "/run/spillway/agent.sock";
+  int64_t socket_mode = 0666;
+  std::string http;  // "127.0.0.1:9477"; empty: no pages
+  std::string log_level = "info";
+  int64_t usage_interval_ms = 500;
+  int64_t resume_ms = 3000;        // after a start, time for jobs of an earlier instance to come back
+  std::vector<int64_t> operators;  // uids beside root's and the agent's own
+
+  bool find_devices = true;  // ask NVML
+  std::vector<DeviceSetting> devices;
+  int64_t device_reserve_bytes = int64_t{512} << 20;  // of each device, for what no budget sees
+  int64_t host_bytes = 0;                             // for what is away; 0: half of the machine's memory
+
+  int64_t return_within_ms = 2000;
+  int64_t patience_s = 600;
+  int64_t step_bytes = int64_t{64} << 20;
+  int64_t headroom_bytes = int64_t{256} << 20;
+
+  TermsChange defaults;
+  std::vector<JobRule> rules;
+  ConnectionLimits limits;
+
+  bool operator==(const Config&) const = default;
+};
+
+ArbiterRules ArbiterRulesOf(const Config& config);
+
+// What a job may have on a device of so much memory, by the defaults and the rules that fit, in their order.
+Terms TermsFor(const Config& config, const std::string& job, int64_t uid, int64_t memory_bytes,
+               int64_t host_bytes);
+
+void ApplyTerms(const TermsChange& change, Terms& terms);
+
+bool FitsPattern(const std::string& pattern, const std::string& text);
+
+}  // namespace spillway::agent

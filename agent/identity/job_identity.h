@@ -1,0 +1,51 @@
+// Who is at the other end of a socket: a process, its user, and the job that it belongs to.
+//
+// Called by the agent's loop. Reads the proc file system; what it finds is the kernel's word, not the tenant's.
+//
+// Invariants
+//  1. A process in a Slurm job, pod or container belongs to that job. Any other belongs to the job of its leader: the process
+//     that it names, if that is itself or an ancestor of the same user; else itself.
+//  2. A process that has ended in between has no identity.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "agent/identity/control_group.h"
+
+namespace spillway::agent {
+
+struct JobIdentity {
+  std::string name;  // "slurm-1201", "pod-1f2e3d4c", "container-0123456789ab", "local-4711"
+  std::string key;   // unlike the name never another's, as long as the node runs
+  JobSource source = JobSource::kLocal;
+  std::string part;
+  std::string command;  // base name of the process's program
+};
+
+class ProcessTable {
+ public:
+  // `root`: "/proc", or a tree of files like it.
+  explicit ProcessTable(std::string root = "/proc") : root_(std::move(root)) {}
+
+  // `leader_pid` as the process itself counts; 0: none.
+  std::optional<JobIdentity> IdentityOf(pid_t pid, uid_t uid, pid_t leader_pid) const;
+
+ private:
+  struct Process {
+    pid_t pid = 0, parent = 0;
+    pid_t own_pid = 0;  // in its innermost namespace
+    uid_t uid = 0;
+    std::string started;  // in clock ticks
+    std::string command;
+  };
+  std::optional<std::string> Read(pid_t pid, const char* file) const;
+  std::optional<Process> Look(pid_t pid) const;
+  Process LeaderOf(const Process& process, pid_t claimed) const;
+
+  std::string root_;
+};
+
+}  // namespace spillway::agent

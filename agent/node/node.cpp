@@ -1,0 +1,441 @@
+#include "agent/node/node.h"
+
+#include <algorithm>
+
+#include "agent/arbiter/amounts.h"
+
+namespace spillway::agent {
+
+using protocol::ErrorCode;
+
+namespace {
+
+constexpr int kMostAtOnce = 16;  // messages of one session, before others have their turn
+constexpr int64_t kRetryNs = 200'000'000;
+// Demands are seen in these steps, so that small changes change nothing.
+constexpr int64_t kDemandStep = int64_t{16} << 20;
+
+int64_t InSteps(int64_t bytes) { return (bytes + kDemandStep - 1) / kDemandStep * kDemandStep; }
+
+Demand DemandOf(const protocol::Usage& usage) {
+  return {InSteps(usage.wanted_bytes), InSteps(usage.unmovable_bytes), InSteps(usage.host_bytes),
+          usage.active};
+}
+
+bool IsRevocation(RulingReason reason) {
+  return reason == RulingReason::kRevoked || reason == RulingReason::kPreempted;
+}
+
+}  // namespace
+
+Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, uint64_t instance,
+           NodeServices* services, int64_t now_ns)
+    : config_(std::move(config)),
+      devices_(std::move(devices)),
+      host_bytes_(host_bytes),
+      instance_(instance),
+      services_(services),
+      started_ns_(now_ns),
+      arbiter_(ArbiterRulesOf(config_)),
+      settled_ns_(now_ns) {
+  for (uint32_t i = 0; i < devices_.size(); ++i) {
+    arbiter_.SetDevice(DeviceId{i},
+                       std::max<int64_t>(0, devices_[i].memory_bytes - config_.device_reserve_bytes));
+  }
+  arbiter_.SetHost(host_bytes_);
+  resuming_ = config_.resume_ms > 0;
+  arbiter_.SetFrozen(resuming_);
+}
+
+Node::Session* Node::Find(SessionId id) {
+  const auto found = sessions_.find(id);
+  return found == sessions_.end() ? nullptr : &found->second;
+}
+
+std::optional<SessionId> Node::Connected(std::unique_ptr<protocol::Channel> channel,
+                                         std::unique_ptr<Peer> peer, int64_t now_ns) {
+  ++counters_.connections;
+  User& user = users_[peer->uid()];
+  const ConnectionLimits& limits = config_.limits;
+  std::optional<protocol::Error> error;
+  if (!user.connections.Take(now_ns, limits.connections_per_second_per_user)) {
+    error = protocol::Error{ErrorCode::kTooFast, 1, 1, "too many connections per second"};
+  } else if (user.sessions >= limits.sessions_per_user) {
+    error = protocol::Error{ErrorCode::kTooManySessions, 1, 1, "this user has too many sessions"};
+  } else if (static_cast<int64_t>(sessions_.size()) >= limits.sessions) {
+    error = protocol::Error{ErrorCode::kTooManySessions, 1, 1, "the node has too many sessions"};
+  }
+  if (error) {
+    ++counters_.refused_connections;
+    channel->Send(*error);
+    return std::nullopt;
+  }
+  ++user.sessions;
+  const SessionId id{++last_session_};
+  Session& session = sessions_[id];
+  session.id = id;
+  session.channel = std::move(channel);
+  session.peer = std::move(peer);
+  session.since_ns = now_ns;
+  return id;
+}
+
+void Node::Readable(SessionId id, int64_t now_ns) {
+  for (int i = 0; i < kMostAtOnce; ++i) {
+    Session* session = Find(id);
+    if (session == nullptr || session->channel == nullptr) return;
+    protocol::Received received = session->channel->Receive();
+    if (received.what == protocol::Received::What::kNothing) return;
+    Take(*session, received, now_ns);
+  }
+}
+
+void Node::Take(Session& session, protocol::Received& received, int64_t now_ns) {
+  using What = protocol::Received::What;
+  if (received.what == What::kClosed) return LoseChannel(session);
+  if (received.what == What::kFault) {
+    ++counters_.faulty_frames;
+    return Refuse(session,
+                  received.fault == protocol::Fault::kVersion ? ErrorCode::kVersion : ErrorCode::kMalformed,
+                  std::string("a frame with a fault: ") + protocol::NameOf(received.fault));
+  }
+  if (!session.messages.Take(now_ns, config_.limits.messages_per_second))
+    return Refuse(session, ErrorCode::kTooFast, "too many messages per second");
+  if (session.state == State::kNew) {
+    const auto* hello = std::get_if<protocol::Hello>(&received.message);
+    if (hello == nullptr) return Refuse(session, ErrorCode::kOutOfOrder, "Hello comes first");
+    return On(session, *hello, now_ns);
+  }
+  if (session.state == State::kOperator) return TakeAsOperator(session, received.message, now_ns);
+  TakeAsJob(session, received.message, now_ns);
+}
+
+void Node::On(Session& session, const protocol::Hello& hello, int64_t now_ns) {
+  if (hello.newest_version < protocol::kOldestVersion || hello.oldest_version > protocol::kNewestVersion)
+    return Refuse(session, ErrorCode::kVersion, "no common version");
+  protocol::Welcome welcome;
+  welcome.version = std::min(hello.newest_version, protocol::kNewestVersion);
+  welcome.agent_instance = instance_;
+  welcome.session = static_cast<uint64_t>(session.id);
+  welcome.usage_interval_ms = static_cast<uint32_t>(config_.usage_interval_ms);
+  session.state = State::kOperator;
+  if (hello.role == protocol::Role::kJob) {
+    const std::optional<JobIdentity> identity = services_->IdentityOf(*session.peer, hello.leader_pid);
+    if (!identity) return Refuse(session, ErrorCode::kOutOfOrder, "the process cannot be identified");
+    Job& job = JobFor(*identity, session.peer->uid(), now_ns);
+    job.sessions.insert(session.id);
+    session.state = State::kJob;
+    session.job = job.id;
+    welcome.job = job.name;
+  }
+  session.channel->Send(welcome);
+}
+
+Node::Job& Node::JobFor(const JobIdentity& identity, uid_t uid, int64_t now_ns) {
+  const auto [place, is_new] = jobs_by_key_.try_emplace(identity.key, JobId{last_job_ + 1});
+  if (!is_new) return jobs_.at(place->second);
+  Job& job = jobs_[JobId{++last_job_}];
+  job.id = JobId{last_job_};
+  job.name = identity.name;
+  job.key = identity.key;
+  job.command = identity.command;
+  job.source = identity.source;
+  job.uid = uid;
+  job.since_ns = now_ns;
+  ++counters_.jobs_started;
+  services_->JobStarted(ReportOf(job, now_ns));
+  return job;
+}
+
+void Node::TakeAsJob(Session& session, const protocol::Message& message, int64_t now_ns) {
+  if (const auto* asked = std::get_if<protocol::Register>(&message)) return On(session, *asked, now_ns);
+  if (const auto* usage = std::get_if<protocol::Usage>(&message)) return On(session, *usage);
+  if (const auto* obeyed = std::get_if<protocol::Obeyed>(&message)) return On(session, *obeyed);
+  if (std::holds_alternative<protocol::Goodbye>(message)) {
+    const SessionId id = session.id;
+    gone_.push_back({id, false});
+    return Forget(id, now_ns);
+  }
+  Refuse(session, ErrorCode::kOutOfOrder, std::string(protocol::NameOf(message)) + " is not a job's to send");
+}
+
+void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns) {
+  if (session.registrations.count(asked.device) != 0)
+    return Refuse(session, ErrorCode::kOutOfOrder, "this device is registered already");
+  if (static_cast<int64_t>(session.registrations.size()) >= config_.limits.devices_per_session)
+    return Refuse(session, ErrorCode::kTooManyDevices, "too many devices");
+  const auto known = std::find_if(devices_.begin(), devices_.end(),
+                                  [&](const NodeDevice& device) { return device.uuid == asked.uuid; });
+  if (known == devices_.end())
+    return Refuse(session, ErrorCode::kUnknownDevice, "the agent does not know this device");
+  const DeviceId device{static_cast<uint32_t>(known - devices_.begin())};
+  if (arbiter_.Has(SeatOf(session, device)))
+    return Refuse(session, ErrorCode::kOutOfOrder, "this device is registered already");
+  Registration& registration = session.registrations[asked.device];
+  registration.device = device;
+  registration.asked = asked;
+  registration.usage.device = asked.device;
+  registration.usage.wanted_bytes = asked.wanted_bytes;
+  const Job& job = jobs_.at(session.job);
+  const protocol::Register own = OwnLimitsOf(job, device);
+  const Terms terms = TermsOf(job, device, own.own_limit_bytes, own.own_host_limit_bytes);
+  const Held held = TakeOver(session, device, asked);
+  const Demand demand = DemandOf(registration.usage);
+  if (held.memory_bytes > 0) {
+    const Held within{std::min(held.memory_bytes, terms.memory.limit),
+                      std::min(held.host_bytes, terms.host.limit)};
+    arbiter_.Rejoin(SeatOf(session, device), terms, demand, within, now_ns);
+  } else {
+    arbiter_.Join(SeatOf(session, device), terms, demand, now_ns);
+  }
+  RefreshTerms(jobs_.at(session.job));
+}
+
+// What the process may still hold: as its earlier session in these books had it, or as it says while those of an earlier
+// instance come back. Anybody else begins with nothing, whatever it says.
+Held Node::TakeOver(Session& session, DeviceId device, const protocol::Register& asked) {
+  const std::set<SessionId> sessions = jobs_.at(session.job).sessions;
+  for (SessionId other_id : sessions) {
+    Session& other = sessions_.at(other_id);
+    if (other.state != State::kDetached || other.peer->pid() != session.peer->pid()) continue;
+    const Seat seat = SeatOf(other, device);
+    if (!arbiter_.Has(seat)) continue;
+    const int64_t promised_bytes = arbiter_.PromisedTo(seat);
+    arbiter_.Leave(seat);
+    std::erase_if(other.registrations, [&](const auto& entry) { return entry.second.device == device; });
+    if (other.registrations.empty()) {
+      gone_.push_back({other_id, false});
+      Forget(other_id, settled_ns_);
+    }
+    if (promised_bytes > 0) return {std::min(asked.held_bytes, promised_bytes), asked.held_host_bytes};
+  }
+  return resuming_ ? Held{asked.held_bytes, asked.held_host_bytes} : Held{};
+}
+
+void Node::On(Session& session, const protocol::Usage& usage) {
+  const auto found = session.registrations.find(usage.device);
+  if (found == session.registrations.end())
+    return Refuse(session, ErrorCode::kOutOfOrder, "this device is not registered");
+  found->second.usage = usage;
+  arbiter_.Use(SeatOf(session, found->second.device), DemandOf(usage));
+}
+
+void Node::On(Session& session, const protocol::Obeyed& obeyed) {
+  const auto found = session.registrations.find(obeyed.device);
+  if (found == session.registrations.end())
+    return Refuse(session, ErrorCode::kOutOfOrder, "this device is not registered");
+  Registration& registration = found->second;
+  std::erase_if(registration.unread, [&](uint64_t serial) { return serial <= obeyed.serial; });
+  arbiter_.Obeyed(SeatOf(session, registration.device), obeyed.serial, obeyed.held_bytes, obeyed.host_bytes);
+  TellWaiting(session);
+}
+
+void Node::Refuse(Session& session, ErrorCode code, std::string_view reason) {
+  session.channel->Send(protocol::Error{code, protocol::kOldestVersion, protocol::kNewestVersion, reason});
+  services_->Note("session " + std::to_string(static_cast<uint64_t>(session.id)) + " of process " +
+                  std::to_string(session.peer->pid()) + " is closed: " + std::string(reason));
+  LoseChannel(session);
+}
+
+void Node::LoseChannel(Session& session) {
+  const SessionId id = session.id;
+  session.channel.reset();
+  const bool keeps = !session.registrations.empty() && session.peer->IsAlive();
+  gone_.push_back({id, keeps});
+  if (keeps) {
+    session.state = State::kDetached;
+  } else {
+    Forget(id, settled_ns_);
+  }
+}
+
+void Node::PeerEnded(SessionId id, int64_t now_ns) {
+  if (Find(id) == nullptr) return;
+  gone_.push_back({id, false});
+  Forget(id, now_ns);
+}
+
+void Node::Forget(SessionId id, int64_t now_ns) {
+  Session& session = sessions_.at(id);
+  const JobId job_id = session.job;
+  if (const auto job = jobs_.find(job_id); job != jobs_.end()) {
+    for (const auto& [number, registration] : session.registrations) {
+      if (arbiter_.PromisedTo(SeatOf(session, registration.device)) > 0) ++counters_.reclaimed;
+      arbiter_.Leave(SeatOf(session, registration.device));
+      AddUsage(registration.usage, job->second.finished[registration.device]);
+    }
+    job->second.sessions.erase(id);
+  }
+  User& user = users_[session.peer->uid()];
+  if (--user.sessions == 0 && now_ns - user.connections.last_ns() > 2'000'000'000)
+    users_.erase(session.peer->uid());
+  sessions_.erase(id);
+  EndJobIfEmpty(job_id, now_ns);
+}
+
+void Node::EndJobIfEmpty(JobId id, int64_t now_ns) {
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end() || !found->second.sessions.empty()) return;
+  ++counters_.jobs_ended;
+  services_->JobEnded(ReportOf(found->second, now_ns));
+  jobs_by_key_.erase(found->second.key);
+  jobs_.erase(found);
+}
+
+Terms Node::TermsOf(const Job& job, DeviceId device, int64_t own_limit_bytes,
+                    int64_t own_host_limit_bytes) const {
+  Terms terms = TermsFor(config_, job.name, job.uid, arbiter_.MemoryOf(device), host_bytes_);
+  ApplyTerms(job.set_by_operator, terms);
+  if (own_limit_bytes > 0) terms.memory.limit = std::min(terms.memory.limit, own_limit_bytes);
+  if (own_host_limit_bytes > 0) terms.host.limit = std::min(terms.host.limit, own_host_limit_bytes);
+  terms.memory.guaranteed = std::min(terms.memory.guaranteed, terms.memory.limit);
+  terms.memory.floor = std::min(terms.memory.floor, terms.memory.limit);
+  terms.host.guaranteed = std::min(terms.host.guaranteed, terms.host.limit);
+  return terms;
+}
+
+// A job limits itself by the least that any of its processes there asks for; no limit, where none does.
+protocol::Register Node::OwnLimitsOf(const Job& job, DeviceId device) const {
+  protocol::Register least;
+  const auto lower = [](int64_t& value, int64_t other) {
+    if (other > 0) value = value == 0 ? other : std::min(value, other);
+  };
+  for (SessionId id : job.sessions) {
+    for (const auto& [number, registration] : sessions_.at(id).registrations) {
+      if (registration.device != device) continue;
+      lower(least.own_limit_bytes, registration.asked.own_limit_bytes);
+      lower(least.own_host_limit_bytes, registration.asked.own_host_limit_bytes);
+    }
+  }
+  return least;
+}
+
+void Node::RefreshTerms(Job& job) {
+  std::set<DeviceId> devices;
+  for (SessionId id : job.sessions) {
+    for (const auto& [number, registration] : sessions_.at(id).registrations)
+      devices.insert(registration.device);
+  }
+  for (DeviceId device : devices) {
+    const protocol::Register own = OwnLimitsOf(job, device);
+    arbiter_.ChangeTerms(job.id, device, TermsOf(job, device, own.own_limit_bytes, own.own_host_limit_bytes));
+  }
+}
+
+void Node::SetConfig(const Config& config) {
+  config_ = config;
+  arbiter_.SetRules(ArbiterRulesOf(config_));
+  for (uint32_t i = 0; i < devices_.size(); ++i) {
+    arbiter_.SetDevice(DeviceId{i},
+                       std::max<int64_t>(0, devices_[i].memory_bytes - config_.device_reserve_bytes));
+  }
+  for (auto& [id, job] : jobs_) RefreshTerms(job);
+}
+
+void Node::NoteReload(bool succeeded) {
+  ++(succeeded ? counters_.reloads : counters_.failed_reloads);
+  last_reload_succeeded_ = succeeded;
+}
+
+void Node::Settle(int64_t now_ns) {
+  settled_ns_ = now_ns;
+  if (resuming_ && now_ns - started_ns_ >= config_.resume_ms * 1'000'000) {
+    resuming_ = false;
+    arbiter_.SetFrozen(false);
+  }
+  const Decisions decisions = arbiter_.Decide(now_ns);
+  for (const AdmissionDecision& decision : decisions.admissions) Tell(decision);
+  for (const GrantDecision& decision : decisions.grants) Tell(decision);
+  for (const Seat& seat : decisions.overdue) {
+    ++counters_.overdue;
+    const auto job = jobs_.find(seat.job);
+    services_->Warn((job == jobs_.end() ? "?" : job->second.name) + " has not given back memory of device " +
+                    std::to_string(static_cast<uint32_t>(seat.device)) + " in time");
+  }
+  for (auto& [id, session] : sessions_) TellWaiting(session);
+}
+
+int64_t Node::NextWake() const {
+  int64_t next = arbiter_.NextWake();
+  if (resuming_) next = std::min(next, started_ns_ + config_.resume_ms * 1'000'000);
+  for (const auto& [id, session] : sessions_) {
+    if (!session.unsent_admissions.empty()) next = std::min(next, settled_ns_ + kRetryNs);
+    for (const auto& [number, registration] : session.registrations) {
+      const bool waits_for_room = registration.unsent && registration.unread.size() < kMostUnread;
+      if (waits_for_room && session.channel != nullptr) next = std::min(next, settled_ns_ + kRetryNs);
+    }
+  }
+  return next;
+}
+
+void Node::Tell(const AdmissionDecision& decision) {
+  int64_t& counter = decision.state == TenancyState::kAdmitted ? counters_.admitted
+                     : decision.state == TenancyState::kQueued ? counters_.queued
+                                                               : counters_.rejected;
+  ++counter;
+  const auto job = jobs_.find(decision.job);
+  if (job == jobs_.end()) return;
+  for (SessionId id : job->second.sessions) {
+    Session& session = sessions_.at(id);
+    for (auto& [number, registration] : session.registrations) {
+      if (registration.device != decision.device) continue;
+      const auto state = static_cast<protocol::AdmissionState>(
+          decision.state == TenancyState::kAdmitted ? protocol::AdmissionState::kAdmitted
+          : decision.state == TenancyState::kQueued ? protocol::AdmissionState::kQueued
+                                                    : protocol::AdmissionState::kRejected);
+      if (session.unsent_admissions.size() < kMostUnread)
+        session.unsent_admissions.push_back({number, state, decision.position, decision.reason});
+      else
+        session.unsent_admissions.back() = {number, state, decision.position, decision.reason};
+    }
+    TellWaiting(session);
+  }
+}
+
+void Node::Tell(const GrantDecision& decision) {
+  ++counters_.grants;
+  if (IsRevocation(decision.reason)) ++counters_.revocations;
+  Session* session = Find(decision.seat.session);
+  if (session == nullptr) return;
+  for (auto& [number, registration] : session->registrations) {
+    if (registration.device != decision.seat.device) continue;
+    registration.unsent = decision;
+    TellGrant(*session, number, registration);
+  }
+}
+
+void Node::TellGrant(Session& session, uint32_t number, Registration& registration) {
+  if (!registration.unsent || session.channel == nullptr || registration.unread.size() >= kMostUnread) return;
+  const GrantDecision& decision = *registration.unsent;
+  protocol::Grant grant;
+  grant.device = number;
+  grant.serial = decision.serial;
+  grant.budget_bytes = decision.memory_bytes;
+  grant.host_bytes = decision.host_bytes;
+  grant.link_permille = decision.link_permille;
+  grant.deadline_ms = static_cast<uint32_t>(
+      std::clamp<int64_t>((decision.deadline_ns - settled_ns_) / 1'000'000, 0, 3'600'000));
+  grant.reason = static_cast<protocol::GrantReason>(static_cast<int>(decision.reason) + 1);
+  if (session.channel->Send(grant) != protocol::Sent::kSent) return;
+  registration.unread.push_back(decision.serial);
+  registration.unsent.reset();
+}
+
+void Node::TellWaiting(Session& session) {
+  if (session.channel == nullptr) return;
+  while (!session.unsent_admissions.empty()) {
+    if (session.channel->Send(session.unsent_admissions.front()) != protocol::Sent::kSent) return;
+    session.unsent_admissions.erase(session.unsent_admissions.begin());
+  }
+  for (auto& [number, registration] : session.registrations) TellGrant(session, number, registration);
+}
+
+void Node::Stop() {
+  for (auto& [id, session] : sessions_) {
+    if (session.channel == nullptr) continue;
+    session.channel->Send(
+        protocol::Error{ErrorCode::kAgentStops, 1, 1, "the agent stops; keep what you have"});
+  }
+}
+
+}  // namespace spillway::agent

@@ -1,0 +1,155 @@
+// The agent without sockets and clocks: sessions, jobs and the arbiter behind a few events. What the loop does with real ones the
+// simulation does with fakes.
+//
+// Called by the loop, one thread; `now_ns` is any clock that does not go backwards (if it does, nothing breaks, it only takes
+// longer). Owns the channels.
+//
+// Invariants
+//  1. A session that breaks a rule gets one Error that names the rule, and is closed; nobody else notices.
+//  2. A process that is alive keeps what it was granted, connected or not; one that has ended keeps nothing.
+//  3. To one that does not read, no more than kMostUnread grants are sent; what it missed is told when it reads again.
+//  4. What a message says of its sender changes only its sender's own job.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/config/config.h"
+#include "agent/node/node_report.h"
+#include "agent/node/rate.h"
+#include "agent/node/services.h"
+#include "protocol/channel.h"
+
+namespace spillway::agent {
+
+struct NodeDevice {
+  protocol::DeviceUuid uuid = {};
+  std::string name;  // "GPU-..."
+  std::string model;
+  int64_t memory_bytes = 0;
+};
+
+class Node {
+ public:
+  Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, uint64_t instance,
+       NodeServices* services, int64_t now_ns);
+
+  // Nothing when it is not taken; the channel has been told why.
+  std::optional<SessionId> Connected(std::unique_ptr<protocol::Channel> channel, std::unique_ptr<Peer> peer,
+                                     int64_t now_ns);
+  void Readable(SessionId session, int64_t now_ns);
+  // The process behind a session has ended.
+  void PeerEnded(SessionId session, int64_t now_ns);
+  // Decides and tells; after every batch of events, and when NextWake has come.
+  void Settle(int64_t now_ns);
+  int64_t NextWake() const;
+
+  // Sessions whose channel is no more since the last call. Those whose process still lives are followed on.
+  struct Gone {
+    SessionId session;
+    bool process_lives;
+  };
+  std::vector<Gone> TakeGone() { return std::exchange(gone_, {}); }
+
+  void SetConfig(const Config& config);
+  void NoteReload(bool succeeded);
+  void Stop();  // says goodbye to all; they keep what they have
+
+  const Config& config() const { return config_; }
+  NodeReport Report(int64_t now_ns) const;
+  const Arbiter& arbiter() const { return arbiter_; }
+  size_t session_count() const { return sessions_.size(); }
+
+  static constexpr size_t kMostUnread = 4;
+
+ private:
+  struct Job {
+    JobId id{};
+    std::string name, key, command;
+    JobSource source = JobSource::kLocal;
+    uid_t uid = 0;
+    int64_t since_ns = 0;
+    std::set<SessionId> sessions;
+    TermsChange set_by_operator;
+    std::map<DeviceId, TenancyReport> finished;  // sums of processes that have ended
+  };
+  struct Registration {
+    DeviceId device{};
+    protocol::Usage usage;
+    protocol::Register asked;
+    std::vector<uint64_t> unread;         // serials of grants that were sent and not answered
+    std::optional<GrantDecision> unsent;  // the newest of those that were held back
+    bool told_admission = false;
+  };
+  enum class State : uint8_t { kNew, kJob, kOperator, kDetached };
+  struct Session {
+    SessionId id{};
+    State state = State::kNew;
+    std::unique_ptr<protocol::Channel> channel;
+    std::unique_ptr<Peer> peer;
+    JobId job{};
+    Rate messages;
+    std::map<uint32_t, Registration> registrations;  // by the client's number for the device
+    std::vector<protocol::Admission> unsent_admissions;
+    int64_t since_ns = 0;
+  };
+  struct User {
+    Rate connections;
+    int64_t sessions = 0;
+  };
+
+  // One message each.
+  void Take(Session& session, protocol::Received& received, int64_t now_ns);
+  void On(Session& session, const protocol::Hello& hello, int64_t now_ns);
+  void On(Session& session, const protocol::Register& asked, int64_t now_ns);
+  void On(Session& session, const protocol::Usage& usage);
+  void On(Session& session, const protocol::Obeyed& obeyed);
+  void On(Session& session, const protocol::Ask& ask, int64_t now_ns);
+  void On(Session& session, const protocol::SetBudget& wanted);
+  void On(Session& session, const protocol::Control& control);
+  void TakeAsJob(Session& session, const protocol::Message& message, int64_t now_ns);
+  void TakeAsOperator(Session& session, const protocol::Message& message, int64_t now_ns);
+
+  void Refuse(Session& session, protocol::ErrorCode code, std::string_view reason);
+  void LoseChannel(Session& session);
+  void Forget(SessionId session, int64_t now_ns);
+  void EndJobIfEmpty(JobId job, int64_t now_ns);
+  bool MayOperate(const Session& session) const;
+  Job& JobFor(const JobIdentity& identity, uid_t uid, int64_t now_ns);
+  Job* JobNamed(std::string_view name);
+  Terms TermsOf(const Job& job, DeviceId device, int64_t own_limit_bytes, int64_t own_host_limit_bytes) const;
+  protocol::Register OwnLimitsOf(const Job& job, DeviceId device) const;
+  void RefreshTerms(Job& job);
+  Held TakeOver(Session& session, DeviceId device, const protocol::Register& asked);
+  Seat SeatOf(const Session& session, DeviceId device) const { return {session.job, session.id, device}; }
+  void Tell(const AdmissionDecision& decision);
+  void Tell(const GrantDecision& decision);
+  void TellGrant(Session& session, uint32_t number, Registration& registration);
+  void TellWaiting(Session& session);
+  static void AddUsage(const protocol::Usage& usage, TenancyReport& sum);
+  JobReport ReportOf(const Job& job, int64_t now_ns) const;
+  Session* Find(SessionId id);
+
+  Config config_;
+  const std::vector<NodeDevice> devices_;
+  const int64_t host_bytes_;
+  const uint64_t instance_;
+  NodeServices* const services_;
+  const int64_t started_ns_;
+  Arbiter arbiter_;
+  bool resuming_ = true;
+  bool last_reload_succeeded_ = true;
+  int64_t settled_ns_;
+  std::map<SessionId, Session> sessions_;
+  std::map<JobId, Job> jobs_;
+  std::map<std::string, JobId> jobs_by_key_;
+  std::map<uid_t, User> users_;
+  std::vector<Gone> gone_;
+  NodeCounters counters_;
+  uint64_t last_session_ = 0, last_job_ = 0;
+};
+
+}  // namespace spillway::agent

@@ -1,0 +1,181 @@
+// What operators ask of the node, and what it shows of itself.
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "agent/arbiter/amounts.h"
+#include "agent/node/node.h"
+#include "protocol/bulk.h"
+
+namespace spillway::agent {
+
+using protocol::Done;
+using protocol::Outcome;
+
+bool Node::MayOperate(const Session& session) const {
+  const uid_t uid = session.peer->uid();
+  if (uid == 0 || uid == geteuid()) return true;
+  return std::find(config_.operators.begin(), config_.operators.end(), static_cast<int64_t>(uid)) !=
+         config_.operators.end();
+}
+
+void Node::TakeAsOperator(Session& session, const protocol::Message& message, int64_t now_ns) {
+  if (const auto* ask = std::get_if<protocol::Ask>(&message)) return On(session, *ask, now_ns);
+  const bool changes = std::holds_alternative<protocol::SetBudget>(message) ||
+                       std::holds_alternative<protocol::Control>(message);
+  if (!changes)
+    return Refuse(session, protocol::ErrorCode::kOutOfOrder,
+                  std::string(protocol::NameOf(message)) + " is not an operator's to send");
+  if (!MayOperate(session)) {
+    session.channel->Send(Done{Outcome::kRefused,
+                               "only root, the agent's user and the operators in its "
+                               "configuration may change something"});
+    return;
+  }
+  if (const auto* wanted = std::get_if<protocol::SetBudget>(&message)) return On(session, *wanted);
+  On(session, std::get<protocol::Control>(message));
+}
+
+Node::Job* Node::JobNamed(std::string_view name) {
+  const auto found =
+      std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& entry) { return entry.second.name == name; });
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+void Node::On(Session& session, const protocol::Ask& ask, int64_t now_ns) {
+  if (ask.question == protocol::Question::kJob && JobNamed(ask.job.view()) == nullptr) {
+    session.channel->Send(Done{Outcome::kUnknownJob, "no job " + std::string(ask.job.view()) + " runs here"});
+    return;
+  }
+  const std::string page = services_->PageFor(ask, Report(now_ns));
+  const base::UniqueFd file = protocol::SealedCopy(page);
+  if (file) {
+    session.channel->Send(protocol::Document{1, page.size()}, file.get());
+  } else {
+    session.channel->Send(Done{Outcome::kRefused, "the agent has no memory or files left for the answer"});
+  }
+}
+
+void Node::On(Session& session, const protocol::SetBudget& wanted) {
+  Job* job = JobNamed(wanted.job.view());
+  if (job == nullptr) {
+    session.channel->Send(
+        Done{Outcome::kUnknownJob, "no job " + std::string(wanted.job.view()) + " runs here"});
+    return;
+  }
+  const TermsChange before = job->set_by_operator;
+  TermsChange& change = job->set_by_operator;
+  const auto set = [](std::optional<int64_t>& value, int64_t wanted_value) {
+    if (wanted_value >= 0) value = wanted_value;
+  };
+  set(change.guaranteed_bytes, wanted.guaranteed_bytes);
+  set(change.limit_bytes, wanted.limit_bytes);
+  set(change.host_limit_bytes, wanted.host_bytes);
+  set(change.link_limit_permille, wanted.link_permille);
+  set(change.weight, wanted.weight == 0 ? -1 : wanted.weight);
+  set(change.priority, wanted.priority_plus_one - 1);
+  std::string refusal;
+  for (const TenancyView& view : arbiter_.Tenancies()) {
+    if (view.job != job->id || !refusal.empty()) continue;
+    const protocol::Register own = OwnLimitsOf(*job, view.device);
+    const Terms terms = TermsOf(*job, view.device, own.own_limit_bytes, own.own_host_limit_bytes);
+    refusal = arbiter_.WhyNot(job->id, view.device, terms);
+  }
+  const bool takes = refusal.empty() && !wanted.dry_run;
+  if (takes) {
+    RefreshTerms(*job);
+  } else {
+    change = before;
+  }
+  session.channel->Send(Done{!refusal.empty() ? Outcome::kRefused
+                             : wanted.dry_run ? Outcome::kWouldBeDone
+                                              : Outcome::kDone,
+                             refusal.empty() ? job->name : refusal});
+}
+
+void Node::On(Session& session, const protocol::Control& control) {
+  std::string refusal;
+  switch (control.action) {
+    case protocol::Action::kDrain:
+    case protocol::Action::kUndrain:
+      arbiter_.SetDraining(control.action == protocol::Action::kDrain);
+      break;
+    case protocol::Action::kReload:
+      refusal = services_->Reload();
+      break;
+    case protocol::Action::kLogLevel:
+      refusal = services_->SetLogLevel(std::string(control.value.view()));
+      break;
+  }
+  session.channel->Send(Done{refusal.empty() ? Outcome::kDone : Outcome::kRefused, refusal});
+}
+
+void Node::AddUsage(const protocol::Usage& usage, TenancyReport& sum) {
+  sum.to_host_bytes += usage.to_host_bytes;
+  sum.to_device_bytes += usage.to_device_bytes;
+  sum.stall_ns += usage.stall_ns;
+  sum.iterations += usage.iterations;
+  sum.demand_fetches += usage.demand_fetches;
+  sum.refused_allocations += usage.refused_allocations;
+}
+
+JobReport Node::ReportOf(const Job& job, int64_t now_ns) const {
+  JobReport report;
+  report.name = job.name;
+  report.source = NameOf(job.source);
+  report.command = job.command;
+  report.uid = job.uid;
+  report.age_ns = now_ns - job.since_ns;
+  report.processes = job.sessions.size();
+  std::map<DeviceId, TenancyReport> tenancies = job.finished;
+  for (SessionId id : job.sessions) {
+    const Session& session = sessions_.at(id);
+    report.detached_processes += session.state == State::kDetached ? 1 : 0;
+    for (const auto& [number, registration] : session.registrations) {
+      TenancyReport& sum = tenancies[registration.device];
+      AddUsage(registration.usage, sum);
+      sum.phase = registration.usage.phase;
+      sum.resident_bytes += registration.usage.resident_bytes;
+      sum.host_bytes += registration.usage.host_bytes;
+      sum.unmovable_bytes += registration.usage.unmovable_bytes;
+    }
+  }
+  for (auto& [device, tenancy] : tenancies) {
+    tenancy.device_number = static_cast<uint32_t>(device);
+    tenancy.uuid = devices_[tenancy.device_number].name;
+    report.tenancies.push_back(tenancy);
+  }
+  return report;
+}
+
+NodeReport Node::Report(int64_t now_ns) const {
+  NodeReport report;
+  report.instance = instance_;
+  report.up_ns = now_ns - started_ns_;
+  report.draining = arbiter_.draining();
+  report.resuming = resuming_;
+  report.last_reload_succeeded = last_reload_succeeded_;
+  report.host_bytes = host_bytes_;
+  report.host_promised_bytes = arbiter_.PromisedOnHost();
+  report.sessions = sessions_.size();
+  report.counters = counters_;
+  for (uint32_t i = 0; i < devices_.size(); ++i) {
+    report.devices.push_back({i, devices_[i].name, devices_[i].model, arbiter_.MemoryOf(DeviceId{i}),
+                              arbiter_.PromisedOn(DeviceId{i})});
+  }
+  std::map<JobId, size_t> places;
+  for (const auto& [id, job] : jobs_) {
+    places[id] = report.jobs.size();
+    report.jobs.push_back(ReportOf(job, now_ns));
+  }
+  for (const TenancyView& view : arbiter_.Tenancies()) {
+    for (TenancyReport& tenancy : report.jobs[places.at(view.job)].tenancies) {
+      if (tenancy.device_number != static_cast<uint32_t>(view.device)) continue;
+      tenancy.view = view;
+      report.devices[tenancy.device_number].resident_bytes += tenancy.resident_bytes;
+    }
+  }
+  return report;
+}
+
+}  // namespace spillway::agent

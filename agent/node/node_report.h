@@ -1,0 +1,62 @@
+// All that is to be seen of the agent at one moment, as values: for pages, metrics and the command.
+//
+// Made by the node on the loop's thread; read anywhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/arbiter/arbiter.h"
+#include "protocol/message.h"
+
+namespace spillway::agent {
+
+struct DeviceReport {
+  uint32_t number = 0;
+  std::string uuid;
+  std::string model;
+  int64_t memory_bytes = 0;  // that may be promised
+  int64_t promised_bytes = 0;
+  int64_t resident_bytes = 0;  // as the jobs say
+};
+
+// Of one job on one device, all its processes together.
+struct TenancyReport {
+  TenancyView view;
+  uint32_t device_number = 0;
+  std::string uuid;
+  protocol::Phase phase = protocol::Phase::kReactive;
+  int64_t resident_bytes = 0, host_bytes = 0, unmovable_bytes = 0;
+  int64_t to_host_bytes = 0, to_device_bytes = 0, stall_ns = 0, iterations = 0;
+  int64_t demand_fetches = 0, refused_allocations = 0;
+};
+
+struct JobReport {
+  std::string name, source, command;
+  uint32_t uid = 0;
+  int64_t age_ns = 0;
+  size_t processes = 0;
+  size_t detached_processes = 0;  // alive, and without a connection
+  std::vector<TenancyReport> tenancies;
+};
+
+struct NodeCounters {
+  int64_t admitted = 0, queued = 0, rejected = 0;
+  int64_t grants = 0, revocations = 0, overdue = 0;
+  int64_t jobs_started = 0, jobs_ended = 0, reclaimed = 0;
+  int64_t connections = 0, refused_connections = 0, faulty_frames = 0, reloads = 0, failed_reloads = 0;
+};
+
+struct NodeReport {
+  uint64_t instance = 0;
+  int64_t up_ns = 0;
+  bool draining = false, resuming = false, last_reload_succeeded = true;
+  int64_t host_bytes = 0, host_promised_bytes = 0;
+  size_t sessions = 0;
+  std::vector<DeviceReport> devices;
+  std::vector<JobReport> jobs;
+  NodeCounters counters;
+};
+
+}  // namespace spillway::agent

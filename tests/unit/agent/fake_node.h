@@ -1,0 +1,62 @@
+// A node whose world is made of values: clients are channels in memory, processes are flags, the clock is a number.
+#pragma once
+
+#include <map>
+
+#include "agent/node/node.h"
+#include "protocol/memory_channel.h"
+
+namespace spillway::agent {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+constexpr protocol::DeviceUuid kFirstDevice = {1}, kSecondDevice = {2};
+
+struct FakeProcess {
+  pid_t pid = 0;
+  uid_t uid = 1000;
+  bool alive = true;
+};
+
+class FakePeer : public Peer {
+ public:
+  explicit FakePeer(std::shared_ptr<FakeProcess> process) : process_(std::move(process)) {}
+  pid_t pid() const override { return process_->pid; }
+  uid_t uid() const override { return process_->uid; }
+  bool IsAlive() const override { return process_->alive; }
+
+ private:
+  std::shared_ptr<FakeProcess> process_;
+};
+
+class FakeServices : public NodeServices {
+ public:
+  std::optional<JobIdentity> IdentityOf(const Peer& peer, pid_t leader_pid) override {
+    const std::string leader = std::to_string(leader_pid > 0 ? leader_pid : peer.pid());
+    return JobIdentity{"local-" + leader, "local-" + leader, JobSource::kLocal, "", "train"};
+  }
+  std::string PageFor(const protocol::Ask&, const NodeReport& report) override {
+    return std::to_string(report.jobs.size()) + " jobs";
+  }
+  void JobStarted(const JobReport& job) override { started.push_back(job.name); }
+  void JobEnded(const JobReport& job) override { ended.push_back(job.name); }
+  void Warn(const std::string& line) override { warnings.push_back(line); }
+  void Note(const std::string&) override {}
+  std::string Reload() override { return "the file has an error"; }
+  std::string SetLogLevel(const std::string&) override { return ""; }
+
+  std::vector<std::string> started, ended, warnings;
+};
+
+inline Config FakeConfig() {
+  Config config;
+  config.resume_ms = 0;
+  config.device_reserve_bytes = 0;
+  config.headroom_bytes = 0;
+  return config;
+}
+
+inline std::vector<NodeDevice> FakeDevices() {
+  return {{kFirstDevice, "GPU-1", "Simulated", 16 * kGiB}, {kSecondDevice, "GPU-2", "Simulated", 16 * kGiB}};
+}
+
+}  // namespace spillway::agent
