@@ -10,24 +10,17 @@
 #include "base/prng.h"
 #include "scheduler/networks/catalog.h"
 #include "scheduler/networks/training_step.h"
-#include "tests/unit/scheduler_learn/network_job.h"
+#include "tests/unit/scheduler_learn/learned_job.h"
 
 namespace spillway::scheduler {
 namespace {
 
 using testing::Habits;
 using testing::NetworkJob;
+using testing::SmallGpt;
 
 IterationProfile Network(const char* name) {
   return networks::MakeTrainingStep(*networks::MakeNetwork(name, 2), networks::UpdatePlace::kAtEnd).profile;
-}
-
-// A GPT of equal layers, small.
-IterationProfile Gpt(int layers, int64_t sequence = 64) {
-  const networks::TransformerShape shape{
-      .name = "gpt", .width = 128, .heads = 4, .layers = layers, .vocabulary = 1000, .norm_first = true};
-  return networks::MakeTrainingStep(networks::Transformer(shape, 2, sequence), networks::UpdatePlace::kAtEnd)
-      .profile;
 }
 
 struct Learning {
@@ -113,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, IterationLearnerNetworkTest,
 
 TEST(IterationLearnerTest, EqualLayersAreNoIteration) {
   Learning learning;
-  NetworkJob job(Gpt(24), {}, learning.Sink());
+  NetworkJob job(SmallGpt(24), {}, learning.Sink());
   job.SetUp();
   job.Iterate();
   EXPECT_TRUE(learning.learned.empty());
@@ -179,7 +172,7 @@ TEST(IterationLearnerTest, TwoBuffersThatBecomeOneAreNoRepetition) {
 
 TEST(IterationLearnerTest, GradientAccumulationBecomesOneIteration) {
   Learning learning;
-  NetworkJob job(Gpt(4), {.lazy_optimizer_state = true}, learning.Sink());
+  NetworkJob job(SmallGpt(4), {.lazy_optimizer_state = true}, learning.Sink());
   job.SetUp();
   for (int i = 0; i < 3; ++i) job.IterateWithAccumulation(4);
   // Then what was learned last is the whole: four times forward and backward, and an update
@@ -197,7 +190,7 @@ TEST(IterationLearnerTest, GradientAccumulationBecomesOneIteration) {
 
 TEST(IterationLearnerTest, RareLoggingBelongsToNoIteration) {
   Learning learning;
-  NetworkJob job(Gpt(4), {}, learning.Sink());
+  NetworkJob job(SmallGpt(4), {}, learning.Sink());
   job.SetUp();
   for (int i = 0; i < 100; ++i) {
     if (i % 10 == 0) job.Log(500);
@@ -209,7 +202,7 @@ TEST(IterationLearnerTest, RareLoggingBelongsToNoIteration) {
 
 TEST(IterationLearnerTest, LoggingInTheMiddleOfTheFirstIterationsOnlyDelays) {
   Learning learning;
-  NetworkJob job(Gpt(4), {}, learning.Sink());
+  NetworkJob job(SmallGpt(4), {}, learning.Sink());
   int iteration = 0;
   job.Before([&](int32_t operation) {
     if (iteration < 3 && operation == 10 + 5 * iteration) learning.Add(JobEvent::Operation(900, {}));
@@ -223,7 +216,7 @@ TEST(IterationLearnerTest, LoggingInTheMiddleOfTheFirstIterationsOnlyDelays) {
 TEST(IterationLearnerTest, AnotherLearningRateIsNoOtherIteration) {
   // Given a scheduler that copies a new learning rate to the device every seven iterations
   Learning learning;
-  NetworkJob job(Gpt(3), {}, learning.Sink());
+  NetworkJob job(SmallGpt(3), {}, learning.Sink());
   job.SetUp();
   for (int i = 0; i < 40; ++i) {
     if (i % 7 == 6) learning.Add(JobEvent::Operation(321, {}));
@@ -234,7 +227,7 @@ TEST(IterationLearnerTest, AnotherLearningRateIsNoOtherIteration) {
 
 TEST(IterationLearnerTest, TrainingAndEvaluationAreTwoPatterns) {
   Learning learning;
-  NetworkJob job(Gpt(6), {}, learning.Sink());
+  NetworkJob job(SmallGpt(6), {}, learning.Sink());
   job.SetUp();
   for (int epoch = 0; epoch < 3; ++epoch) {
     for (int i = 0; i < 8; ++i) job.Iterate();
@@ -311,7 +304,7 @@ TEST(IterationLearnerTest, ALossThatIsKeptForeverDoesNotHideTheIteration) {
 
 TEST(IterationLearnerTest, LostEventsAreNoRepetition) {
   Learning learning;
-  NetworkJob job(Gpt(3), {}, learning.Sink());
+  NetworkJob job(SmallGpt(3), {}, learning.Sink());
   job.SetUp();
   job.Iterate();
   learning.learner.AddGap();
@@ -325,7 +318,7 @@ TEST(IterationLearnerTest, WhatWasAliveBeforeRecordingBeganIsKnown) {
   // Given a job whose weights were there before anything was recorded
   Learning learning;
   bool is_recording = false;
-  NetworkJob job(Gpt(3), {}, [&](const JobEvent& event) {
+  NetworkJob job(SmallGpt(3), {}, [&](const JobEvent& event) {
     if (is_recording)
       learning.Add(event);
     else if (event.kind == JobEventKind::kAllocate)
@@ -343,12 +336,13 @@ TEST(IterationLearnerTest, FingerprintIsTheSameWhereverRecordingBegins) {
   for (int from : {0, 1, 17, 30, 60, 90}) {
     Learning learning;
     bool is_recording = from == 0;
-    NetworkJob job(Gpt(3), {.late_loss = true, .double_buffered_input = true}, [&](const JobEvent& event) {
-      if (is_recording)
-        learning.Add(event);
-      else if (event.kind == JobEventKind::kAllocate)
-        learning.learner.AddAlive(event.allocation, event.size_bytes);
-    });
+    NetworkJob job(SmallGpt(3), {.late_loss = true, .double_buffered_input = true},
+                   [&](const JobEvent& event) {
+                     if (is_recording)
+                       learning.Add(event);
+                     else if (event.kind == JobEventKind::kAllocate)
+                       learning.learner.AddAlive(event.allocation, event.size_bytes);
+                   });
     job.Before([&](int32_t operation) { is_recording = is_recording || operation == from; });
     job.SetUp();
     for (int i = 0; i < 4; ++i) job.Iterate();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,16 @@ class NetworkJob {
       Operate(77, {{allocation_[i], true}});
     }
     if (habits_.double_buffered_input) FetchInput();
+  }
+
+  // The same model at another input length: its weights and optimizer state, inputs of its own.
+  void SetUpBeside(const NetworkJob& model) {
+    last_allocation_ = model.last_allocation_;
+    for (size_t i = 0; i < profile_.buffers.size(); ++i) {
+      const Buffer& buffer = profile_.buffers[i];
+      if (buffer.persistent && buffer.kind != BufferKind::kInput) allocation_[i] = model.allocation_[i];
+      if (buffer.kind == BufferKind::kInput) Allocate(i);
+    }
   }
 
   void Iterate() {
@@ -95,8 +106,8 @@ class NetworkJob {
   }
 
   void Allocate(size_t buffer) {
-    allocation_[buffer] = ++last_allocation_;
-    sink_(JobEvent::Allocate(last_allocation_, profile_.buffers[buffer].size_bytes));
+    allocation_[buffer] = ++*last_allocation_;
+    sink_(JobEvent::Allocate(*last_allocation_, profile_.buffers[buffer].size_bytes));
   }
   void Free(size_t buffer) { sink_(JobEvent::Free(std::exchange(allocation_[buffer], 0))); }
   void Operate(uint64_t shape, std::vector<JobTouch> touches) { sink_(JobEvent::Operation(shape, touches)); }
@@ -104,9 +115,9 @@ class NetworkJob {
   void FetchInput() {
     for (size_t i = 0; i < profile_.buffers.size(); ++i) {
       if (profile_.buffers[i].kind != BufferKind::kInput) continue;
-      fetched_ = {i, ++last_allocation_};
-      sink_(JobEvent::Allocate(last_allocation_, profile_.buffers[i].size_bytes));
-      Operate(88, {{last_allocation_, true}});
+      fetched_ = {i, ++*last_allocation_};
+      sink_(JobEvent::Allocate(*last_allocation_, profile_.buffers[i].size_bytes));
+      Operate(88, {{*last_allocation_, true}});
     }
   }
 
@@ -172,7 +183,7 @@ class NetworkJob {
   std::vector<uint64_t> allocation_;  // by buffer; 0: none now
   std::function<void(int32_t)> before_;
   std::pair<size_t, uint64_t> fetched_;  // the next minibatch
-  uint64_t last_allocation_ = 0;
+  std::shared_ptr<uint64_t> last_allocation_ = std::make_shared<uint64_t>(0);
   uint64_t late_ = 0;
   int32_t loss_operation_ = 0;
   bool keep_gradients_ = false;
