@@ -3,6 +3,7 @@
 // A pure library without CUDA, clock, file or thread, linked by the interposer, the agent, the command line and the tests.
 // Values in, values out; integers; equal input gives equal bytes; errors are values.
 //
+//   learn/iteration_learner.h   a job's events to what repeats        learn/iteration_follower.h  where a job is in it
 //   trace/profile.h         what one iteration does           trace/profile_file.h   its file format, hostile input checked
 //   plan/problem.h          profile + device + budget         plan/plan.h            steps and actions
 //   plan/cost_model.h       what a plan costs                 plan/lower_bound.h     what any plan must cost

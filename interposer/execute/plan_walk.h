@@ -17,7 +17,7 @@
 #include "base/inline_vector.h"
 #include "base/mutex.h"
 #include "scheduler/learn/iteration_follower.h"
-#include "scheduler/learn/live_plan.h"
+#include "scheduler/plan/live_plan.h"
 
 namespace spillway::interposer {
 

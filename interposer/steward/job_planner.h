@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "scheduler/learn/live_plan.h"
+#include "scheduler/plan/live_plan.h"
 #include "scheduler/plan/problem.h"
 #include "scheduler/plan/strategy.h"
 

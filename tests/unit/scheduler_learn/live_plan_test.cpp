@@ -1,4 +1,4 @@
-#include "scheduler/learn/live_plan.h"
+#include "scheduler/plan/live_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "scheduler/learn/live_plan.h"
+#include "scheduler/plan/live_plan.h"
 
 #include <algorithm>
 #include <utility>

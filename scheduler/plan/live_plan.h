@@ -1,0 +1,71 @@
+// A plan as the executor walks it: for every event of a pattern, what to begin before it and after it.
+//
+// Made from a pattern and a plan for its profile by whoever plans (the steward, the agent's answer); published as a shared
+// snapshot that nobody changes; read by the job's threads. Walking it allocates nothing.
+//
+// Invariants
+//   1. Actions name pattern buffers. Prefetches stand before an event, offloads and drops after one; each in the plan's order.
+//   2. It is a hint: whoever walks it keeps memory's contents whatever it says. A drop tells that no copy should be needed; where
+//      the host copy is not valid, it is an offload.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/learn/iteration_pattern.h"
+#include "scheduler/plan/plan.h"
+
+namespace spillway::scheduler {
+
+struct LiveAction {
+  ActionKind kind = ActionKind::kOffload;
+  int32_t buffer = -1;
+
+  bool operator==(const LiveAction&) const = default;
+};
+
+class LivePlan {
+ public:
+  // Nothing where the plan is not one for the pattern's profile, or runs operations again. `predicted_ns` is the iteration's time
+  // by the cost model.
+  static std::optional<LivePlan> Make(std::shared_ptr<const IterationPattern> pattern, const Plan& plan,
+                                      int64_t predicted_ns, int64_t budget_bytes);
+
+  const IterationPattern& pattern() const { return *pattern_; }
+  const std::shared_ptr<const IterationPattern>& shared_pattern() const { return pattern_; }
+  const std::string& strategy() const { return strategy_; }
+  int64_t predicted_ns() const { return predicted_ns_; }
+  int64_t budget_bytes() const { return budget_bytes_; }
+
+  std::span<const LiveAction> Before(int32_t event) const { return At(before_, event); }
+  std::span<const LiveAction> After(int32_t event) const { return At(after_, event); }
+  int64_t action_count() const {
+    return static_cast<int64_t>(before_.actions.size() + after_.actions.size());
+  }
+
+ private:
+  struct ByEvent {
+    std::vector<LiveAction> actions;
+    std::vector<int32_t> begins;  // by event, and the end
+  };
+  static std::span<const LiveAction> At(const ByEvent& list, int32_t event) {
+    const auto i = static_cast<size_t>(event);
+    return std::span(list.actions)
+        .subspan(static_cast<size_t>(list.begins[i]),
+                 static_cast<size_t>(list.begins[i + 1] - list.begins[i]));
+  }
+  static ByEvent Sort(int32_t events, std::vector<std::pair<int32_t, LiveAction>> actions);
+
+  std::shared_ptr<const IterationPattern> pattern_;
+  std::string strategy_;
+  int64_t predicted_ns_ = 0;
+  int64_t budget_bytes_ = 0;
+  ByEvent before_, after_;
+};
+
+}  // namespace spillway::scheduler
