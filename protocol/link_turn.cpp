@@ -12,6 +12,8 @@ constexpr uint64_t kTagsPerByte = 1024;  // so that weights up to some hundreds 
 constexpr int64_t kLookAgain_ns = 50'000;
 // Nobody sleeps longer than this in one go: the lane may have changed.
 constexpr int64_t kMostWait_ns = 10'000'000;
+// Whoever loses a race this often in a row lets the others be.
+constexpr int kAttempts = 8;
 // How much later than it said a process may ask and keep its place.
 constexpr int64_t kGrace_ns = 1'000'000;
 // On top of the bound that weights give: clocks, timers, the scheduler.
@@ -20,6 +22,19 @@ constexpr int64_t kSlack_ns = 20'000'000;
 // Tags wrap around after years; what counts is who is ahead of whom.
 bool IsBefore(uint64_t tag, uint64_t other) { return static_cast<int64_t>(tag - other) < 0; }
 
+int64_t RateOf(const LinkTerms& terms, Direction direction) {
+  return terms.bytes_per_second[static_cast<size_t>(direction)].load(std::memory_order_relaxed);
+}
+
+// A rate that nobody has set is no limit.
+int64_t CopyTimeAt(int64_t rate, int64_t size_bytes) {
+  return rate <= 0 ? 0 : base::transfer_ns(size_bytes, rate);
+}
+
+uint32_t SlotsOf(const LinkTerms& terms) {
+  return std::min(terms.slots_used.load(std::memory_order_acquire), kLinkSlots);
+}
+
 void Raise(std::atomic<uint64_t>& highest, uint64_t tag) {
   uint64_t seen = highest.load(std::memory_order_relaxed);
   while (IsBefore(seen, tag) && !highest.compare_exchange_weak(seen, tag, std::memory_order_relaxed)) {
@@ -27,6 +42,11 @@ void Raise(std::atomic<uint64_t>& highest, uint64_t tag) {
 }
 
 }  // namespace
+
+int64_t BelievableUntil(const LinkTerms& terms, Direction direction, int64_t now_ns) {
+  const int64_t copy_ns = CopyTimeAt(RateOf(terms, direction), LinkTurn::kMostBytes);
+  return now_ns + terms.ahead_ns.load(std::memory_order_relaxed) + (SlotsOf(terms) + 1) * copy_ns;
+}
 
 int64_t LinkTurn::Ask(Direction direction, int64_t size_bytes, int64_t now_ns) {
   LinkLane& lane = Lane(direction);
@@ -65,16 +85,14 @@ void LinkTurn::Begin(Request& request, const LinkLane& lane, Direction direction
   request.waits = true;
   request.tag = (IsBefore(request.last_tag, earliest) ? earliest : request.last_tag) + Cost(size_bytes);
   // Others have a copy each before this one and, by their weights, as much as this one allows; twice that is generous.
-  const uint32_t used = std::min(terms_.slots_used.load(std::memory_order_relaxed), kLinkSlots);
   const uint32_t total = std::max(terms_.total_weight.load(std::memory_order_relaxed), Weight());
   const int64_t own_ns = base::scale(CopyTime(direction, size_bytes), total, Weight());
-  request.latest_ns = now_ns + 2 * (own_ns + used * CopyTime(direction, kMostBytes)) + kSlack_ns;
+  request.latest_ns = now_ns + 2 * (own_ns + SlotsOf(terms_) * CopyTime(direction, kMostBytes)) + kSlack_ns;
 }
 
 LinkTurn::Queue LinkTurn::Look(const LinkLane& lane, uint64_t tag, int64_t now_ns) const {
   Queue queue = {0, tag};
-  const uint32_t used = std::min(terms_.slots_used.load(std::memory_order_acquire), kLinkSlots);
-  for (uint32_t i = 0; i < used; ++i) {
+  for (uint32_t i = 0; i < SlotsOf(terms_); ++i) {
     const LinkSlot& slot = lane.slots[i];
     if (i == slot_ || slot.waits_until_ns.load(std::memory_order_acquire) <= now_ns) continue;
     const uint64_t other = slot.tag.load(std::memory_order_relaxed);
@@ -84,15 +102,20 @@ LinkTurn::Queue LinkTurn::Look(const LinkLane& lane, uint64_t tag, int64_t now_n
   return queue;
 }
 
-// False: somebody else was faster. Who is late trusts nothing that is further away than what may wait.
+// False: somebody else was faster. Who is late goes whatever stands in the lane, and leaves alone what makes no sense (the agent
+// mends it, and knows the time: this process may have slept since it looked at the clock).
 bool LinkTurn::Reserve(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns,
                        bool late) const {
-  int64_t seen_ns = lane.free_at_ns.load(std::memory_order_acquire);
   const int64_t ahead_ns = terms_.ahead_ns.load(std::memory_order_relaxed);
-  const int64_t begin_ns = std::clamp(seen_ns, now_ns, now_ns + ahead_ns);
-  const int64_t free_at_ns = begin_ns + CopyTime(direction, size_bytes);
-  if (!late && seen_ns > now_ns + ahead_ns) return false;
-  return lane.free_at_ns.compare_exchange_strong(seen_ns, free_at_ns, std::memory_order_acq_rel) || late;
+  const int64_t believable_ns = BelievableUntil(terms_, direction, now_ns);
+  int64_t seen_ns = lane.free_at_ns.load(std::memory_order_acquire);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (!late && seen_ns > now_ns + ahead_ns) return false;
+    if (seen_ns > believable_ns) return late;
+    const int64_t free_at_ns = std::max(seen_ns, now_ns) + CopyTime(direction, size_bytes);
+    if (lane.free_at_ns.compare_exchange_strong(seen_ns, free_at_ns, std::memory_order_acq_rel)) return true;
+  }
+  return late;
 }
 
 int64_t LinkTurn::Wait(LinkLane& lane, const Request& request, int64_t wait_ns, int64_t now_ns) const {
@@ -111,14 +134,8 @@ uint32_t LinkTurn::Weight() const {
   return std::max(terms_.weights[slot_].load(std::memory_order_relaxed), 1u);
 }
 
-int64_t LinkTurn::Rate(Direction direction) const {
-  return terms_.bytes_per_second[static_cast<size_t>(direction)].load(std::memory_order_relaxed);
-}
-
-// A rate that nobody has set is no limit.
 int64_t LinkTurn::CopyTime(Direction direction, int64_t size_bytes) const {
-  const int64_t rate = Rate(direction);
-  return rate <= 0 ? 0 : base::transfer_ns(size_bytes, rate);
+  return CopyTimeAt(RateOf(terms_, direction), size_bytes);
 }
 
 }  // namespace spillway::protocol

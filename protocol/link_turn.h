@@ -20,6 +20,9 @@
 
 namespace spillway::protocol {
 
+// A lane that says that it will not be free until later than this was scribbled on.
+int64_t BelievableUntil(const LinkTerms& terms, Direction direction, int64_t now_ns);
+
 class LinkTurn {
  public:
   // Larger copies are asked for piece by piece, so that the others' waits stay short.
@@ -53,7 +56,6 @@ class LinkTurn {
   int64_t Wait(LinkLane& lane, const Request& request, int64_t wait_ns, int64_t now_ns) const;
   uint64_t Cost(int64_t size_bytes) const;
   uint32_t Weight() const;
-  int64_t Rate(Direction direction) const;
   int64_t CopyTime(Direction direction, int64_t size_bytes) const;
   LinkLane& Lane(Direction direction) const { return lanes_.lanes[static_cast<size_t>(direction)]; }
 

@@ -7,11 +7,14 @@
 #include <algorithm>
 #include <string>
 
+#include "protocol/link_turn.h"
+
 namespace spillway::agent {
 namespace {
 
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 constexpr int64_t kAhead_ns = 1'000'000;
+constexpr int64_t kLongestWait_ns = 1'000'000'000;
 
 base::UniqueFd MakeFile(const char* name, size_t size_bytes) {
   base::UniqueFd file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -74,6 +77,22 @@ void LinkShare::Leave(uint32_t slot) {
 void LinkShare::SetRates(const LinkRates& rates) {
   terms().bytes_per_second[0] = rates.to_device_bytes_per_second;
   terms().bytes_per_second[1] = rates.to_host_bytes_per_second;
+}
+
+void LinkShare::Mend(int64_t now_ns) {
+  for (const auto direction : {protocol::Direction::kToDevice, protocol::Direction::kToHost}) {
+    protocol::LinkLane& lane = lanes().lanes[static_cast<size_t>(direction)];
+    int64_t free_at_ns = lane.free_at_ns;
+    if (free_at_ns > protocol::BelievableUntil(terms(), direction, now_ns)) {
+      lane.free_at_ns.compare_exchange_strong(free_at_ns, now_ns);
+    }
+    for (uint32_t slot = 0; slot < protocol::kLinkSlots; ++slot) {
+      // Nobody says that it will ask again later than this.
+      int64_t until_ns = lane.slots[slot].waits_until_ns;
+      if (until_ns > now_ns + kLongestWait_ns)
+        lane.slots[slot].waits_until_ns.compare_exchange_strong(until_ns, 0);
+    }
+  }
 }
 
 int64_t LinkShare::AdmittedBytes(uint32_t slot, protocol::Direction direction) const {

@@ -37,6 +37,10 @@ class LinkShare {
   void Leave(uint32_t slot);
   void SetRates(const LinkRates& rates);
 
+  // Undoes what no honest client can have written. Called at every turn of the loop or as rarely as once a second: until then
+  // clients wait as long as their weights alone would make them.
+  void Mend(int64_t now_ns);
+
   // To send to clients: the first is open for reading only.
   int terms_file() const { return terms_for_clients_.get(); }
   int lanes_file() const { return lanes_file_.get(); }

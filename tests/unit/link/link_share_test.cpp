@@ -77,6 +77,25 @@ TEST(LinkShareTest, SlotOfWhoLeftIsNotWaitedForAndStartsFromNothing) {
   EXPECT_EQ(share->AdmittedBytes(slot, protocol::Direction::kToDevice), 0);
 }
 
+TEST(LinkShareTest, LaneThatWasScribbledOnIsMended) {
+  auto share = LinkShare::Make({1'000'000'000, 1'000'000'000});
+  ASSERT_TRUE(share.has_value());
+  const uint32_t slot = *share->Join(1);
+  auto* const lanes = static_cast<LinkLanes*>(
+      mmap(nullptr, sizeof(LinkLanes), PROT_READ | PROT_WRITE, MAP_SHARED, share->lanes_file(), 0));
+  lanes->lanes[0].free_at_ns = INT64_MAX;
+  lanes->lanes[0].slots[900].waits_until_ns = INT64_MAX;
+  lanes->lanes[1].free_at_ns = 5'500'000;
+  lanes->lanes[1].slots[slot].waits_until_ns = 6'000'000;
+
+  share->Mend(5'000'000);
+
+  EXPECT_EQ(lanes->lanes[0].free_at_ns, 5'000'000);
+  EXPECT_EQ(lanes->lanes[0].slots[900].waits_until_ns, 0);
+  EXPECT_EQ(lanes->lanes[1].free_at_ns, 5'500'000);
+  EXPECT_EQ(lanes->lanes[1].slots[slot].waits_until_ns, 6'000'000);
+}
+
 TEST(LinkShareTest, NoMoreSlotsIsSaid) {
   auto share = LinkShare::Make({});
   ASSERT_TRUE(share.has_value());
