@@ -26,6 +26,18 @@ IterationFollower::IterationFollower(std::shared_ptr<const IterationPattern> pat
       seen_in_(pattern_->events.size(), 0) {
   last_end_ = pattern_->size();
   lost_after_ = std::clamp<int64_t>(pattern_->size() / 4, kLeastLostAfter, kMostLostAfter);
+  SortPlaces();
+  SortTouches();
+  SortChangingBuffers();
+  for (int32_t i = 0; i < static_cast<int32_t>(bound_.size()); ++i) {
+    const PatternBuffer& buffer = pattern_->buffers[Index(i)];
+    if (!buffer.persistent || buffer.allocation == 0) continue;
+    Bind(i, buffer.allocation);
+    bound_[Index(i)].is_certain = true;
+  }
+}
+
+void IterationFollower::SortPlaces() {
   for (int32_t i = 0; i < pattern_->size(); ++i) places_.push_back({EventAt(i).token, i});
   std::sort(places_.begin(), places_.end());
   for (int32_t i = 0; i < pattern_->size(); ++i) {
@@ -33,6 +45,9 @@ IterationFollower::IterationFollower(std::shared_ptr<const IterationPattern> pat
     if (is_new) range->begin = i;
     range->end = i + 1;
   }
+}
+
+void IterationFollower::SortTouches() {
   for (const PatternTouch& touch : pattern_->touches) ++touch_begins_[Index(touch.buffer) + 1];
   for (size_t i = 1; i < touch_begins_.size(); ++i) touch_begins_[i] += touch_begins_[i - 1];
   touch_events_.resize(pattern_->touches.size());
@@ -41,23 +56,20 @@ IterationFollower::IterationFollower(std::shared_ptr<const IterationPattern> pat
     for (const PatternTouch& touch : pattern_->TouchesOf(EventAt(i)))
       touch_events_[Index(filled[Index(touch.buffer)]++)] = i;
   }
-  // A buffer that another becomes is handed on before it is given that one's allocation.
-  for (int32_t i = 0; i < static_cast<int32_t>(bound_.size()); ++i) {
-    if (!pattern_->buffers[Index(i)].persistent) changing_buffers_.push_back(i);
-  }
+}
+
+// A buffer that another becomes is handed on before it is given that one's allocation.
+void IterationFollower::SortChangingBuffers() {
   const auto steps_left = [&](int32_t buffer) {
     int32_t steps = 0;
     while ((buffer = pattern_->buffers[Index(buffer)].becomes) >= 0) ++steps;
     return steps;
   };
+  for (int32_t i = 0; i < static_cast<int32_t>(bound_.size()); ++i) {
+    if (!pattern_->buffers[Index(i)].persistent) changing_buffers_.push_back(i);
+  }
   std::stable_sort(changing_buffers_.begin(), changing_buffers_.end(),
                    [&](int32_t a, int32_t b) { return steps_left(a) < steps_left(b); });
-  for (int32_t i = 0; i < static_cast<int32_t>(bound_.size()); ++i) {
-    const PatternBuffer& buffer = pattern_->buffers[Index(i)];
-    if (!buffer.persistent || buffer.allocation == 0) continue;
-    Bind(i, buffer.allocation);
-    bound_[Index(i)].is_certain = true;
-  }
 }
 
 Followed IterationFollower::Observe(const JobEvent& event) {

@@ -72,7 +72,8 @@ class IterationFollower {
   Tracking tracking() const { return tracking_; }
   // The event that is expected next.
   int32_t next() const { return next_; }
-  // The buffer's allocation now, 0 where that is not known yet; and the other way round, -1 for none.
+  // The buffer's allocation now, 0 where that is not known yet; and the other way round, -1 for none. Until its first touch it is
+  // a guess: of several allocations of equal size another may turn out to be the buffer.
   uint64_t AllocationOf(int32_t buffer) const { return bound_[Index(buffer)].allocation; }
   int32_t BufferOf(uint64_t allocation) const {
     const int32_t* buffer = buffer_of_.Find(allocation);
@@ -116,6 +117,9 @@ class IterationFollower {
   const PatternEvent& EventAt(int32_t position) const { return pattern_->events[Index(position)]; }
   bool IsSeen(int32_t position) const { return seen_in_[Index(position)] == iterations_; }
 
+  void SortPlaces();
+  void SortTouches();
+  void SortChangingBuffers();
   Match MatchAt(int32_t position, const JobEvent& event) const;
   Match MatchPersistent(int32_t position, const JobEvent& event) const;
   Match MatchBuffer(int32_t buffer, uint64_t allocation) const;

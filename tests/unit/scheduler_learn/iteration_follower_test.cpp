@@ -4,6 +4,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/prng.h"
 #include "tests/unit/scheduler_learn/learned_job.h"
@@ -232,6 +233,63 @@ TEST(IterationFollowerTest, EventsOfThreadsThatOvertakeEachOtherAllHaveTheirPosi
       if (both_operate && prng.Below(10) == 0) std::swap(events[at], events[at + 1]);
     }
     EXPECT_EQ(follower.Follow(events), job.pattern->size());
+  }
+}
+
+TEST(IterationFollowerTest, EqualStepsOfGradientAccumulationAreToldApartByTheirOrder) {
+  // Given four equal steps and an update as one iteration
+  IterationLearner learner;
+  std::shared_ptr<const IterationPattern> pattern;
+  std::vector<KeptEvent> events;
+  testing::NetworkJob job(SmallGpt(2), {}, [&](const JobEvent& event) {
+    if (auto learned = learner.Add(event)) pattern = std::move(learned);
+    events.emplace_back(event);
+  });
+  job.SetUp();
+  for (int i = 0; i < 4; ++i) job.IterateWithAccumulation(4);
+  CheckedFollower follower(pattern);
+  const auto next = [&] {
+    events.clear();
+    job.IterateWithAccumulation(4);
+    return std::exchange(events, {});
+  };
+  follower.Follow(next());
+  EXPECT_EQ(follower.Follow(next()), pattern->size());
+  // When a long evaluation comes between, the next iteration leads back and the one after it is followed whole
+  for (uint64_t i = 0; i < 3000; ++i) follower.Observe(JobEvent::Operation(1'000'000 + i % 100, {}));
+  EXPECT_EQ(follower.follower().tracking(), Tracking::kLost);
+  follower.Follow(next());
+  EXPECT_EQ(follower.Follow(next()), pattern->size());
+  EXPECT_EQ(follower.follower().last_misses(), 0);
+}
+
+TEST(IterationFollowerTest, AnotherThreadsEventsAreStrangersThatLeadNowhere) {
+  // Given a thread that copies, somewhere in each iteration, through memory of its own
+  LearnedJob job(SmallGpt(3));
+  CheckedFollower follower(job.pattern);
+  follower.Follow(job.Next());
+  base::Prng prng(9);
+  uint64_t other = 1'000'000;
+  for (int i = 0; i < 20; ++i) {
+    int followed = 0;
+    for (const KeptEvent& kept : job.Next()) {
+      while (prng.Below(4) == 0) {
+        // Of a size that the pattern's allocations have, too
+        const std::vector<JobTouch> touches = {{++other, true}};
+        const JobEvent strangers[] = {
+            JobEvent::Allocate(other,
+                               job.pattern->buffers[prng.Below(job.pattern->buffers.size())].size_bytes),
+            JobEvent::Operation(777, touches)};
+        for (const JobEvent& stranger : strangers) follower.Observe(stranger);
+      }
+      followed += follower.Observe(kept.Get()).position >= 0;
+    }
+    // Then all that the pattern's thread touches is followed; an allocation of the same size may be taken for its own
+    int operations = 0;
+    for (const PatternEvent& event : job.pattern->events)
+      operations += event.kind == JobEventKind::kOperation;
+    EXPECT_GE(followed, operations);
+    EXPECT_NE(follower.follower().tracking(), Tracking::kLost);
   }
 }
 
