@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
+#include <utility>
 
 #include "base/units.h"
 
@@ -13,6 +15,35 @@ enum class Content : uint8_t { kPresent, kOnHost, kGone };
 
 size_t At(BufferId id) { return static_cast<size_t>(id.index); }
 size_t At(OperationId id) { return static_cast<size_t>(id.index); }
+
+// Numbers by index, in the order in which they were added: one array instead of a list for each of many indices.
+class Buckets {
+ public:
+  explicit Buckets(size_t count) : begins_(count + 1, 0) {}
+
+  void Add(size_t index, int32_t value) {
+    added_.emplace_back(index, value);
+    ++begins_[index + 1];
+  }
+  // After all are added; before any is asked for.
+  void Close() {
+    for (size_t i = 1; i < begins_.size(); ++i) begins_[i] += begins_[i - 1];
+    values_.resize(added_.size());
+    std::vector<size_t> next(begins_.begin(), begins_.end() - 1);
+    for (const auto& [index, value] : added_) values_[next[index]++] = value;
+  }
+  std::span<int32_t> At(size_t index) {
+    return std::span(values_).subspan(begins_[index], begins_[index + 1] - begins_[index]);
+  }
+  std::span<const int32_t> At(size_t index) const {
+    return std::span(values_).subspan(begins_[index], begins_[index + 1] - begins_[index]);
+  }
+
+ private:
+  std::vector<std::pair<size_t, int32_t>> added_;
+  std::vector<size_t> begins_;
+  std::vector<int32_t> values_;
+};
 
 // Writes one plan. One use.
 class Writer {
@@ -35,6 +66,7 @@ class Writer {
 
   Lowering Write() {
     SortByOperation();
+    result_.plan.steps.reserve(profile_.operations.size());
     for (size_t i = 0; i < profile_.operations.size(); ++i)
       WriteOperation(OperationId{static_cast<int32_t>(i)});
     std::stable_sort(result_.plan.actions.begin(), result_.plan.actions.end(),
@@ -58,12 +90,12 @@ class Writer {
         result_.refused.push_back(decision.interval);  // nothing before the iteration can run again
         continue;
       }
-      leaving_[At(interval.from)].push_back(index);
-      decisions_of_[At(interval.buffer)].push_back(index);
+      leaving_.Add(At(interval.from), index);
+      decisions_of_.Add(At(interval.buffer), index);
       if (interval.wraps) StartAway(index);
       if (interval.content_dead) continue;
       if (decision.treatment == Treatment::kRecompute) {
-        ending_[At(interval.to)].push_back(index);
+        ending_.Add(At(interval.to), index);
       } else if (decision.prefetch_at.index >= 0) {
         Arrive(index, decision.prefetch_at);
       } else {
@@ -73,11 +105,12 @@ class Writer {
     }
     const std::vector<OperationId> triggers = LatestTriggers(problem_, intervals_, late_swaps);
     for (size_t i = 0; i < triggers.size(); ++i) Arrive(late_decisions[i], triggers[i]);
-    for (std::vector<int32_t>& arrivals : arriving_) SortByNeed(arrivals);
+    for (Buckets* buckets : {&leaving_, &ending_, &arriving_, &decisions_of_}) buckets->Close();
+    for (size_t i = 0; i < profile_.operations.size(); ++i) SortByNeed(arriving_.At(i));
   }
 
   void Arrive(int32_t decision, OperationId trigger) {
-    arriving_[At(trigger)].push_back(decision);
+    arriving_.Add(At(trigger), decision);
     const IdleInterval& interval = interval_of(decision);
     const bool before_the_end = interval.wraps && trigger > interval.from;
     if (before_the_end) content_[At(interval.buffer)] = Content::kPresent;
@@ -91,7 +124,8 @@ class Writer {
   }
 
   // Prefetches with one trigger leave in the order in which they are needed.
-  void SortByNeed(std::vector<int32_t>& arrivals) const {
+  void SortByNeed(std::span<int32_t> arrivals) const {
+    if (arrivals.size() < 2) return;
     const auto distance = [&](int32_t decision) {
       const IdleInterval& interval = interval_of(decision);
       const auto count = static_cast<int64_t>(profile_.operations.size());
@@ -102,15 +136,16 @@ class Writer {
   }
 
   void WriteOperation(OperationId id) {
-    for (int32_t decision : arriving_[At(id)]) content_[At(interval_of(decision).buffer)] = Content::kPresent;
+    for (int32_t decision : arriving_.At(At(id)))
+      content_[At(interval_of(decision).buffer)] = Content::kPresent;
     WriteChain(id);
     const int32_t step = AppendStep(id, false);
-    for (int32_t decision : arriving_[At(id)]) {
+    for (int32_t decision : arriving_.At(At(id))) {
       if (fetched_[static_cast<size_t>(decision)]) continue;
       Act(ActionKind::kPrefetch, interval_of(decision).buffer, first_step_at_, decision);
     }
     for (BufferId written : profile_.at(id).writes) content_[At(written)] = Content::kPresent;
-    for (int32_t decision : leaving_[At(id)]) TakeAway(decision, step);
+    for (int32_t decision : leaving_.At(At(id))) TakeAway(decision, step);
     first_step_at_ = step + 1;
   }
 
@@ -136,7 +171,7 @@ class Writer {
   }
 
   bool IsDroppedOver(BufferId buffer, OperationId id) const {
-    const std::vector<int32_t>& decisions = decisions_of_[At(buffer)];
+    const std::span<const int32_t> decisions = decisions_of_.At(At(buffer));
     return std::any_of(decisions.begin(), decisions.end(), [&](int32_t decision) {
       const IdleInterval& interval = interval_of(decision);
       const bool swaps = decisions_[static_cast<size_t>(decision)].treatment == Treatment::kSwap;
@@ -148,7 +183,7 @@ class Writer {
 
   void WriteChain(OperationId id) {
     std::vector<BufferId> targets;
-    for (int32_t decision : ending_[At(id)]) {
+    for (int32_t decision : ending_.At(At(id))) {
       if (content_[At(interval_of(decision).buffer)] == Content::kGone)
         targets.push_back(interval_of(decision).buffer);
     }
@@ -221,9 +256,9 @@ class Writer {
   const std::vector<Decision>& decisions_;
   const std::vector<int32_t>& workspaces_;
   // Decisions by the operation after which the buffer leaves, before which it must be rebuilt, with which its prefetch starts.
-  std::vector<std::vector<int32_t>> leaving_, ending_, arriving_;
-  std::vector<std::vector<int32_t>> decisions_of_;  // by buffer
-  std::vector<bool> fetched_;                       // by decision: a chain needed it before its own prefetch
+  Buckets leaving_, ending_, arriving_;
+  Buckets decisions_of_;       // by buffer
+  std::vector<bool> fetched_;  // by decision: a chain needed it before its own prefetch
   std::vector<Content> content_;
   std::vector<int32_t> open_;  // by buffer: the last decision that took it away
   int32_t first_step_at_ =

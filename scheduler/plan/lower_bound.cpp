@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "scheduler/plan/cost_model.h"
+#include "scheduler/plan/least_recompute.h"
 #include "scheduler/plan/recompute_chain.h"
 
 namespace spillway::scheduler {
@@ -15,17 +16,6 @@ constexpr size_t kOperationsTried = 48;
 constexpr int64_t kImpossibleNs = std::numeric_limits<int64_t>::max() / 4;
 
 size_t At(OperationId id) { return static_cast<size_t>(id.index); }
-
-// With the workspaces that leave room for what the operation touches and for what never moves.
-int64_t FastestNs(const Problem& problem, const Operation& operation, int64_t room_bytes) {
-  if (operation.workspaces.empty()) return operation.duration_ns;
-  int64_t result_ns = std::numeric_limits<int64_t>::max();
-  for (const WorkspaceChoice& choice : operation.workspaces) {
-    if (FootprintOf(problem, choice.size_bytes) <= room_bytes)
-      result_ns = std::min(result_ns, choice.duration_ns);
-  }
-  return result_ns == std::numeric_limits<int64_t>::max() ? operation.duration_ns : result_ns;
-}
 
 int64_t SmallestWorkspaceBytes(const Problem& problem, const Operation& operation) {
   if (operation.workspaces.empty()) return 0;
@@ -51,7 +41,8 @@ class Bound {
       : problem_(problem),
         profile_(problem.iteration()),
         chains_(profile_),
-        intervals_(IdleIntervals(profile_, std::max<int64_t>(1, problem.min_movable_bytes))) {
+        intervals_(IdleIntervals(profile_, std::max<int64_t>(1, problem.min_movable_bytes))),
+        recompute_ns_(LeastRecomputeNs(problem, chains_, intervals_)) {
     const DeviceModel& device = problem.device;
     to_host_rate_ = base::scale(device.to_host_bytes_per_second, device.link_share_permille, 1000);
     to_device_rate_ = base::scale(device.to_device_bytes_per_second, device.link_share_permille, 1000);
@@ -61,7 +52,7 @@ class Bound {
       const Operation& operation = profile_.operations[i];
       const int64_t room_bytes =
           problem.budget_bytes - floor_bytes_[i] + SmallestWorkspaceBytes(problem, operation);
-      starts_ns_.push_back(starts_ns_.back() + FastestNs(problem, operation, room_bytes));
+      starts_ns_.push_back(starts_ns_.back() + FastestWithin(problem, operation, room_bytes));
     }
   }
 
@@ -139,18 +130,6 @@ class Bound {
     return result;
   }
 
-  int64_t RecomputeNs(const IdleInterval& interval) const {
-    const OperationId writer = chains_.WriterBefore(interval.buffer, interval.to);
-    if (interval.wraps || writer.index < 0 || !profile_.at(writer).replayable) return kImpossibleNs;
-    // The writer's other outputs come back with it: its time is shared by size.
-    int64_t written_bytes = 0;
-    for (BufferId id : profile_.at(writer).writes) written_bytes += profile_.at(id).size_bytes;
-    // When it runs again, other buffers that never move may live than did the first time.
-    const int64_t room_bytes = problem_.budget_bytes - TouchedMovableBytes(profile_.at(writer));
-    const int64_t again_ns = FastestNs(problem_, profile_.at(writer), room_bytes);
-    return base::scale(again_ns, profile_.at(interval.buffer).size_bytes, written_bytes);
-  }
-
   // A host copy is good from the write on, also when the buffer came back in between. Never written: made long ago.
   int64_t TimeSinceWritten(const IdleInterval& interval, OperationId id) const {
     const int64_t iteration_ns = starts_ns_.back(), now_ns = starts_ns_[At(id)];
@@ -166,7 +145,8 @@ class Bound {
   std::vector<Relief> ReliefsOver(OperationId id, int64_t& free_bytes) const {
     std::vector<Relief> result;
     const int64_t iteration_ns = starts_ns_.back(), now_ns = starts_ns_[At(id)];
-    for (const IdleInterval& interval : intervals_) {
+    for (size_t i = 0; i < intervals_.size(); ++i) {
+      const IdleInterval& interval = intervals_[i];
       const bool covers =
           interval.wraps ? interval.from < id || id < interval.to : interval.from < id && id < interval.to;
       if (!covers) continue;
@@ -179,8 +159,9 @@ class Bound {
       const bool returns_later = interval.to < id;
       if (returns_later) returns_ns += iteration_ns;
       const int64_t written_ns = TimeSinceWritten(interval, id);
-      result.push_back(
-          {size_bytes, written_ns, returns_ns, RecomputeNs(interval), returns_later || written_ns > now_ns});
+      result.push_back({size_bytes, written_ns, returns_ns,
+                        recompute_ns_[i] < 0 ? kImpossibleNs : recompute_ns_[i],
+                        returns_later || written_ns > now_ns});
     }
     return result;
   }
@@ -277,6 +258,7 @@ class Bound {
   const IterationProfile& profile_;
   RecomputeChains chains_;
   std::vector<IdleInterval> intervals_;
+  const std::vector<int64_t> recompute_ns_;  // by interval
   std::vector<int64_t> starts_ns_;
   std::vector<int64_t> live_bytes_, floor_bytes_;  // by operation
   int64_t to_host_rate_ = 0, to_device_rate_ = 0;

@@ -5,6 +5,7 @@
 
 #include "base/prng.h"
 #include "base/units.h"
+#include "scheduler/plan/strategies/annealing.h"
 #include "scheduler/plan/strategies/improvement.h"
 #include "scheduler/plan/strategies/registry.h"
 #include "scheduler/plan/strategies/relief.h"
@@ -16,7 +17,8 @@ constexpr int64_t kWorkForSearch =
     3'000'000;  // evaluations x (operations + intervals), when the problem sets no limit
 constexpr size_t kImprovedStarts = 3;
 constexpr int64_t kApproachSteps = 6;
-constexpr int64_t kMostRenewals = 40;
+constexpr int64_t kWorkForRenewals = 12'000;  // renewals x (operations + intervals)
+constexpr int64_t kLeastRenewals = 4, kMostRenewals = 40;
 constexpr int64_t kLargeProblem = 20'000;  // operations + intervals: fewer starts are considered
 
 int64_t SizeOf(const Workbench& bench) {
@@ -199,7 +201,15 @@ class OwnStrategy : public ChoosingStrategy {
       Priced improved = Improve(bench, std::move(start), evaluations / static_cast<int64_t>(improved_starts));
       if (!best || RunsBetter(improved.prediction, best->prediction)) best = std::move(improved);
     }
-    if (!large) best = Renewal(bench, std::move(*best)).Run(std::min(kMostRenewals, evaluations / 90));
+    if (!large) {
+      const int64_t renewals = std::clamp(kWorkForRenewals / SizeOf(bench), kLeastRenewals, kMostRenewals);
+      best = Renewal(bench, std::move(*best)).Run(std::min(renewals, evaluations / 90));
+    }
+    if (!large) {
+      base::Prng random(bench.problem().seed);
+      best = Anneal(bench, std::move(*best), evaluations / 4, random);
+      best = Improve(bench, std::move(*best), evaluations / 4);
+    }
     return best->choices;
   }
 };
