@@ -34,6 +34,7 @@ inline constexpr char kSimNode[] = "SPILLWAY_SIM_NODE";  // file of the machine 
 inline constexpr char kSimSeat[] = "SPILLWAY_SIM_SEAT";  // "2/4": the second of four that begin together
 inline constexpr char kSimHostNuma[] = "SPILLWAY_SIM_HOST_NUMA";  // "0": no host memory at device addresses
 inline constexpr char kSimKernels[] = "SPILLWAY_SIM_KERNELS";     // colon-separated kernel plug-ins
+inline constexpr char kSimTimeline[] = "SPILLWAY_SIM_TIMELINE";  // file for what it did when (CSV)
 inline constexpr char kSimStats[] =
     "SPILLWAY_SIM_STATS";  // file for the simulator's own books (JSON) at exit
 

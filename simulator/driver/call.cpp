@@ -2,6 +2,7 @@
 
 #include "simulator/driver/books.h"
 #include "simulator/driver/capture.h"
+#include "simulator/driver/timeline_file.h"
 
 namespace spillway::simulator {
 Stream& Call::StreamOf(CUstream handle) {
@@ -29,7 +30,9 @@ OperationRef Call::Submit(Stream& stream, Operation operation, const std::vector
 
 void Call::Spend(std::uint64_t time_ns) {
   TheBooks().driver_busy_ns += time_ns;
+  const Nanos begin_ns = sim.engine.now();
   sim.engine.SpendHostTime(lock, static_cast<Nanos>(time_ns));
+  NoteHostTime(begin_ns, sim.engine.now());
 }
 
 void Call::Wait(const Context& whose, const std::vector<OperationRef>& operations) {

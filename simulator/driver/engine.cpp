@@ -10,6 +10,7 @@
 #include "simulator/driver/books.h"
 #include "simulator/driver/node.h"
 #include "simulator/driver/profile.h"
+#include "simulator/driver/timeline_file.h"
 
 namespace spillway::simulator {
 namespace {
@@ -119,6 +120,7 @@ void Engine::Submit(Lock& lock, const OperationRef& operation,
   (void)lock;
   polls_without_work_ = 0;
   operation->sequence = next_sequence_++;
+  operation->asked_ns = clock_ns_;
   for (const OperationRef& before : dependencies) {
     if (IsDone(before)) continue;
     before->successors.push_back(operation);
@@ -291,6 +293,7 @@ void Engine::StartCompute(DeviceQueues& device) {
     const OperationRef operation = *ready.begin();
     ready.erase(ready.begin());
     device.free_multiprocessors -= operation->multiprocessors;
+    operation->start_ns = clock_ns_;
     operation->end_ns = clock_ns_ + operation->duration_ns;
     if (node_ != nullptr) JoinEngine(*operation);
     computing_.insert(operation);
@@ -306,6 +309,7 @@ void Engine::StartLinks() {
       const OperationRef operation = *ready.begin();
       ready.erase(ready.begin());
       device.copying[link] = operation;
+      operation->start_ns = clock_ns_;
       // The set-up time counts as work too, so that one number says what is left.
       operation->remaining = operation->link_bytes * kNanosPerSecond +
                              static_cast<unsigned __int128>(operation->duration_ns) * LinkRate(device, link);
@@ -349,6 +353,7 @@ void Engine::ForecastLinkEnds() {
 
 void Engine::Finish(const OperationRef& operation) {
   operation->end_ns = clock_ns_;
+  NoteInTimeline(*operation);
   if (operation->resource != Resource::kHostThread) ApplyEffect(*operation);
   operation->done = true;
   operation->effect = nullptr;

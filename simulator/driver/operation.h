@@ -84,7 +84,9 @@ struct Operation {
   std::uint64_t sequence = 0;
   int unmet = 0;
   std::vector<OperationRef> successors;
+  Nanos asked_ns = 0;
   Nanos ready_ns = 0;
+  Nanos start_ns = 0;
   Nanos end_ns = 0;
   unsigned __int128 remaining = 0;    // link work left, in byte-nanoseconds per second
   unsigned __int128 shared_end = 0;   // on a node: what its engine will have given each process when it ends
