@@ -12,9 +12,16 @@ using scheduler::Plan;
 using scheduler::Problem;
 using scheduler::Verdict;
 
+// A strategy bounds its search by what large iterations take; of a small one more than this is not worth the wait.
+constexpr std::size_t kFewOperations = 400;
+constexpr std::int64_t kEvaluationsForFew = 4'000;
+
 Problem ProblemOf(const PlanRequest& request) {
-  return {
-      .profile = &request.pattern->profile, .device = request.device, .budget_bytes = request.budget_bytes};
+  const scheduler::IterationProfile& profile = request.pattern->profile;
+  return {.profile = &profile,
+          .device = request.device,
+          .budget_bytes = request.budget_bytes,
+          .node_limit = profile.operations.size() < kFewOperations ? kEvaluationsForFew : 0};
 }
 
 const char* WhyNot(Verdict verdict) {

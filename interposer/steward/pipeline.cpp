@@ -31,6 +31,9 @@ constexpr int kMostReplans = 3;
 constexpr std::uint32_t kMostRelearnPatience = 64;
 constexpr std::uint64_t kLostAfterNs = 10'000'000'000;
 
+// What cannot move grows during a job's first iteration: so much is left for that by a plan made then.
+constexpr std::int64_t kEarlyReservePercent = 4;
+
 // A plan serves budgets down to its own, and up to so much more.
 constexpr std::int64_t kBudgetSlackPercent = 5;
 
@@ -67,6 +70,7 @@ Pipeline::Pipeline(PlannedJob* job, PipelineOptions options)
     : job_(job), recorder_(job->recorder()), options_(std::move(options)) {}
 
 std::optional<Pipeline::Request> Pipeline::Collect(std::uint64_t now_ns, bool* more) {
+  NoteBudget();
   Drain(more);
   AdvanceMeasurement();
   Watch(now_ns);
@@ -133,22 +137,21 @@ void Pipeline::OfferToCandidates(const JobEvent& event) {
   });
 }
 
-// Its persistent buffers are allocations of this process, as far as they have been seen.
+// Its persistent buffers are allocations of this process, as far as they have been seen. How much of the budget cannot move
+// is not known so early: it was the same in the run that left the plan.
 void Pipeline::Recognise(Candidate* candidate) {
   auto pattern = std::make_shared<IterationPattern>(*candidate->pattern);
   for (std::size_t i = 0; i < pattern->buffers.size(); ++i) {
     if (pattern->buffers[i].persistent)
       pattern->buffers[i].allocation = candidate->follower.AllocationOf(static_cast<std::int32_t>(i));
   }
-  if (!Serves(candidate->stored.budget_bytes)) return Ask(std::move(pattern), std::nullopt, true);
-  Ask(std::move(pattern), std::move(candidate->stored.plan), true);
-}
-
-// Whether a plan for that budget is one for the budget of now.
-bool Pipeline::Serves(std::int64_t planned_bytes) const {
-  const std::int64_t budget_bytes = job_->PlannableBytes();
-  return budget_bytes >= planned_bytes &&
-         budget_bytes <= planned_bytes + base::scale(planned_bytes, kBudgetSlackPercent, 100);
+  StoredPlan& stored = candidate->stored;
+  if (stored.job_budget_bytes == least_.budget_bytes()) {
+    AskFor(stored.budget_bytes, std::move(pattern), std::move(stored.plan), true);
+  } else {
+    AskFor(least_.bytes() - least_.bytes() / 100 * kEarlyReservePercent, std::move(pattern), std::nullopt,
+           true);
+  }
 }
 
 void Pipeline::Learned(Pattern pattern) {
@@ -185,8 +188,13 @@ void Pipeline::AdvanceMeasurement() {
   Ask(std::move(timed), std::nullopt);
 }
 
-void Pipeline::Ask(Pattern timed, std::optional<scheduler::Plan> known, bool is_stored) {
-  asked_bytes_ = job_->PlannableBytes();
+void Pipeline::Ask(Pattern timed, std::optional<scheduler::Plan> known) {
+  AskFor(least_.bytes(), std::move(timed), std::move(known), false);
+}
+
+void Pipeline::AskFor(std::int64_t budget_bytes, Pattern timed, std::optional<scheduler::Plan> known,
+                      bool is_stored) {
+  asked_bytes_ = std::max<std::int64_t>(budget_bytes, 1);
   request_ = Request{.asked = {.pattern = std::move(timed),
                                .device = options_.device,
                                .budget_bytes = asked_bytes_,
@@ -235,9 +243,10 @@ void Pipeline::Take(Answer answer) {
 
 void Pipeline::KeepInStore(const PlanAnswer& answer) {
   if (!options_.store) return;
-  options_.store->Keep(
-      options_.job_key,
-      {.pattern = answer.live->pattern(), .plan = answer.plan, .budget_bytes = answer.live->budget_bytes()});
+  options_.store->Keep(options_.job_key, {.pattern = answer.live->pattern(),
+                                          .plan = answer.plan,
+                                          .budget_bytes = answer.live->budget_bytes(),
+                                          .job_budget_bytes = least_.budget_bytes()});
 }
 
 void Pipeline::Watch(std::uint64_t now_ns) {
@@ -270,6 +279,28 @@ void Pipeline::Judge(DriftVerdict verdict) {
   relearn_verdicts_ = 0;
   relearn_patience_ = std::min(2 * relearn_patience_, kMostRelearnPatience);
   job_->BeginRecording();
+}
+
+void Pipeline::NoteBudget() {
+  least_.Note(job_->BudgetBytes(), job_->PlannableBytes());
+  const std::uint64_t begun = recorder_.iterations().begun();
+  const std::int64_t size = PatternSize();
+  if (begun == iteration_begun_ && (size == 0 || tokens_ - iteration_tokens_ < size)) return;
+  iteration_begun_ = begun;
+  iteration_tokens_ = tokens_;
+  least_.IterationEnded();
+  least_.Note(job_->BudgetBytes(), job_->PlannableBytes());
+}
+
+// Of what is measured or followed; 0 before that.
+std::int64_t Pipeline::PatternSize() const {
+  return measurement_ ? measurement_->pattern()->size() : live_ ? live_->pattern().size() : 0;
+}
+
+// Whether a plan for that budget is one for the budget of now.
+bool Pipeline::Serves(std::int64_t planned_bytes) const {
+  return least_.bytes() >= planned_bytes &&
+         least_.bytes() <= planned_bytes + base::scale(planned_bytes, kBudgetSlackPercent, 100);
 }
 
 void Pipeline::FollowBudget() {

@@ -24,6 +24,7 @@
 
 #include "interposer/steward/duration_measurement.h"
 #include "interposer/steward/job_planner.h"
+#include "interposer/steward/least_budget.h"
 #include "interposer/steward/plan_store.h"
 #include "interposer/steward/planned_job.h"
 #include "scheduler/learn/drift_monitor.h"
@@ -97,10 +98,13 @@ class Pipeline {
   void OfferToCandidates(const scheduler::JobEvent& event);
   void Recognise(Candidate* candidate);
   bool Serves(std::int64_t planned_bytes) const;
+  std::int64_t PatternSize() const;
   void Learned(Pattern pattern);
   void Measure(Pattern pattern);
   void AdvanceMeasurement();
-  void Ask(Pattern timed, std::optional<scheduler::Plan> known, bool is_stored = false);
+  void NoteBudget();
+  void Ask(Pattern timed, std::optional<scheduler::Plan> known);
+  void AskFor(std::int64_t budget_bytes, Pattern timed, std::optional<scheduler::Plan> known, bool is_stored);
   void Watch(std::uint64_t now_ns);
   void Judge(scheduler::DriftVerdict verdict);
   void FollowBudget();
@@ -122,7 +126,10 @@ class Pipeline {
   std::optional<Request> request_;
   std::shared_ptr<const scheduler::LivePlan> live_;  // adopted last
   std::optional<scheduler::DriftMonitor> monitor_;
-  std::int64_t asked_bytes_ = 0;  // the budget of the last request
+  LeastBudget least_;
+  std::int64_t iteration_tokens_ = 0;  // tokens_ when least_ was told of an iteration's end
+  std::uint64_t iteration_begun_ = 0;  // or iterations that had begun
+  std::int64_t asked_bytes_ = 0;       // the budget of the last request
   std::uint64_t dropped_seen_ = 0;
   bool has_begun_ = false;
   std::int64_t tokens_ = 0;              // events that count, since recording first began

@@ -177,6 +177,7 @@ void Describe(Archive& archive, Action& action) {
 template <class Archive, Is<StoredPlan> Stored>
 void Describe(Archive& archive, Stored& stored) {
   archive.Number(stored.budget_bytes);
+  archive.Number(stored.job_budget_bytes);
   auto& pattern = stored.pattern;
   archive.List(pattern.events);
   archive.List(pattern.touches);

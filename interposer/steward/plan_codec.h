@@ -22,12 +22,13 @@
 
 namespace spillway::interposer {
 
-inline constexpr std::uint32_t kPlanFileVersion = 1;
+inline constexpr std::uint32_t kPlanFileVersion = 2;
 
 struct StoredPlan {
   scheduler::IterationPattern pattern;  // with durations; persistent buffers' allocations are not kept
   scheduler::Plan plan;
-  std::int64_t budget_bytes = 0;  // that it was made for
+  std::int64_t budget_bytes = 0;      // that it was made for: what was left for what may move
+  std::int64_t job_budget_bytes = 0;  // of this
 };
 
 std::vector<std::byte> Encode(const StoredPlan& stored);

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "interposer/record/recorder.h"
-#include "scheduler/learn/live_plan.h"
+#include "scheduler/plan/live_plan.h"
 
 namespace spillway::interposer {
 
@@ -18,7 +18,8 @@ class PlannedJob {
   virtual void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) = 0;
   // Calls Recorder::Begin with what is alive.
   virtual void BeginRecording() = 0;
-  // The budget, less what cannot move.
+  virtual std::int64_t BudgetBytes() = 0;
+  // The budget, less what cannot move now.
   virtual std::int64_t PlannableBytes() = 0;
 
  protected:

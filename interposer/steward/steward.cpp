@@ -96,6 +96,7 @@ class Steward::Job final : public PlannedJob, public RecordListener {
   Recorder& recorder() override { return memory_->recorder(); }
   void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) override { memory_->Adopt(std::move(plan)); }
   void BeginRecording() override { memory_->BeginRecording(); }
+  std::int64_t BudgetBytes() override { return static_cast<std::int64_t>(memory_->budget_bytes()); }
   std::int64_t PlannableBytes() override { return memory_->PlannableBytes(); }
   void EventsAreThere() override { steward_->Serve(this); }
 

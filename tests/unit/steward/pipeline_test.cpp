@@ -32,7 +32,8 @@ class FakeJob final : public PlannedJob, public RecordListener {
     ++recordings;
     recorder_.Begin({{kWeights, kWeightsBytes}});
   }
-  std::int64_t PlannableBytes() override { return budget_bytes; }
+  std::int64_t BudgetBytes() override { return budget_bytes; }
+  std::int64_t PlannableBytes() override { return budget_bytes - unmovable_bytes; }
   void EventsAreThere() override {
     bool more = true;
     while (more) {
@@ -50,6 +51,7 @@ class FakeJob final : public PlannedJob, public RecordListener {
   }
 
   std::int64_t budget_bytes = kHalf;
+  std::int64_t unmovable_bytes = 0;
   int recordings = 0;
   std::vector<std::shared_ptr<const scheduler::LivePlan>> adopted;
   const PipelineCounts& counts() const { return pipeline_.counts(); }
@@ -130,8 +132,8 @@ TEST_F(PipelineTest, AStoredIterationIsPlannedAnewForAnotherBudget) {
   second.budget_bytes = kPeakBytes;
   ASSERT_EQ(second.RunUntilPlanned(1), 1);
 
-  EXPECT_EQ(second.adopted[0]->budget_bytes(), kPeakBytes);
-  EXPECT_EQ(second.adopted[0]->action_count(), 0);
+  EXPECT_GT(second.adopted[0]->budget_bytes(), kPeakBytes / 100 * 95);
+  EXPECT_LT(second.adopted[0]->action_count(), first.adopted[0]->action_count());
 }
 
 TEST_F(PipelineTest, AnotherJobsStoredPlanIsNotTaken) {
@@ -170,6 +172,21 @@ TEST_F(PipelineTest, ABudgetThatNoPlanMeetsIsAskedForOnce) {
 
   EXPECT_EQ(job.adopted.size(), 1u);
   EXPECT_EQ(job.counts().plans_refused + job.counts().plans_invalid, 1u);
+}
+
+// What cannot move comes and goes within each iteration.
+TEST_F(PipelineTest, PlansForTheLeastThatAnIterationLeaves) {
+  FakeJob job;
+  const auto run_iteration = [&job] {
+    job.unmovable_bytes = kHalf / 10;
+    job.job.RunForeignKernel();
+    job.unmovable_bytes = 0;
+    job.job.RunIteration();
+  };
+  for (int i = 0; i < 20; ++i) run_iteration();
+
+  ASSERT_EQ(job.adopted.size(), 1u);
+  EXPECT_EQ(job.adopted[0]->budget_bytes(), kHalf - kHalf / 10);
 }
 
 TEST_F(PipelineTest, SmallChangesOfTheBudgetChangeNothing) {

@@ -36,6 +36,7 @@ TEST(PlanCodecTest, GivesBackWhatItWasGiven) {
   EXPECT_EQ(read->pattern.fingerprint, stored.pattern.fingerprint);
   EXPECT_EQ(read->plan, stored.plan);
   EXPECT_EQ(read->budget_bytes, stored.budget_bytes);
+  EXPECT_EQ(read->job_budget_bytes, stored.job_budget_bytes);
 }
 
 TEST(PlanCodecTest, AllocationsOfAnotherProcessAreNotKept) {

@@ -99,7 +99,8 @@ IterationPattern SmallPattern() {
 }
 
 StoredPlan SmallStoredPlan() {
-  StoredPlan stored{.pattern = SmallPattern(), .plan = {}, .budget_bytes = kPeakBytes};
+  StoredPlan stored{
+      .pattern = SmallPattern(), .plan = {}, .budget_bytes = kPeakBytes - 1, .job_budget_bytes = kPeakBytes};
   stored.plan = scheduler::PlanWithoutActions(stored.pattern.profile);
   stored.plan.strategy = "none";
   return stored;
