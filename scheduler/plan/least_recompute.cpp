@@ -24,7 +24,7 @@ class Sharing {
         chains_(chains),
         intervals_(intervals),
         entered_(profile_.operations.size(), -1),
-        counted_(profile_.buffers.size(), false),
+        counted_(profile_.buffers.size()),
         shared_bytes_(profile_.operations.size(), 0) {}
 
   std::vector<int64_t> Run() {
@@ -34,10 +34,10 @@ class Sharing {
       const BufferId buffer = intervals_[i].buffer;
       for (size_t n = 0; n < chains.back().size(); ++n) {
         // A run of the writer itself ends one interval of the buffer only, the one in which it happens.
-        if (n == 0 && counted_[At(buffer)]) continue;
+        if (n == 0 && counted_[At(buffer)] == chains.back()[n]) continue;
         shared_bytes_[At(chains.back()[n])] += profile_.at(buffer).size_bytes;
       }
-      if (!chains.back().empty()) counted_[At(buffer)] = true;
+      if (!chains.back().empty()) counted_[At(buffer)] = chains.back().front();
     }
     std::vector<int64_t> result;
     for (size_t i = 0; i < intervals_.size(); ++i) result.push_back(CostOf(intervals_[i].buffer, chains[i]));
@@ -108,7 +108,7 @@ class Sharing {
   const RecomputeChains& chains_;
   const std::vector<IdleInterval>& intervals_;
   std::vector<int32_t> entered_;       // by operation: the last interval whose chain it is in
-  std::vector<bool> counted_;          // by buffer: its own writer knows of it
+  std::vector<OperationId> counted_;   // by buffer: the last of its own writers that knows of it
   std::vector<int64_t> shared_bytes_;  // by operation: the sizes among which one run is shared
 };
 
