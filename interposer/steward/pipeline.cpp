@@ -281,15 +281,19 @@ void Pipeline::Judge(DriftVerdict verdict) {
   job_->BeginRecording();
 }
 
+// Iterations end where the pattern has gone by in the events, and without events where the job says so.
 void Pipeline::NoteBudget() {
-  least_.Note(job_->BudgetBytes(), job_->PlannableBytes());
+  const std::int64_t budget_bytes = job_->BudgetBytes(), plannable_bytes = job_->PlannableBytes();
+  least_.Note(budget_bytes, plannable_bytes);
   const std::uint64_t begun = recorder_.iterations().begun();
   const std::int64_t size = PatternSize();
-  if (begun == iteration_begun_ && (size == 0 || tokens_ - iteration_tokens_ < size)) return;
+  const bool has_ended =
+      recorder_.IsRecording() ? size != 0 && tokens_ - iteration_tokens_ >= size : begun != iteration_begun_;
+  if (!has_ended) return;
   iteration_begun_ = begun;
   iteration_tokens_ = tokens_;
   least_.IterationEnded();
-  least_.Note(job_->BudgetBytes(), job_->PlannableBytes());
+  least_.Note(budget_bytes, plannable_bytes);
 }
 
 // Of what is measured or followed; 0 before that.
