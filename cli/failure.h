@@ -15,6 +15,8 @@
 namespace spillway::cli {
 
 inline constexpr int kExitUsage = 2;            // the command line itself is wrong
+inline constexpr int kExitRefusedByAgent = 3;   // the node agent does not do it, or not for this user
+inline constexpr int kExitNoAgent = 4;          // there is no agent, or no answer
 inline constexpr int kExitRefused = 125;        // Spillway cannot work here, or not as asked
 inline constexpr int kExitCannotExecute = 126;  // the command exists but cannot be run, or not under Spillway
 inline constexpr int kExitCommandNotFound = 127;

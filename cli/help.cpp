@@ -10,6 +10,10 @@ constexpr char kOverview[] = R"(spillway - runs an unmodified CUDA program in le
   spillway plan TRACE --budget SIZE      what a recorded or modelled iteration would cost at a budget
   spillway trace print|convert|trim      look at recorded iterations
   spillway advise PROFILE PROFILE...     which minibatch suits a budget
+  spillway status | jobs | job NAME      what the node agent shares between which jobs
+  spillway budget set JOB SIZE           give a running job another budget
+  spillway drain | undrain               let no new job begin on this node; let them again
+  spillway config check|show|diff|reload the agent's configuration
   spillway help run                      all options, sizes and exit codes
   spillway --version
 
@@ -81,14 +85,70 @@ Options
 Exit codes: 0 when there is no problem, 1 when there is one, 2 when the command line is wrong.
 )";
 
+constexpr char kStatus[] = R"(spillway status, jobs, job - what the node agent shares between which jobs
+
+  spillway status [--json] [--socket PATH]     devices, then jobs
+  spillway jobs [--json] [--socket PATH]
+  spillway job NAME [--json] [--socket PATH]   all that is known of one job
+
+Budget is what a job may hold now, wanted what its program has allocated, resident what of that is on the device; the rest is
+in host memory. JSON has a "schema" number; fields keep their meaning within it.
+
+Exit codes: 0; 2 the command line is wrong; 3 there is no such job; 4 there is no agent.
+)";
+
+constexpr char kBudget[] = R"(spillway budget - change what a running job may have
+
+  spillway budget set JOB [SIZE] [options]
+
+SIZE is the most device memory that the job may hold; with less than it holds, the rest goes to the host while it runs on.
+
+Options
+      --guaranteed SIZE   device memory that comes back as soon as the job wants it
+      --host SIZE         the most host memory for what is away
+      --link PERCENT      the most of the link between host and device
+      --weight N          of its share beside jobs of the same priority (1 to 10000)
+      --priority N        higher goes first (0 to 1000)
+      --dry-run           only say whether it would be done
+      --json, --socket PATH
+
+Examples
+  spillway budget set slurm-1201 12GiB
+  spillway budget set local-4711 --guaranteed 8GiB --priority 10 --dry-run
+
+Exit codes: 0; 2 the command line is wrong; 3 refused, with the reason; 4 there is no agent.
+)";
+
+constexpr char kDrain[] = R"(spillway drain, undrain - let no new job begin on this node; let them again
+
+  spillway drain [--json] [--socket PATH]
+  spillway undrain [--json] [--socket PATH]
+
+Jobs that run go on. Exit codes: 0; 2 the command line is wrong; 3 not permitted; 4 there is no agent.
+)";
+
+constexpr char kConfig[] = R"(spillway config - the node agent's configuration
+
+  spillway config check    say what is wrong with /etc/spillway/spillway.toml and its drop-ins
+  spillway config show     the whole configuration, with what nobody has set
+  spillway config diff     what differs from the defaults
+  spillway config reload   let the agent read it again: all of it, or nothing
+
+Exit codes: 0; 1 the configuration is wrong; 2 the command line is; 3 refused, with the reason; 4 there is no agent.
+)";
+
 }  // namespace
 
 std::string HelpText(const std::string& topic) {
   if (topic.empty()) return kOverview;
   if (topic == "run") return kRun;
   if (topic == "doctor") return kDoctor;
+  if (topic == "status" || topic == "jobs" || topic == "job") return kStatus;
+  if (topic == "budget") return kBudget;
+  if (topic == "drain" || topic == "undrain") return kDrain;
+  if (topic == "config") return kConfig;
   throw Failure(kExitUsage, "no help on '" + topic + "'",
-                "the topics are run, doctor, plan, trace and advise", "see: spillway --help");
+                "the topics are run, doctor, status, budget, drain, config, plan, trace and advise", "see: spillway --help");
 }
 
 std::string VersionText() { return "spillway " SPILLWAY_VERSION "\n"; }

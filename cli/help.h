@@ -7,7 +7,7 @@
 
 namespace spillway::cli {
 
-// `topic` is "", "run" or "doctor"; throws Failure (2) for anything else.
+// `topic` is "" or a subcommand of this executable; throws Failure (2) for anything else.
 std::string HelpText(const std::string& topic);
 std::string VersionText();
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/agent_commands.h"
 #include "cli/doctor.h"
 #include "cli/failure.h"
 #include "cli/help.h"
@@ -49,6 +50,7 @@ int Dispatch(const std::vector<std::string>& arguments) {
   if (subcommand == "run") return Run(arguments);
   if (subcommand == "doctor") return Doctor(arguments);
   if (IsPlannersOwn(subcommand)) return BecomePlanner(arguments);
+  if (IsAgentCommand(subcommand)) return RunAgentCommand(arguments);
   if (subcommand == "--version" || subcommand == "version") return Print(VersionText());
   if (subcommand == "--help" || subcommand == "-h" || subcommand == "help") {
     if (arguments.size() > 1 && IsPlannersOwn(arguments[1])) return BecomePlanner({arguments[1], "--help"});
@@ -57,7 +59,7 @@ int Dispatch(const std::vector<std::string>& arguments) {
   if (subcommand.empty())
     throw Failure(kExitUsage, "nothing to do", "no subcommand was given", "see: spillway --help");
   throw Failure(kExitUsage, "no subcommand '" + subcommand + "'",
-                "there are run, doctor, plan, trace, advise and help",
+                "there are run, doctor, status, jobs, job, budget, drain, undrain, config, plan, trace, advise and help",
                 "see: spillway --help; to run a program: spillway run -- " + subcommand);
 }
 

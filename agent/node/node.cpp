@@ -138,7 +138,8 @@ Node::Job& Node::JobFor(const JobIdentity& identity, uid_t uid, int64_t now_ns) 
   job.id = JobId{last_job_};
   job.name = identity.name;
   job.key = identity.key;
-  job.command = identity.command;
+  job.command =
+      protocol::Text<64>(identity.command).view();  // the tenant's words: printable, whatever they are
   job.source = identity.source;
   job.uid = uid;
   job.since_ns = now_ns;

@@ -63,6 +63,10 @@ void Node::On(Session& session, const protocol::SetBudget& wanted) {
         Done{Outcome::kUnknownJob, "no job " + std::string(wanted.job.view()) + " runs here"});
     return;
   }
+  if (wanted.device >= 0) {
+    session.channel->Send(Done{Outcome::kRefused, "a budget is set on all devices of a job at once"});
+    return;
+  }
   const TermsChange before = job->set_by_operator;
   TermsChange& change = job->set_by_operator;
   const auto set = [](std::optional<int64_t>& value, int64_t wanted_value) {

@@ -1,0 +1,146 @@
+#include "agent/config/config_fields.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace spillway::agent {
+namespace {
+
+constexpr int64_t kHour = 3600;
+constexpr int64_t kMostBytes = int64_t{1} << 56;
+
+using C = Config;
+using K = FieldKind;
+
+constexpr ConfigField kFields[] = {
+    {"agent", "socket", K::kText, 0, 0, true, "where jobs and the command connect",
+     [](C& c) -> FieldPlace { return &c.socket; }},
+    {"agent", "socket_mode", K::kNumber, 0, 0777, true, "its permissions",
+     [](C& c) -> FieldPlace { return &c.socket_mode; }},
+    {"agent", "http", K::kText, 0, 0, true, "address and port of metrics and pages; empty: none",
+     [](C& c) -> FieldPlace { return &c.http; }},
+    {"agent", "log_level", K::kText, 0, 0, false, "trace, debug, info, warn or error",
+     [](C& c) -> FieldPlace { return &c.log_level; }},
+    {"agent", "usage_interval_ms", K::kNumber, 10, kHour * 1000, false, "how often jobs say how they fare",
+     [](C& c) -> FieldPlace { return &c.usage_interval_ms; }},
+    {"agent", "resume_ms", K::kNumber, 0, kHour * 1000, true,
+     "after a start, time for running jobs to come back", [](C& c) -> FieldPlace { return &c.resume_ms; }},
+    {"agent", "operators", K::kNumbers, 0, UINT32_MAX, false,
+     "user ids that may change budgets, beside root's", [](C& c) -> FieldPlace { return &c.operators; }},
+    {"devices", "find", K::kFlag, 0, 0, true, "ask NVML which devices there are",
+     [](C& c) -> FieldPlace { return &c.find_devices; }},
+    {"devices", "reserve", K::kBytes, 0, kMostBytes, false, "of each device, for what no budget sees",
+     [](C& c) -> FieldPlace { return &c.device_reserve_bytes; }},
+    {"host", "memory", K::kBytes, 0, kMostBytes, true, "for what is away; 0: half of the machine's",
+     [](C& c) -> FieldPlace { return &c.host_bytes; }},
+    {"arbiter", "return_within_ms", K::kNumber, 1, kHour * 1000, false, "time to give back what was lent",
+     [](C& c) -> FieldPlace { return &c.return_within_ms; }},
+    {"arbiter", "patience_s", K::kNumber, 0, 1000 * kHour, false, "after which nobody passes a waiting job",
+     [](C& c) -> FieldPlace { return &c.patience_s; }},
+    {"arbiter", "step", K::kBytes, 1, kMostBytes, true, "smaller rises of a budget wait",
+     [](C& c) -> FieldPlace { return &c.step_bytes; }},
+    {"arbiter", "headroom", K::kBytes, 0, kMostBytes, false, "granted beyond what a job wants",
+     [](C& c) -> FieldPlace { return &c.headroom_bytes; }},
+    {"limits", "sessions", K::kNumber, 1, 1'000'000, false, "in all",
+     [](C& c) -> FieldPlace { return &c.limits.sessions; }},
+    {"limits", "sessions_per_user", K::kNumber, 1, 1'000'000, false, "of one user",
+     [](C& c) -> FieldPlace { return &c.limits.sessions_per_user; }},
+    {"limits", "connections_per_second_per_user", K::kNumber, 1, 1'000'000, false, "of one user",
+     [](C& c) -> FieldPlace { return &c.limits.connections_per_second_per_user; }},
+    {"limits", "messages_per_second", K::kNumber, 1, 1'000'000, false, "of one session",
+     [](C& c) -> FieldPlace { return &c.limits.messages_per_second; }},
+    {"limits", "devices_per_session", K::kNumber, 1, 64, false, "of one session",
+     [](C& c) -> FieldPlace { return &c.limits.devices_per_session; }},
+};
+
+using T = TermsChange;
+
+constexpr TermsField kTerms[] = {
+    {"guaranteed", K::kBytes, 0, kMostBytes, "device memory that comes back as soon as it is wanted",
+     &T::guaranteed_bytes},
+    {"limit", K::kBytes, 1, kMostBytes, "the most device memory", &T::limit_bytes},
+    {"floor", K::kBytes, 0, kMostBytes, "device memory without which it cannot run", &T::floor_bytes},
+    {"host_guaranteed", K::kBytes, 0, kMostBytes, "host memory for what is away", &T::host_guaranteed_bytes},
+    {"host_limit", K::kBytes, 0, kMostBytes, "the most host memory", &T::host_limit_bytes},
+    {"link_guaranteed", K::kNumber, 0, 1000, "thousandths of the link", &T::link_guaranteed_permille},
+    {"link_limit", K::kNumber, 1, 1000, "the most of the link", &T::link_limit_permille},
+    {"weight", K::kNumber, 1, 10'000, "of its share beside jobs of the same priority", &T::weight},
+    {"priority", K::kNumber, 0, 1000, "higher goes first", &T::priority},
+};
+
+struct Unit {
+  const char* name;
+  int64_t bytes;
+};
+constexpr Unit kUnits[] = {{"TiB", int64_t{1} << 40},
+                           {"GiB", int64_t{1} << 30},
+                           {"MiB", int64_t{1} << 20},
+                           {"KiB", int64_t{1} << 10},
+                           {"T", int64_t{1} << 40},
+                           {"G", int64_t{1} << 30},
+                           {"M", int64_t{1} << 20},
+                           {"K", int64_t{1} << 10},
+                           {"TB", 1'000'000'000'000},
+                           {"GB", 1'000'000'000},
+                           {"MB", 1'000'000},
+                           {"kB", 1000},
+                           {"B", 1},
+                           {"", 1}};
+
+// Letters to insert, drop or change between two words.
+size_t Distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0]++;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t change = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({change, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::span<const ConfigField> ConfigFields() { return kFields; }
+std::span<const TermsField> TermsFields() { return kTerms; }
+
+std::optional<int64_t> ParseBytes(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || number < 0) return std::nullopt;
+  std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  for (const Unit& known : kUnits) {
+    if (unit != known.name) continue;
+    const double bytes = number * static_cast<double>(known.bytes);
+    return bytes <= static_cast<double>(kMostBytes) ? std::optional(static_cast<int64_t>(bytes))
+                                                    : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::string ShowBytes(int64_t bytes) {
+  for (const Unit& unit : kUnits) {
+    if (bytes > 0 && unit.bytes > 1 && bytes % unit.bytes == 0)
+      return std::to_string(bytes / unit.bytes) + unit.name;
+  }
+  return std::to_string(bytes);
+}
+
+std::string Nearest(std::string_view wrong, const std::vector<std::string>& names) {
+  size_t least = std::max<size_t>(2, wrong.size() / 3) + 1;
+  std::string nearest;
+  for (const std::string& name : names) {
+    const size_t distance = Distance(wrong, name);
+    if (distance < least) {
+      least = distance;
+      nearest = name;
+    }
+  }
+  return nearest;
+}
+
+}  // namespace spillway::agent

@@ -1,0 +1,52 @@
+// The one list of what can be set in the configuration: name, kind, place in Config, and what it is good for.
+//
+// Reading, checking, showing and comparing configurations all go through it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "agent/config/config.h"
+
+namespace spillway::agent {
+
+enum class FieldKind : uint8_t { kText, kFlag, kNumber, kBytes, kNumbers };
+
+// Where a value lives.
+using FieldPlace =
+    std::variant<std::string*, bool*, int64_t*, std::optional<int64_t>*, std::vector<int64_t>*>;
+
+struct ConfigField {
+  const char* table;
+  const char* key;
+  FieldKind kind;
+  int64_t least, most;  // of a number or of bytes
+  bool needs_restart;
+  const char* meaning;
+  FieldPlace (*place)(Config&);
+};
+
+struct TermsField {
+  const char* key;
+  FieldKind kind;
+  int64_t least, most;
+  const char* meaning;
+  std::optional<int64_t> TermsChange::*place;
+};
+
+// [agent], [devices], [host], [arbiter], [limits]
+std::span<const ConfigField> ConfigFields();
+// What [defaults] and each [[rule]] may say of a job.
+std::span<const TermsField> TermsFields();
+
+// "12GiB", "500 MB", "1.5G", "4096": bytes; nothing when it is no size.
+std::optional<int64_t> ParseBytes(std::string_view text);
+// As ParseBytes reads it, exactly.
+std::string ShowBytes(int64_t bytes);
+
+// The name nearest to a mistyped one; empty when none is near.
+std::string Nearest(std::string_view wrong, const std::vector<std::string>& names);
+
+}  // namespace spillway::agent

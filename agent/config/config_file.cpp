@@ -1,0 +1,286 @@
+#include "agent/config/config_file.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <toml++/toml.h>
+#include <algorithm>
+#include <filesystem>
+
+#include "agent/config/config_fields.h"
+
+namespace spillway::agent {
+namespace {
+
+// What one file says, put into a Config; keeps going after an error, to name them all.
+class FileReader {
+ public:
+  FileReader(std::string path, ConfigResult* result) : path_(std::move(path)), result_(*result) {}
+
+  void Read() {
+    if (access(path_.c_str(), F_OK) != 0) return;
+    result_.files.push_back(path_);
+    try {
+      const toml::table root = toml::parse_file(path_);
+      for (const auto& [name, node] : root) ReadTable(std::string(name.str()), name.source(), node);
+    } catch (const toml::parse_error& error) {
+      Say(error.source(), std::string(error.description()));
+    }
+  }
+
+ private:
+  void Say(const toml::source_region& where, const std::string& what) {
+    result_.errors.push_back(path_ + ":" + std::to_string(where.begin.line) + ": " + what);
+  }
+  void SayUnknown(const toml::source_region& where, const std::string& what, const std::string& name,
+                  const std::vector<std::string>& names) {
+    const std::string nearest = Nearest(name, names);
+    Say(where, "there is no " + what + " '" + name + "'" +
+                   (nearest.empty() ? "" : "; do you mean '" + nearest + "'?"));
+  }
+
+  void ReadTable(const std::string& name, const toml::source_region& where, const toml::node& node) {
+    static const std::vector<std::string> tables = {"agent",  "devices",  "host", "arbiter",
+                                                    "limits", "defaults", "rule", "device"};
+    if (std::find(tables.begin(), tables.end(), name) == tables.end())
+      return SayUnknown(where, "table", name, tables);
+    const bool is_list = name == "rule" || name == "device";
+    if (is_list != node.is_array_of_tables() || (!is_list && !node.is_table()))
+      return Say(where, is_list ? "write [[" + name + "]]" : "write [" + name + "]");
+    if (name == "defaults") return ReadTerms(*node.as_table(), {}, &result_.config.defaults);
+    if (name == "rule") {
+      for (const toml::node& rule : *node.as_array()) ReadRule(*rule.as_table());
+    } else if (name == "device") {
+      for (const toml::node& device : *node.as_array()) ReadDevice(*device.as_table());
+    } else {
+      ReadFields(name, *node.as_table());
+    }
+  }
+
+  void ReadFields(const std::string& name, const toml::table& table) {
+    for (const auto& [key, node] : table) {
+      std::vector<std::string> known;
+      const ConfigField* found = nullptr;
+      for (const ConfigField& field : ConfigFields()) {
+        if (field.table != name) continue;
+        known.push_back(field.key);
+        if (field.key == key.str()) found = &field;
+      }
+      if (found == nullptr) {
+        SayUnknown(key.source(), "setting", std::string(key.str()), known);
+      } else {
+        ReadField(*found, node);
+      }
+    }
+  }
+
+  void ReadField(const ConfigField& field, const toml::node& node) {
+    const FieldPlace place = field.place(result_.config);
+    if (field.kind == FieldKind::kText) {
+      if (const auto* text = node.as_string()) {
+        *std::get<std::string*>(place) = text->get();
+      } else {
+        Say(node.source(), std::string(field.key) + " is a text");
+      }
+    } else if (field.kind == FieldKind::kFlag) {
+      if (const auto* flag = node.as_boolean()) {
+        *std::get<bool*>(place) = flag->get();
+      } else {
+        Say(node.source(), std::string(field.key) + " is true or false");
+      }
+    } else if (field.kind == FieldKind::kNumbers) {
+      ReadNumbers(field, node, std::get<std::vector<int64_t>*>(place));
+    } else if (const auto number = ReadNumber(field.key, field.kind, field.least, field.most, node)) {
+      *std::get<int64_t*>(place) = *number;
+    }
+  }
+
+  void ReadNumbers(const ConfigField& field, const toml::node& node, std::vector<int64_t>* out) {
+    const toml::array* list = node.as_array();
+    if (list == nullptr) return Say(node.source(), std::string(field.key) + " is a list of numbers");
+    out->clear();
+    for (const toml::node& entry : *list) {
+      if (const auto number = ReadNumber(field.key, FieldKind::kNumber, field.least, field.most, entry))
+        out->push_back(*number);
+    }
+  }
+
+  std::optional<int64_t> ReadNumber(const char* key, FieldKind kind, int64_t least, int64_t most,
+                                    const toml::node& node) {
+    std::optional<int64_t> number;
+    if (const auto* integer = node.as_integer()) number = integer->get();
+    if (const auto* text = node.as_string(); text != nullptr && kind == FieldKind::kBytes)
+      number = ParseBytes(text->get());
+    if (!number) {
+      Say(node.source(),
+          std::string(key) + (kind == FieldKind::kBytes ? " is a size like \"8GiB\"" : " is a number"));
+      return std::nullopt;
+    }
+    if (*number >= least && *number <= most) return number;
+    Say(node.source(),
+        std::string(key) + " is between " + std::to_string(least) + " and " + std::to_string(most));
+    return std::nullopt;
+  }
+
+  // Everything but the keys in `others` is about terms.
+  void ReadTerms(const toml::table& table, const std::vector<std::string>& others, TermsChange* terms) {
+    std::vector<std::string> known = others;
+    for (const TermsField& field : TermsFields()) known.push_back(field.key);
+    for (const auto& [key, node] : table) {
+      if (std::find(others.begin(), others.end(), key.str()) != others.end()) continue;
+      const auto field =
+          std::find_if(TermsFields().begin(), TermsFields().end(),
+                       [&, name = key.str()](const TermsField& one) { return one.key == name; });
+      if (field == TermsFields().end()) {
+        SayUnknown(key.source(), "setting", std::string(key.str()), known);
+      } else if (const auto number = ReadNumber(field->key, field->kind, field->least, field->most, node)) {
+        terms->*(field->place) = *number;
+      }
+    }
+  }
+
+  void ReadRule(const toml::table& table) {
+    JobRule rule;
+    if (const toml::node* job = table.get("job")) {
+      if (const auto* text = job->as_string()) {
+        rule.job = text->get();
+      } else {
+        Say(job->source(), "job is a text like \"slurm-*\"");
+      }
+    }
+    if (const toml::node* uid = table.get("uid"))
+      rule.uid = ReadNumber("uid", FieldKind::kNumber, 0, UINT32_MAX, *uid);
+    ReadTerms(table, {"job", "uid"}, &rule.terms);
+    result_.config.rules.push_back(rule);
+  }
+
+  void ReadDevice(const toml::table& table) {
+    DeviceSetting device;
+    for (const auto& [key, node] : table) {
+      if (key.str() == "uuid" && node.is_string()) {
+        device.uuid = node.as_string()->get();
+      } else if (key.str() == "memory") {
+        const auto bytes = ReadNumber("memory", FieldKind::kBytes, 1, int64_t{1} << 56, node);
+        if (bytes) device.memory_bytes = *bytes;
+      } else {
+        SayUnknown(key.source(), "setting", std::string(key.str()), {"uuid", "memory"});
+      }
+    }
+    if (device.uuid.empty() || device.memory_bytes == 0)
+      Say(table.source(), "a device needs uuid and memory");
+    result_.config.devices.push_back(device);
+  }
+
+  const std::string path_;
+  ConfigResult& result_;
+};
+
+std::vector<std::string> DropIns(const std::string& path) {
+  std::vector<std::string> files;
+  std::error_code error;
+  const auto folder = std::filesystem::path(path).parent_path() / "spillway.d";
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".toml") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::string Show(const ConfigField& field, const Config& config) {
+  // The place is only read.
+  const FieldPlace place = field.place(const_cast<Config&>(config));
+  if (const auto* text = std::get_if<std::string*>(&place)) return "\"" + **text + "\"";
+  if (const auto* flag = std::get_if<bool*>(&place)) return **flag ? "true" : "false";
+  if (const auto* numbers = std::get_if<std::vector<int64_t>*>(&place)) {
+    std::string list;
+    for (int64_t number : **numbers) list += (list.empty() ? "" : ", ") + std::to_string(number);
+    return "[" + list + "]";
+  }
+  const int64_t number = *std::get<int64_t*>(place);
+  if (field.kind == FieldKind::kBytes) return "\"" + ShowBytes(number) + "\"";
+  if (field.most == 0777) {
+    char octal[16];
+    std::snprintf(octal, sizeof octal, "0o%llo", static_cast<unsigned long long>(number));
+    return octal;
+  }
+  return std::to_string(number);
+}
+
+std::string ShowTerms(const TermsChange& terms) {
+  std::string text;
+  for (const TermsField& field : TermsFields()) {
+    const std::optional<int64_t>& value = terms.*(field.place);
+    if (!value) continue;
+    text += std::string(field.key) + " = ";
+    text += field.kind == FieldKind::kBytes ? "\"" + ShowBytes(*value) + "\"" : std::to_string(*value);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string ShowLists(const Config& config) {
+  std::string text;
+  for (const DeviceSetting& device : config.devices)
+    text +=
+        "\n[[device]]\nuuid = \"" + device.uuid + "\"\nmemory = \"" + ShowBytes(device.memory_bytes) + "\"\n";
+  for (const JobRule& rule : config.rules) {
+    text += "\n[[rule]]\njob = \"" + rule.job + "\"\n";
+    if (rule.uid) text += "uid = " + std::to_string(*rule.uid) + "\n";
+    text += ShowTerms(rule.terms);
+  }
+  return text;
+}
+
+}  // namespace
+
+ConfigResult ReadConfigFiles(const std::string& path) {
+  ConfigResult result;
+  FileReader(path, &result).Read();
+  for (const std::string& file : DropIns(path)) FileReader(file, &result).Read();
+  return result;
+}
+
+std::string ShowConfig(const Config& config) {
+  std::string text, table;
+  for (const ConfigField& field : ConfigFields()) {
+    if (field.table != table) text += std::string(table.empty() ? "" : "\n") + "[" + field.table + "]\n";
+    table = field.table;
+    text += std::string(field.key) + " = " + Show(field, config) + "  # " + field.meaning + "\n";
+  }
+  text += "\n[defaults]\n" + ShowTerms(config.defaults);
+  return text + ShowLists(config);
+}
+
+std::vector<std::string> DifferencesBetween(const Config& from, const Config& to) {
+  std::vector<std::string> lines;
+  for (const ConfigField& field : ConfigFields()) {
+    const std::string before = Show(field, from), after = Show(field, to);
+    if (before != after)
+      lines.push_back(std::string("[") + field.table + "] " + field.key + ": " + before + " -> " + after);
+  }
+  for (const TermsField& field : TermsFields()) {
+    const auto show = [&](const Config& config) {
+      const std::optional<int64_t>& value = config.defaults.*(field.place);
+      if (!value) return std::string("unset");
+      return field.kind == FieldKind::kBytes ? ShowBytes(*value) : std::to_string(*value);
+    };
+    if (show(from) != show(to))
+      lines.push_back(std::string("[defaults] ") + field.key + ": " + show(from) + " -> " + show(to));
+  }
+  if (ShowLists(from) != ShowLists(to))
+    lines.push_back("[[rule]] and [[device]]: " + std::to_string(from.rules.size() + from.devices.size()) +
+                    " -> " + std::to_string(to.rules.size() + to.devices.size()) + " entries");
+  return lines;
+}
+
+std::vector<std::string> NeedRestart(const Config& from, const Config& to) {
+  std::vector<std::string> names;
+  for (const ConfigField& field : ConfigFields()) {
+    if (field.needs_restart && Show(field, from) != Show(field, to))
+      names.push_back(std::string("[") + field.table + "] " + field.key);
+  }
+  if (from.devices != to.devices) names.push_back("[[device]]");
+  return names;
+}
+
+}  // namespace spillway::agent

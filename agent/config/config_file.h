@@ -1,0 +1,33 @@
+// Reads the configuration from /etc/spillway/spillway.toml and the drop-ins beside it (spillway.d/*.toml, by name).
+//
+// All or nothing: a configuration, or every error that was found, each with file and line.
+//
+// Invariants
+//  1. A name that is not known is an error, with the nearest one that is.
+//  2. Later files set again what earlier ones said; rules and devices add up in order.
+//  3. A file that is not there is empty; one that cannot be read is an error.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/config/config.h"
+
+namespace spillway::agent {
+
+struct ConfigResult {
+  Config config;
+  std::vector<std::string> errors;  // "FILE:LINE: what"; empty: the configuration holds
+  std::vector<std::string> files;   // that were read
+};
+
+ConfigResult ReadConfigFiles(const std::string& path);
+
+// The whole configuration as a file that ReadConfigFiles takes.
+std::string ShowConfig(const Config& config);
+// One line for each value that differs: "[agent] socket: A -> B".
+std::vector<std::string> DifferencesBetween(const Config& from, const Config& to);
+// Of what differs, what a running agent cannot change: "[agent] socket".
+std::vector<std::string> NeedRestart(const Config& from, const Config& to);
+
+}  // namespace spillway::agent

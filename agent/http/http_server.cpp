@@ -1,0 +1,84 @@
+#include "agent/http/http_server.h"
+
+#include <httplib.h>
+
+#include <chrono>
+#include <thread>
+
+#include "agent/http/metrics.h"
+#include "agent/report/pages.h"
+
+namespace spillway::agent {
+namespace {
+
+constexpr size_t kThreads = 2;
+constexpr time_t kPatienceS = 5;
+constexpr size_t kMostRequestBytes = 4096;
+
+}  // namespace
+
+class HttpServer::Impl {
+ public:
+  Impl(std::string address, const LatestReport* latest) : address_(std::move(address)), latest_(*latest) {
+    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+    server_.set_read_timeout(kPatienceS);
+    server_.set_write_timeout(kPatienceS);
+    server_.set_payload_max_length(kMostRequestBytes);
+    server_.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
+      response.set_content(MetricsOf(*latest_.Get()), "text/plain; version=0.0.4; charset=utf-8");
+    });
+    server_.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
+      response.set_content("ok\n", "text/plain");
+    });
+    server_.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) { Ready(response); });
+    server_.Get("/api/v1/status", [this](const httplib::Request&, httplib::Response& response) {
+      protocol::Ask ask;
+      ask.form = protocol::Form::kJson;
+      response.set_content(PageOf(ask, *latest_.Get()), "application/json");
+    });
+  }
+  ~Impl() {
+    server_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  std::string Start() {
+    const size_t colon = address_.rfind(':');
+    if (colon == std::string::npos) return "'" + address_ + "' is no address and port like 127.0.0.1:9477";
+    std::string host = address_.substr(0, colon);
+    if (host.size() > 1 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+    const int port = std::atoi(address_.c_str() + colon + 1);
+    port_ = port == 0                                  ? server_.bind_to_any_port(host.c_str())
+            : server_.bind_to_port(host.c_str(), port) ? port
+                                                       : -1;
+    if (port_ < 0) return "cannot listen on " + address_;
+    thread_ = std::thread([this] { server_.listen_after_bind(); });
+    return "";
+  }
+  int port() const { return port_; }
+
+ private:
+  void Ready(httplib::Response& response) const {
+    const std::shared_ptr<const NodeReport> report = latest_.Get();
+    std::string why_not;
+    if (report->devices.empty()) why_not = "no device is known\n";
+    if (report->resuming) why_not = "waiting for jobs to come back\n";
+    if (report->draining) why_not = "draining\n";
+    response.status = why_not.empty() ? 200 : 503;
+    response.set_content(why_not.empty() ? "ready\n" : why_not, "text/plain");
+  }
+
+  const std::string address_;
+  const LatestReport& latest_;
+  httplib::Server server_;
+  std::thread thread_;
+  int port_ = -1;
+};
+
+HttpServer::HttpServer(std::string address, const LatestReport* latest)
+    : impl_(std::make_unique<Impl>(std::move(address), latest)) {}
+HttpServer::~HttpServer() = default;
+std::string HttpServer::Start() { return impl_->Start(); }
+int HttpServer::port() const { return impl_->port(); }
+
+}  // namespace spillway::agent

@@ -1,0 +1,45 @@
+// The agent's pages over HTTP: /metrics for Prometheus, /healthz and /readyz for whoever restarts it, /api/v1/status as JSON.
+//
+// Started by the agent; serves on threads of its own, which see only the last report that the loop has published.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "agent/node/node_report.h"
+
+namespace spillway::agent {
+
+// Set by the loop, read by the server's threads; a report never changes once it is set.
+class LatestReport {
+ public:
+  void Set(std::shared_ptr<const NodeReport> report) {
+    const std::lock_guard lock(mutex_);
+    report_ = std::move(report);
+  }
+  std::shared_ptr<const NodeReport> Get() const {
+    const std::lock_guard lock(mutex_);
+    return report_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const NodeReport> report_;
+};
+
+class HttpServer {
+ public:
+  // `address`: "127.0.0.1:9477", "[::1]:9477"; port 0 takes a free one.
+  HttpServer(std::string address, const LatestReport* latest);
+  ~HttpServer();
+  // Empty, or why it cannot serve.
+  std::string Start();
+  int port() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace spillway::agent

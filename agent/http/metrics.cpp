@@ -1,0 +1,219 @@
+#include "agent/http/metrics.h"
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace spillway::agent {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+constexpr double kNs = 1e9;
+
+class Families {
+ public:
+  void Begin(const char* name, MetricType type, const char* help) {
+    families_.emplace_back();
+    families_.back().name = name;
+    families_.back().type = type;
+    families_.back().help = help;
+  }
+  void Add(Labels labels, double value) {
+    ClientMetric metric;
+    metric.label = std::move(labels);
+    (families_.back().type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+    families_.back().metric.push_back(std::move(metric));
+  }
+  void Add(Labels labels, int64_t value) { Add(std::move(labels), static_cast<double>(value)); }
+  void Gauge(const char* name, const char* help, double value) {
+    Begin(name, MetricType::Gauge, help);
+    Add({}, value);
+  }
+  void Counter(const char* name, const char* help, double value) {
+    Begin(name, MetricType::Counter, help);
+    Add({}, value);
+  }
+  std::vector<MetricFamily> Take() {
+    std::erase_if(families_, [](const MetricFamily& family) { return family.metric.empty(); });
+    return std::move(families_);
+  }
+
+ private:
+  std::vector<MetricFamily> families_;
+};
+
+Labels With(Labels labels, const char* name, const char* value) {
+  labels.push_back({name, value});
+  return labels;
+}
+
+Labels Of(const DeviceReport& device) {
+  return {{"gpu", std::to_string(device.number)}, {"uuid", device.uuid}};
+}
+Labels Of(const JobReport& job, const TenancyReport& tenancy) {
+  return {{"job_id", job.name}, {"gpu", std::to_string(tenancy.device_number)}, {"uuid", tenancy.uuid}};
+}
+
+void AddProcess(Families& out) {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + time.tv_usec / 1e6;
+  };
+  out.Counter("process_cpu_seconds_total", "Total user and system CPU time spent in seconds.",
+              seconds(used.ru_utime) + seconds(used.ru_stime));
+  long pages = 0, resident_pages = 0;
+  if (FILE* statm = std::fopen("/proc/self/statm", "re")) {
+    if (std::fscanf(statm, "%ld %ld", &pages, &resident_pages) != 2) resident_pages = 0;
+    std::fclose(statm);
+  }
+  out.Gauge("process_resident_memory_bytes", "Resident memory size in bytes.",
+            static_cast<double>(resident_pages) * static_cast<double>(sysconf(_SC_PAGESIZE)));
+}
+
+void AddDevices(const NodeReport& report, Families& out) {
+  out.Begin("spillway_gpu_info", MetricType::Gauge, "Static facts about a device; always 1.");
+  for (const DeviceReport& device : report.devices)
+    out.Add(With(Of(device), "model", device.model.c_str()), 1.0);
+  out.Begin("spillway_gpu_memory_size_bytes", MetricType::Gauge,
+            "Device memory that can be promised to jobs.");
+  for (const DeviceReport& device : report.devices) out.Add(Of(device), device.memory_bytes);
+  out.Begin("spillway_gpu_memory_managed_bytes", MetricType::Gauge, "Device memory that jobs hold.");
+  for (const DeviceReport& device : report.devices) out.Add(Of(device), device.resident_bytes);
+  out.Begin("spillway_gpu_memory_budgeted_bytes", MetricType::Gauge,
+            "Device memory that is promised to jobs.");
+  for (const DeviceReport& device : report.devices) out.Add(Of(device), device.promised_bytes);
+}
+
+void AddNode(const NodeReport& report, Families& out) {
+  out.Begin("spillway_build_info", MetricType::Gauge, "Version of the running agent; always 1.");
+  out.Add({{"version", SPILLWAY_VERSION}}, 1.0);
+  out.Gauge("spillway_config_last_reload_successful", "Whether the last reload was accepted.",
+            report.last_reload_succeeded ? 1 : 0);
+  out.Gauge("spillway_host_memory_size_bytes", "Host memory that can be promised to jobs.",
+            static_cast<double>(report.host_bytes));
+  out.Gauge("spillway_host_memory_budgeted_bytes", "Host memory that is promised to jobs.",
+            static_cast<double>(report.host_promised_bytes));
+  out.Gauge("spillway_sessions", "Connections of jobs and operators.", static_cast<double>(report.sessions));
+  const NodeCounters& counters = report.counters;
+  out.Begin("spillway_admissions_total", MetricType::Counter, "Decisions on jobs that asked for a device.");
+  out.Add({{"result", "admitted"}}, counters.admitted);
+  out.Add({{"result", "queued"}}, counters.queued);
+  out.Add({{"result", "rejected"}}, counters.rejected);
+  out.Begin("spillway_leases_reclaimed_total", MetricType::Counter,
+            "Budgets taken back from processes that ended without releasing them.");
+  out.Add({{"reason", "process_ended"}}, counters.reclaimed);
+  out.Counter("spillway_grants_total", "Budgets told to processes.", static_cast<double>(counters.grants));
+  out.Counter("spillway_revocations_total", "Budgets asked back.", static_cast<double>(counters.revocations));
+  out.Counter("spillway_overdue_returns_total", "Budgets not given back by their deadline.",
+              static_cast<double>(counters.overdue));
+  out.Begin("spillway_connections_total", MetricType::Counter, "Connection attempts.");
+  out.Add({{"result", "accepted"}}, counters.connections - counters.refused_connections);
+  out.Add({{"result", "refused"}}, counters.refused_connections);
+  out.Counter("spillway_faulty_frames_total", "Frames that were no message.",
+              static_cast<double>(counters.faulty_frames));
+}
+
+// The states that a job can be in on a device, as labels; each has a series, so that none goes missing.
+constexpr const char* kPhases[] = {"waiting", "learning", "planned", "reactive", "passthrough"};
+
+std::string_view PhaseOf(const TenancyReport& tenancy) {
+  if (tenancy.view.state != TenancyState::kAdmitted) return kPhases[0];
+  return kPhases[static_cast<size_t>(tenancy.phase)];
+}
+
+template <class Visit>
+void ForEachTenancy(const NodeReport& report, Visit visit) {
+  for (const JobReport& job : report.jobs) {
+    for (const TenancyReport& tenancy : job.tenancies) visit(job, tenancy);
+  }
+}
+
+void AddPhases(const NodeReport& report, Families& out) {
+  out.Begin("spillway_jobs", MetricType::Gauge, "Jobs by phase, on each device that they use.");
+  for (std::string_view phase : kPhases) {
+    int64_t count = 0;
+    ForEachTenancy(report,
+                   [&](const auto&, const auto& tenancy) { count += PhaseOf(tenancy) == phase ? 1 : 0; });
+    out.Add({{"phase", std::string(phase)}}, count);
+  }
+  out.Begin("spillway_job_phase", MetricType::Gauge, "1 for the current phase, 0 for the others.");
+  ForEachTenancy(report, [&](const JobReport& job, const TenancyReport& tenancy) {
+    for (const char* phase : kPhases)
+      out.Add(With(Of(job, tenancy), "phase", phase), PhaseOf(tenancy) == phase ? 1.0 : 0.0);
+  });
+}
+
+struct JobValue {
+  const char* name;
+  MetricType type;
+  const char* help;
+  double (*value)(const TenancyReport&);
+};
+
+constexpr JobValue kJobValues[] = {
+    {"spillway_job_memory_budget_bytes", MetricType::Gauge, "Device memory that the job may hold.",
+     [](const TenancyReport& t) { return static_cast<double>(t.view.granted_bytes); }},
+    {"spillway_job_memory_guaranteed_bytes", MetricType::Gauge,
+     "Device memory that is guaranteed to the job.",
+     [](const TenancyReport& t) { return static_cast<double>(t.view.terms.memory.guaranteed); }},
+    {"spillway_job_memory_resident_bytes", MetricType::Gauge, "Device memory that the job holds.",
+     [](const TenancyReport& t) { return static_cast<double>(t.resident_bytes); }},
+    {"spillway_job_memory_footprint_bytes", MetricType::Gauge,
+     "Device memory that the program has allocated.",
+     [](const TenancyReport& t) { return static_cast<double>(t.view.wanted_bytes); }},
+    {"spillway_job_memory_host_bytes", MetricType::Gauge, "Host memory that holds the job's data.",
+     [](const TenancyReport& t) { return static_cast<double>(t.host_bytes); }},
+    {"spillway_job_stall_seconds_total", MetricType::Counter, "Time in which the program waited for memory.",
+     [](const TenancyReport& t) { return static_cast<double>(t.stall_ns) / kNs; }},
+    {"spillway_job_steps_total", MetricType::Counter, "Recognised iterations.",
+     [](const TenancyReport& t) { return static_cast<double>(t.iterations); }},
+    {"spillway_job_demand_fetches_total", MetricType::Counter,
+     "Allocations brought back by the call that needed them.",
+     [](const TenancyReport& t) { return static_cast<double>(t.demand_fetches); }},
+    {"spillway_job_allocation_failures_total", MetricType::Counter, "Allocations refused.",
+     [](const TenancyReport& t) { return static_cast<double>(t.refused_allocations); }},
+};
+
+void AddJobs(const NodeReport& report, Families& out) {
+  out.Begin("spillway_job_info", MetricType::Gauge, "Facts about a job; always 1.");
+  for (const JobReport& job : report.jobs) {
+    out.Add({{"job_id", job.name},
+             {"user", std::to_string(job.uid)},
+             {"command", job.command},
+             {"source", job.source}},
+            1.0);
+  }
+  for (const JobValue& value : kJobValues) {
+    out.Begin(value.name, value.type, value.help);
+    ForEachTenancy(report, [&](const JobReport& job, const TenancyReport& tenancy) {
+      out.Add(Of(job, tenancy), value.value(tenancy));
+    });
+  }
+  out.Begin("spillway_job_transfer_bytes_total", MetricType::Counter, "Bytes moved between device and host.");
+  ForEachTenancy(report, [&](const JobReport& job, const TenancyReport& tenancy) {
+    out.Add(With(Of(job, tenancy), "direction", "to_host"), tenancy.to_host_bytes);
+    out.Add(With(Of(job, tenancy), "direction", "to_device"), tenancy.to_device_bytes);
+  });
+}
+
+}  // namespace
+
+std::string MetricsOf(const NodeReport& report) {
+  Families families;
+  AddProcess(families);
+  AddNode(report, families);
+  AddDevices(report, families);
+  AddPhases(report, families);
+  AddJobs(report, families);
+  return prometheus::TextSerializer().Serialize(families.Take());
+}
+
+}  // namespace spillway::agent

@@ -1,0 +1,28 @@
+// The process at the other end of a real socket, held by a pidfd: its number cannot become another's while we look at it.
+#pragma once
+
+#include "agent/node/services.h"
+#include "base/unique_fd.h"
+
+namespace spillway::agent {
+
+class SocketPeer : public Peer {
+ public:
+  // Null when the process has ended already or the kernel gives no pidfd.
+  static std::unique_ptr<SocketPeer> Of(int socket);
+
+  pid_t pid() const override { return pid_; }
+  uid_t uid() const override { return uid_; }
+  bool IsAlive() const override;
+  int file() const override { return process_.get(); }
+
+ private:
+  SocketPeer(pid_t pid, uid_t uid, base::UniqueFd process)
+      : pid_(pid), uid_(uid), process_(std::move(process)) {}
+
+  const pid_t pid_;
+  const uid_t uid_;
+  const base::UniqueFd process_;
+};
+
+}  // namespace spillway::agent

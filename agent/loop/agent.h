@@ -1,0 +1,63 @@
+// The daemon: one thread, one loop of sockets, signals and deadlines around a Node.
+//
+// Made and run by main(). Everything that decides is in the node; here is what touches the world.
+//
+// Threads: the loop's own; one of the HTTP server's, which only reads the last published report.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "agent/config/config_file.h"
+#include "agent/http/http_server.h"
+#include "agent/node/node.h"
+#include "agent/service/service_manager.h"
+#include "base/unique_fd.h"
+
+namespace spillway::agent {
+
+struct AgentOptions {
+  std::string config_path = "/etc/spillway/spillway.toml";
+  std::string socket;  // instead of the configuration's
+};
+
+class Agent : private NodeServices {
+ public:
+  Agent(AgentOptions options, const Config& config);
+  // The exit code; says on the log why it is not 0.
+  int Run();
+
+ private:
+  bool Open();
+  void Wait();
+  void Handle(uint64_t token);
+  void AcceptSome();
+  void Watch(int file, uint64_t token);
+  void FollowGone();
+  void TakeSignal();
+  void Publish();
+  int64_t WaitMs() const;
+
+  std::optional<JobIdentity> IdentityOf(const Peer& peer, pid_t leader_pid) override;
+  std::string PageFor(const protocol::Ask& ask, const NodeReport& report) override;
+  void JobStarted(const JobReport& job) override;
+  void JobEnded(const JobReport& job) override;
+  void Warn(const std::string& line) override;
+  void Note(const std::string& line) override;
+  std::string Reload() override;
+  std::string SetLogLevel(const std::string& level) override;
+
+  const AgentOptions options_;
+  ServiceManager service_;
+  ProcessTable processes_;
+  std::unique_ptr<Node> node_;
+  base::UniqueFd poll_, listener_, signals_;
+  bool inherited_listener_ = false;
+  bool stopping_ = false;
+  int64_t next_ping_ns_ = 0, next_publish_ns_ = 0;
+  LatestReport latest_;
+  std::unique_ptr<HttpServer> http_;
+};
+
+}  // namespace spillway::agent

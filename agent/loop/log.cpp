@@ -1,0 +1,78 @@
+#include "agent/loop/log.h"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdlib>
+
+namespace spillway::agent {
+namespace {
+
+// Values with spaces are quoted; what would end the quotes is replaced.
+std::string Value(std::string text) {
+  for (char& c : text) {
+    if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20) c = '?';
+  }
+  return text.find(' ') == std::string::npos && !text.empty() ? text : "\"" + text + "\"";
+}
+
+constexpr spdlog::level::level_enum kNoLevel = spdlog::level::n_levels;
+
+spdlog::level::level_enum LevelNamed(const std::string& name) {
+  if (name == "trace") return spdlog::level::trace;
+  if (name == "debug") return spdlog::level::debug;
+  if (name == "info") return spdlog::level::info;
+  if (name == "warn") return spdlog::level::warn;
+  if (name == "error") return spdlog::level::err;
+  return kNoLevel;
+}
+
+}  // namespace
+
+void StartLog(const std::string& level) {
+  auto logger =
+      std::make_shared<spdlog::logger>("spillwayd", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  // journald stamps the time itself.
+  const bool to_journal = std::getenv("JOURNAL_STREAM") != nullptr;
+  logger->set_pattern(to_journal ? "%v" : "%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+  logger->flush_on(spdlog::level::trace);
+  spdlog::set_default_logger(logger);
+  SetLogLevel(level);
+}
+
+bool SetLogLevel(const std::string& level) {
+  const spdlog::level::level_enum wanted = LevelNamed(level);
+  if (wanted == kNoLevel) return false;
+  spdlog::set_level(wanted);
+  return true;
+}
+
+void LogNote(const std::string& line) { spdlog::debug("{}", line); }
+void LogInfo(const std::string& line) { spdlog::info("{}", line); }
+void LogWarning(const std::string& line) { spdlog::warn("{}", line); }
+void LogError(const std::string& line) { spdlog::error("{}", line); }
+
+std::string StartLine(const JobReport& job) {
+  return fmt::format("job started job={} source={} uid={} command={}", Value(job.name), job.source, job.uid,
+                     Value(job.command));
+}
+
+std::string EndLine(const JobReport& job) {
+  TenancyReport sum;
+  for (const TenancyReport& tenancy : job.tenancies) {
+    sum.to_host_bytes += tenancy.to_host_bytes;
+    sum.to_device_bytes += tenancy.to_device_bytes;
+    sum.stall_ns += tenancy.stall_ns;
+    sum.iterations += tenancy.iterations;
+    sum.demand_fetches += tenancy.demand_fetches;
+    sum.refused_allocations += tenancy.refused_allocations;
+  }
+  return fmt::format(
+      "job ended job={} source={} uid={} command={} seconds={:.3f} devices={} iterations={} to_host_bytes={} "
+      "to_device_bytes={} stall_seconds={:.3f} demand_fetches={} refused_allocations={}",
+      Value(job.name), job.source, job.uid, Value(job.command), static_cast<double>(job.age_ns) / 1e9,
+      job.tenancies.size(), sum.iterations, sum.to_host_bytes, sum.to_device_bytes,
+      static_cast<double>(sum.stall_ns) / 1e9, sum.demand_fetches, sum.refused_allocations);
+}
+
+}  // namespace spillway::agent

@@ -1,0 +1,95 @@
+// `spillwayd`: reads the command line and the configuration, then is the agent.
+#include <getopt.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "agent/config/config_file.h"
+#include "agent/loop/agent.h"
+#include "agent/loop/log.h"
+
+namespace spillway::agent {
+namespace {
+
+constexpr char kHelp[] = R"(spillwayd - the node agent: shares a node's GPUs between jobs under Spillway
+
+  spillwayd [--config FILE] [--socket PATH]
+  spillwayd --check | --show | --diff [--config FILE]
+
+  --config FILE   default /etc/spillway/spillway.toml; drop-ins are read from spillway.d beside it
+  --socket PATH   instead of the configuration's
+  --check         say what is wrong with the configuration; exit code 1 when something is
+  --show          print the whole configuration, with what nobody has set
+  --diff          print what differs from the defaults
+  --version
+
+Signals: SIGHUP reads the configuration again, all of it or nothing; SIGUSR1 logs more; SIGTERM stops. Jobs keep what they have.
+)";
+
+enum class Wish { kServe, kCheck, kShow, kDiff, kHelp, kVersion, kNothing };
+
+Wish ReadCommandLine(int argc, char** argv, AgentOptions* options) {
+  const option known[] = {
+      {"config", required_argument, nullptr, 'c'}, {"socket", required_argument, nullptr, 's'},
+      {"check", no_argument, nullptr, 'k'},        {"show", no_argument, nullptr, 'w'},
+      {"diff", no_argument, nullptr, 'd'},         {"help", no_argument, nullptr, 'h'},
+      {"version", no_argument, nullptr, 'v'},      {}};
+  Wish wish = Wish::kServe;
+  for (int letter; (letter = getopt_long(argc, argv, "c:s:h", known, nullptr)) != -1;) {
+    switch (letter) {
+      case 'c':
+        options->config_path = optarg;
+        break;
+      case 's':
+        options->socket = optarg;
+        break;
+      case 'k':
+        wish = Wish::kCheck;
+        break;
+      case 'w':
+        wish = Wish::kShow;
+        break;
+      case 'd':
+        wish = Wish::kDiff;
+        break;
+      case 'h':
+        wish = Wish::kHelp;
+        break;
+      case 'v':
+        wish = Wish::kVersion;
+        break;
+      default:
+        return Wish::kNothing;
+    }
+  }
+  return optind == argc ? wish : Wish::kNothing;
+}
+
+int Main(int argc, char** argv) {
+  AgentOptions options;
+  const Wish wish = ReadCommandLine(argc, argv, &options);
+  if (wish == Wish::kHelp) return std::fputs(kHelp, stdout), 0;
+  if (wish == Wish::kVersion) return std::puts("spillwayd " SPILLWAY_VERSION), 0;
+  if (wish == Wish::kNothing) return std::fputs("see: spillwayd --help\n", stderr), 2;
+  const ConfigResult result = ReadConfigFiles(options.config_path);
+  for (const std::string& error : result.errors) std::fprintf(stderr, "%s\n", error.c_str());
+  if (!result.errors.empty()) return 1;
+  if (wish == Wish::kCheck) {
+    for (const std::string& file : result.files) std::printf("%s: ok\n", file.c_str());
+    if (result.files.empty())
+      std::printf("%s is not there: everything is as by default\n", options.config_path.c_str());
+    return 0;
+  }
+  if (wish == Wish::kShow) return std::fputs(ShowConfig(result.config).c_str(), stdout), 0;
+  if (wish == Wish::kDiff) {
+    for (const std::string& line : DifferencesBetween(Config{}, result.config)) std::puts(line.c_str());
+    return 0;
+  }
+  StartLog(result.config.log_level);
+  return Agent(options, result.config).Run();
+}
+
+}  // namespace
+}  // namespace spillway::agent
+
+int main(int argc, char** argv) { return spillway::agent::Main(argc, argv); }

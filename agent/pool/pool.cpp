@@ -1,0 +1,291 @@
+#include "agent/pool/pool.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace spillway::agent {
+namespace {
+
+uint64_t InodeOf(int file) {
+  struct stat facts;
+  return fstat(file, &facts) == 0 ? facts.st_ino : 0;
+}
+
+int64_t SizeOf(int file) {
+  struct stat facts;
+  return fstat(file, &facts) == 0 ? facts.st_size : 0;
+}
+
+int64_t Sum(const std::map<int, int64_t>& by_node) {
+  int64_t sum = 0;
+  for (const auto& [node, slabs] : by_node) sum += slabs;
+  return sum;
+}
+
+}  // namespace
+
+Pool::Pool(const PoolRules& rules, SlabMaker& maker, PoolBooks books)
+    : Pool(rules, maker, std::move(books), {}) {}
+
+Pool::Pool(const PoolRules& rules, SlabMaker& maker, PoolBooks books, std::vector<base::UniqueFd> slabs)
+    : rules_(rules), maker_(maker), books_(std::move(books)) {
+  std::map<uint64_t, size_t> records;  // by inode
+  for (size_t at = 0; at < PoolBooks::kMostSlabs; ++at) {
+    if (const auto record = books_.Read(at)) records.emplace(record->inode, at);
+    free_records_.insert(at);
+  }
+  for (base::UniqueFd& file : slabs) Restore(std::move(file), records);
+  for (const size_t at : free_records_) books_.Erase(at);
+  AskForMore();
+}
+
+// A slab that the books do not know may be anybody's: it is let go.
+void Pool::Restore(base::UniqueFd file, std::map<uint64_t, size_t>& records) {
+  const auto found = records.find(InodeOf(file.get()));
+  Slab slab;
+  slab.file.size_bytes = SizeOf(file.get());
+  slab.file.file = std::move(file);
+  const auto id = SlabId{++last_id_};
+  if (found == records.end()) {
+    LetGo(slabs_.emplace(id, std::move(slab)).first);
+    return;
+  }
+  const SlabRecord record = *books_.Read(found->second);
+  slab.file.page_bytes = record.page_bytes;
+  slab.file.node = record.node;
+  slab.wanted_node = record.wanted_node;
+  slab.record = found->second;
+  slab.holder = record.holder;
+  slab.state = record.use == SlabRecord::Use::kUnused ? State::kUnused
+               : record.use == SlabRecord::Use::kKept ? State::kKept
+                                                      : State::kLeased;
+  slab.unclaimed = slab.state != State::kUnused;
+  free_records_.erase(slab.record);
+  records.erase(found);
+  slabs_.emplace(id, std::move(slab));
+}
+
+void Pool::SetQuota(const PoolJob& job, int64_t bytes) { quotas_[job] = bytes; }
+
+std::vector<Lease> Pool::Ask(const PoolHolder& holder, int node, int64_t size_bytes) {
+  const auto quota = quotas_.find(holder.job);
+  const int64_t quota_slabs = quota == quotas_.end() ? 0 : quota->second / rules_.slab_bytes;
+  const int64_t allowed = std::max<int64_t>(0, quota_slabs - HeldSlabs(holder.job));
+  const int64_t wanted = std::clamp<int64_t>(InSlabs(size_bytes), 0, allowed);
+  std::vector<Lease> leases;
+  while (static_cast<int64_t>(leases.size()) < wanted) {
+    const auto slab = ForLease(holder.job, node);
+    if (slab == slabs_.end()) break;
+    leases.push_back(Hand(slab, holder));
+  }
+  const int64_t missing = wanted - static_cast<int64_t>(leases.size());
+  unserved_.erase(holder);
+  if (missing > 0) {
+    unserved_[holder][node] = missing;
+    MakeRoom(missing, holder.job);
+  }
+  AskForMore();
+  return leases;
+}
+
+// The job's own from before, then what nobody has had; near ones first of each.
+Pool::Slabs::iterator Pool::ForLease(const PoolJob& job, int node) {
+  auto best = slabs_.end();
+  int best_rank = 4;
+  for (auto slab = slabs_.begin(); slab != slabs_.end(); ++slab) {
+    const bool own = slab->second.state == State::kKept && slab->second.holder.job == job;
+    if (!own && slab->second.state != State::kUnused) continue;
+    const int rank = (slab->second.wanted_node == node ? 0 : 2) + (own ? 0 : 1);
+    if (rank >= best_rank) continue;
+    best = slab;
+    best_rank = rank;
+  }
+  return best;
+}
+
+Lease Pool::Hand(Slabs::iterator slab, const PoolHolder& holder) {
+  slab->second.state = State::kLeased;
+  slab->second.holder = holder;
+  slab->second.unclaimed = false;
+  Write(slab->second);
+  const SlabFile& file = slab->second.file;
+  return {slab->first, file.file.get(), file.size_bytes, file.page_bytes, file.node};
+}
+
+bool Pool::Return(const PoolHolder& holder, SlabId id) {
+  const auto slab = slabs_.find(id);
+  if (slab == slabs_.end() || slab->second.state != State::kLeased || slab->second.holder != holder)
+    return false;
+  Keep(slab->second);
+  return true;
+}
+
+void Pool::Keep(Slab& slab) {
+  slab.state = State::kKept;
+  slab.unclaimed = false;
+  Write(slab);
+}
+
+void Pool::ProcessGone(const PoolHolder& holder) {
+  unserved_.erase(holder);
+  for (auto& [id, slab] : slabs_) {
+    if (slab.state == State::kLeased && slab.holder == holder) Keep(slab);
+  }
+}
+
+void Pool::JobGone(const PoolJob& job) {
+  quotas_.erase(job);
+  std::erase_if(unserved_, [&](const auto& entry) { return entry.first.job == job; });
+  for (auto slab = slabs_.begin(); slab != slabs_.end();) {
+    const bool its = (slab->second.state == State::kLeased || slab->second.state == State::kKept) &&
+                     slab->second.holder.job == job;
+    if (its) Scrub(slab->second.file);
+    slab = its ? LetGo(slab) : std::next(slab);
+  }
+  AskForMore();
+}
+
+std::vector<Lease> Pool::Claim(const PoolHolder& holder) {
+  std::vector<Lease> leases;
+  for (auto slab = slabs_.begin(); slab != slabs_.end(); ++slab) {
+    if (slab->second.holder.job == holder.job && slab->second.state == State::kKept)
+      slab->second.unclaimed = false;
+    if (slab->second.state == State::kLeased && slab->second.holder == holder)
+      leases.push_back(Hand(slab, holder));
+  }
+  return leases;
+}
+
+// A process that has not come back may still live and use what it has: that is not scrubbed, and goes when it is unmapped.
+void Pool::ForgetUnclaimed() {
+  for (auto slab = slabs_.begin(); slab != slabs_.end();) {
+    slab = slab->second.unclaimed ? LetGo(slab) : std::next(slab);
+  }
+  AskForMore();
+}
+
+// Once nobody maps it; returns what comes after it.
+Pool::Slabs::iterator Pool::LetGo(Slabs::iterator slab) {
+  if (slab->second.record != kNoRecord) {
+    books_.Erase(slab->second.record);
+    free_records_.insert(slab->second.record);
+    slab->second.record = kNoRecord;
+  }
+  slab->second.unclaimed = false;
+  if (Retire(slab->second.file)) return slabs_.erase(slab);
+  slab->second.state = State::kLingering;
+  return std::next(slab);
+}
+
+bool Pool::Tick() {
+  for (auto slab = slabs_.begin(); slab != slabs_.end();) {
+    slab = slab->second.state == State::kLingering ? LetGo(slab) : std::next(slab);
+  }
+  bool came = false;
+  bool failed = false;
+  for (MadeSlab& made : maker_.TakeMade()) {
+    --making_[made.wanted_node];
+    failed = failed || !made.slab.has_value();
+    came = came || made.slab.has_value();
+    if (!made.slab.has_value()) {
+      ++not_made_;
+      continue;
+    }
+    Slab slab;
+    slab.file = std::move(*made.slab);
+    slab.wanted_node = made.wanted_node;
+    Add(std::move(slab));
+  }
+  // There is no memory now; the next who asks tries again.
+  if (!failed) AskForMore();
+  return came && !unserved_.empty();
+}
+
+void Pool::Add(Slab slab) {
+  slab.record = *free_records_.begin();
+  free_records_.erase(slab.record);
+  Write(slab);
+  slabs_.emplace(SlabId{++last_id_}, std::move(slab));
+}
+
+void Pool::Write(const Slab& slab) {
+  const auto use = slab.state == State::kUnused ? SlabRecord::Use::kUnused
+                   : slab.state == State::kKept ? SlabRecord::Use::kKept
+                                                : SlabRecord::Use::kLeased;
+  books_.Write(slab.record, {use, InodeOf(slab.file.file.get()), slab.file.size_bytes, slab.file.page_bytes,
+                             slab.file.node, slab.wanted_node, slab.holder});
+}
+
+// Slabs for those who wait, then spare ones, as far as there is room.
+void Pool::AskForMore() {
+  std::map<int, int64_t> wanted;
+  for (const auto& [holder, by_node] : unserved_) {
+    for (const auto& [node, slabs] : by_node) wanted[node] += slabs;
+  }
+  int64_t unused = Count(State::kUnused);
+  wanted[rules_.spare_node] += InSlabs(rules_.spare_bytes);
+  for (const auto& [node, slabs] : wanted) {
+    const int64_t there = std::min(slabs, unused);
+    unused -= there;
+    for (int64_t missing = slabs - there - making_[node]; missing > 0 && Room() > 0; --missing) {
+      ++making_[node];
+      maker_.Ask(node);
+    }
+  }
+}
+
+// Lets go of slabs that other jobs keep without using them.
+void Pool::MakeRoom(int64_t slabs, const PoolJob& except) {
+  for (auto slab = slabs_.begin(); slab != slabs_.end() && Room() < slabs;) {
+    const bool spared = slab->second.state == State::kKept && slab->second.holder.job != except;
+    if (spared) Scrub(slab->second.file);
+    slab = spared ? LetGo(slab) : std::next(slab);
+  }
+}
+
+int64_t Pool::Room() const {
+  const auto most = std::min<int64_t>(rules_.capacity_bytes / rules_.slab_bytes, PoolBooks::kMostSlabs);
+  return most - static_cast<int64_t>(slabs_.size()) - Sum(making_);
+}
+
+int64_t Pool::Count(State state) const {
+  return std::count_if(slabs_.begin(), slabs_.end(),
+                       [&](const auto& slab) { return slab.second.state == state; });
+}
+
+int64_t Pool::HeldSlabs(const PoolJob& job) const {
+  return std::count_if(slabs_.begin(), slabs_.end(), [&](const auto& slab) {
+    return slab.second.state == State::kLeased && slab.second.holder.job == job;
+  });
+}
+
+int64_t Pool::HeldBytes(const PoolJob& job) const { return HeldSlabs(job) * rules_.slab_bytes; }
+
+int64_t Pool::ExcessBytes(const PoolJob& job) const {
+  const auto quota = quotas_.find(job);
+  const int64_t quota_bytes = quota == quotas_.end() ? 0 : quota->second;
+  return std::max<int64_t>(0, HeldBytes(job) - quota_bytes);
+}
+
+PoolView Pool::View() const {
+  PoolView view;
+  view.capacity_bytes = rules_.capacity_bytes;
+  view.making_bytes = Sum(making_) * rules_.slab_bytes;
+  view.unused_bytes = Count(State::kUnused) * rules_.slab_bytes;
+  view.leased_bytes = Count(State::kLeased) * rules_.slab_bytes;
+  view.kept_bytes = Count(State::kKept) * rules_.slab_bytes;
+  view.lingering_bytes = Count(State::kLingering) * rules_.slab_bytes;
+  for (const auto& [holder, by_node] : unserved_) view.unserved_bytes += Sum(by_node) * rules_.slab_bytes;
+  view.not_made = not_made_;
+  return view;
+}
+
+std::vector<int> Pool::SlabFiles() const {
+  std::vector<int> files;
+  for (const auto& [id, slab] : slabs_) files.push_back(slab.file.file.get());
+  return files;
+}
+
+}  // namespace spillway::agent

@@ -1,0 +1,125 @@
+// The node's pool of host memory for evicted data: slabs, each a file in memory, leased to jobs' processes and taken back.
+//
+// Owned by the agent, on its one thread; nothing here blocks (slabs are made by a SlabMaker). Files that it names stay its own: the
+// agent sends copies of them.
+//
+// Note [A slab has one job in its life]
+// A file that a process once had may stay mapped there for ever; nothing can take it back. So a slab never goes from one job
+// to another: what its process returns is its job's alone, and when the job ends, or others need the room, the file is closed
+// and the next one is made of pages that the kernel has zeroed. A slab that somebody still maps goes on taking memory: it is
+// counted (`lingering`) until that ends, so the pool never promises what it does not have.
+//
+// Invariants
+//  1. All slabs together (being made, unused, leased, kept, lingering) never exceed the capacity.
+//  2. A job's leased slabs never exceed its quota at the moment of a lease; a quota that shrinks takes nothing by force.
+//  3. No byte that a process wrote is ever seen by a process of another job.
+//  4. What a process that may still live has leased is never changed under it.
+//  5. The books say at every moment what an agent that takes over must know (pool_books.h).
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "agent/pool/pool_books.h"
+#include "agent/pool/slab_maker.h"
+
+namespace spillway::agent {
+
+enum class SlabId : uint64_t {};
+
+struct PoolRules {
+  int64_t capacity_bytes = 0;
+  int64_t slab_bytes = int64_t{64} << 20;
+  int64_t spare_bytes = 0;  // kept made and unused, so that leases need not wait
+  int spare_node = kAnyNode;
+};
+
+struct Lease {
+  SlabId slab{};
+  int file = -1;
+  int64_t size_bytes = 0;
+  int64_t page_bytes = 0;
+  int node = kAnyNode;
+};
+
+struct PoolView {
+  int64_t capacity_bytes = 0, making_bytes = 0, unused_bytes = 0, leased_bytes = 0, kept_bytes = 0,
+          lingering_bytes = 0;
+  int64_t unserved_bytes = 0;  // asked for, within the quota, and not there yet
+  uint64_t not_made = 0;       // slabs for which there was no memory
+};
+
+class Pool {
+ public:
+  // `maker` outlives it.
+  Pool(const PoolRules& rules, SlabMaker& maker, PoolBooks books);
+  // With what an earlier agent left: its slabs' files, in any order. Those of processes are theirs until ForgetUnclaimed.
+  Pool(const PoolRules& rules, SlabMaker& maker, PoolBooks books, std::vector<base::UniqueFd> slabs);
+
+  // 0 until it is set.
+  void SetQuota(const PoolJob& job, int64_t bytes);
+  // As many slabs as are there now, for at most `size_bytes` (rounded up) and within the quota, near `node` first. Empty is an
+  // answer: the job does with less. What is within the quota and not there is made; ask again when Tick says so.
+  std::vector<Lease> Ask(const PoolHolder& holder, int node, int64_t size_bytes);
+  // False: it is not this process's.
+  bool Return(const PoolHolder& holder, SlabId slab);
+  // All that it had is its job's. (It died, or said goodbye.)
+  void ProcessGone(const PoolHolder& holder);
+  void JobGone(const PoolJob& job);
+
+  // A process that an earlier agent knew is back: what it had, to be compared with what it says.
+  std::vector<Lease> Claim(const PoolHolder& holder);
+  void ForgetUnclaimed();
+
+  // Takes what was made and lets go of what nobody maps any more. True: those who were not served should ask again.
+  bool Tick();
+
+  PoolView View() const;
+  int64_t HeldBytes(const PoolJob& job) const;
+  // By how much a job is over its quota.
+  int64_t ExcessBytes(const PoolJob& job) const;
+  // To be kept across a restart.
+  int books_file() const { return books_.file(); }
+  std::vector<int> SlabFiles() const;
+
+ private:
+  enum class State : uint8_t { kUnused, kLeased, kKept, kLingering };
+  static constexpr size_t kNoRecord = PoolBooks::kMostSlabs;
+  struct Slab {
+    SlabFile file;
+    int wanted_node = kAnyNode;
+    size_t record = kNoRecord;
+    State state = State::kUnused;
+    PoolHolder holder = {};
+    bool unclaimed = false;
+  };
+  using Slabs = std::map<SlabId, Slab>;
+
+  void Restore(base::UniqueFd file, std::map<uint64_t, size_t>& records);
+  void Add(Slab slab);
+  void Write(const Slab& slab);
+  Slabs::iterator ForLease(const PoolJob& job, int node);
+  Lease Hand(Slabs::iterator slab, const PoolHolder& holder);
+  void Keep(Slab& slab);
+  Slabs::iterator LetGo(Slabs::iterator slab);
+  void AskForMore();
+  void MakeRoom(int64_t slabs, const PoolJob& except);
+  int64_t Room() const;
+  int64_t Count(State state) const;
+  int64_t HeldSlabs(const PoolJob& job) const;
+  int64_t InSlabs(int64_t bytes) const { return (bytes + rules_.slab_bytes - 1) / rules_.slab_bytes; }
+
+  const PoolRules rules_;
+  SlabMaker& maker_;
+  PoolBooks books_;
+  Slabs slabs_;
+  std::map<PoolJob, int64_t> quotas_;
+  std::map<PoolHolder, std::map<int, int64_t>> unserved_;  // slabs, by node
+  std::set<size_t> free_records_;
+  std::map<int, int64_t> making_;  // by node
+  uint64_t last_id_ = 0;
+  uint64_t not_made_ = 0;
+};
+
+}  // namespace spillway::agent

@@ -1,0 +1,60 @@
+#include "agent/pool/slab_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/mapping.h"
+
+namespace spillway::agent {
+namespace {
+
+constexpr int64_t kHugePage = int64_t{2} << 20;
+constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+
+base::UniqueFd MakeFile(int64_t size_bytes, unsigned kind) {
+  base::UniqueFd file(memfd_create("spillway-slab", MFD_CLOEXEC | MFD_ALLOW_SEALING | kind));
+  if (!file || ftruncate(file.get(), size_bytes) != 0) return {};
+  if (fcntl(file.get(), F_ADD_SEALS, kSizeSeals) != 0) return {};
+  return file;
+}
+
+// False: there are not enough pages (of this kind).
+bool Fill(const base::Mapping& memory) {
+  if (madvise(memory.address(), memory.size_bytes(), MADV_POPULATE_WRITE) == 0) return true;
+  return errno == EINVAL;  // before Linux 5.14: pages come when they are touched
+}
+
+std::optional<SlabFile> MakeOf(unsigned kind, int64_t size_bytes, int64_t page_bytes, int node,
+                               const Topology* topology) {
+  base::UniqueFd file = MakeFile(size_bytes, kind);
+  if (!file) return std::nullopt;
+  const base::Mapping memory(file.get(), static_cast<size_t>(size_bytes));
+  if (!memory) return std::nullopt;
+  // A hint only: where transparent huge pages are on for files in memory, these are such.
+  if (kind == 0) madvise(memory.address(), memory.size_bytes(), MADV_HUGEPAGE);
+  const bool bound = topology != nullptr && topology->Bind(memory.address(), memory.size_bytes(), node);
+  if (!Fill(memory)) return std::nullopt;
+  return SlabFile{std::move(file), size_bytes, page_bytes, bound ? node : kAnyNode};
+}
+
+}  // namespace
+
+std::optional<SlabFile> MakeSlabFile(int64_t size_bytes, int node, HugePages huge, const Topology* topology) {
+  if (huge == HugePages::kWhenThereAre && size_bytes % kHugePage == 0) {
+    auto slab = MakeOf(MFD_HUGETLB | MFD_HUGE_2MB, size_bytes, kHugePage, node, topology);
+    if (slab.has_value()) return slab;
+  }
+  return MakeOf(0, size_bytes, sysconf(_SC_PAGESIZE), node, topology);
+}
+
+void Scrub(const SlabFile& slab) {
+  fallocate(slab.file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, slab.size_bytes);
+}
+
+// The kernel grants the seal only when no writable mapping is left.
+bool Retire(const SlabFile& slab) { return fcntl(slab.file.get(), F_ADD_SEALS, F_SEAL_WRITE) == 0; }
+
+}  // namespace spillway::agent

@@ -1,0 +1,204 @@
+#include "agent/report/pages.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "agent/arbiter/amounts.h"
+
+namespace spillway::agent {
+namespace {
+
+using nlohmann::ordered_json;
+using protocol::Form;
+using protocol::Question;
+
+const char* StateOf(const TenancyReport& tenancy) {
+  if (tenancy.view.state == TenancyState::kQueued) return "waiting";
+  if (tenancy.view.state == TenancyState::kRejected) return "rejected";
+  constexpr const char* phases[] = {"?", "learning", "planned", "reactive", "passthrough"};
+  return phases[static_cast<size_t>(tenancy.phase)];
+}
+
+ordered_json JsonOf(const TenancyReport& tenancy) {
+  const TenancyView& view = tenancy.view;
+  return {{"device", tenancy.device_number},
+          {"uuid", tenancy.uuid},
+          {"state", StateOf(tenancy)},
+          {"queue_position", view.position},
+          {"active", view.active},
+          {"overdue", view.overdue},
+          {"guaranteed_bytes", view.terms.memory.guaranteed},
+          {"limit_bytes", view.terms.memory.limit},
+          {"weight", view.terms.weight},
+          {"priority", view.terms.priority},
+          {"budget_bytes", view.granted_bytes},
+          {"promised_bytes", view.promised_bytes},
+          {"wanted_bytes", view.wanted_bytes},
+          {"resident_bytes", tenancy.resident_bytes},
+          {"unmovable_bytes", tenancy.unmovable_bytes},
+          {"host_budget_bytes", view.host_granted_bytes},
+          {"host_bytes", tenancy.host_bytes},
+          {"link_permille", view.link_permille},
+          {"to_host_bytes", tenancy.to_host_bytes},
+          {"to_device_bytes", tenancy.to_device_bytes},
+          {"stall_ns", tenancy.stall_ns},
+          {"iterations", tenancy.iterations},
+          {"demand_fetches", tenancy.demand_fetches},
+          {"refused_allocations", tenancy.refused_allocations}};
+}
+
+ordered_json JsonOf(const JobReport& job) {
+  ordered_json json = {{"job", job.name},
+                       {"source", job.source},
+                       {"command", job.command},
+                       {"uid", job.uid},
+                       {"age_ns", job.age_ns},
+                       {"processes", job.processes},
+                       {"detached_processes", job.detached_processes},
+                       {"devices", ordered_json::array()}};
+  for (const TenancyReport& tenancy : job.tenancies) json["devices"].push_back(JsonOf(tenancy));
+  return json;
+}
+
+ordered_json JsonOfNode(const NodeReport& report) {
+  ordered_json json = {
+      {"schema", 1},
+      {"agent_instance", report.instance},
+      {"up_ns", report.up_ns},
+      {"draining", report.draining},
+      {"resuming", report.resuming},
+      {"last_reload_succeeded", report.last_reload_succeeded},
+      {"sessions", report.sessions},
+      {"host", {{"memory_bytes", report.host_bytes}, {"promised_bytes", report.host_promised_bytes}}},
+      {"devices", ordered_json::array()},
+      {"jobs", ordered_json::array()}};
+  for (const DeviceReport& device : report.devices) {
+    json["devices"].push_back({{"device", device.number},
+                               {"uuid", device.uuid},
+                               {"model", device.model},
+                               {"memory_bytes", device.memory_bytes},
+                               {"promised_bytes", device.promised_bytes},
+                               {"resident_bytes", device.resident_bytes}});
+  }
+  for (const JobReport& job : report.jobs) json["jobs"].push_back(JsonOf(job));
+  return json;
+}
+
+std::string Cut(const std::string& line, size_t columns) {
+  return columns == 0 || line.size() <= columns ? line : line.substr(0, columns);
+}
+
+class Table {
+ public:
+  explicit Table(size_t columns) : columns_(columns) {}
+  template <class... Values>
+  void Add(fmt::format_string<Values...> format, Values&&... values) {
+    text_ += Cut(fmt::format(format, std::forward<Values>(values)...), columns_) + "\n";
+  }
+  void Rule() {
+    text_ += std::string(columns_ == 0 ? kUsual : std::min<size_t>(columns_, kUsual), '-') + "\n";
+  }
+  std::string text() const { return text_; }
+
+ private:
+  static constexpr size_t kUsual = 79;
+  const size_t columns_;
+  std::string text_;
+};
+
+void AddDevices(const NodeReport& report, Table& table) {
+  table.Add("{:<3} {:<24} {:>10} {:>10} {:>10} {:>7}", "GPU", "Model", "Memory", "Promised", "Resident",
+            "Jobs");
+  table.Rule();
+  for (const DeviceReport& device : report.devices) {
+    int jobs = 0;
+    for (const JobReport& job : report.jobs) {
+      for (const TenancyReport& tenancy : job.tenancies)
+        jobs += tenancy.device_number == device.number ? 1 : 0;
+    }
+    table.Add("{:<3} {:<24.24} {:>10} {:>10} {:>10} {:>7}", device.number,
+              device.model.empty() ? device.uuid : device.model, InBytes(device.memory_bytes),
+              InBytes(device.promised_bytes), InBytes(device.resident_bytes), jobs);
+  }
+}
+
+void AddJobs(const NodeReport& report, Table& table) {
+  table.Add("{:<16} {:<3} {:<11} {:>9} {:>9} {:>9} {:>9} {}", "Job", "GPU", "State", "Budget", "Wanted",
+            "Resident", "Host", "Command");
+  table.Rule();
+  for (const JobReport& job : report.jobs) {
+    if (job.tenancies.empty())
+      table.Add("{:<16.16} {:<3} {:<11} {:>39} {}", job.name, "-", "no device", "", job.command);
+    for (const TenancyReport& tenancy : job.tenancies) {
+      table.Add("{:<16.16} {:<3} {:<11} {:>9} {:>9} {:>9} {:>9} {}", job.name, tenancy.device_number,
+                StateOf(tenancy), InBytes(tenancy.view.granted_bytes), InBytes(tenancy.view.wanted_bytes),
+                InBytes(tenancy.resident_bytes), InBytes(tenancy.host_bytes), job.command);
+    }
+  }
+  if (report.jobs.empty()) table.Add("no jobs");
+}
+
+void AddJob(const JobReport& job, Table& table) {
+  table.Add("{}: {} (uid {}), {} process{}, {:.0f} s", job.name, job.command, job.uid, job.processes,
+            job.processes == 1 ? "" : "es", static_cast<double>(job.age_ns) / 1e9);
+  if (job.detached_processes > 0) table.Add("  {} of them without a connection", job.detached_processes);
+  for (const TenancyReport& tenancy : job.tenancies) {
+    const TenancyView& view = tenancy.view;
+    table.Add("device {} {}", tenancy.device_number, tenancy.uuid);
+    if (view.position > 0)
+      table.Add("  state       {}, {} in the queue", StateOf(tenancy), view.position);
+    else
+      table.Add("  state       {}, {}{}", StateOf(tenancy), view.active ? "active" : "idle",
+                view.overdue ? ", has not given back in time" : "");
+    table.Add("  budget      {}  (guaranteed {}, limit {}, weight {}, priority {})",
+              InBytes(view.granted_bytes), InBytes(view.terms.memory.guaranteed),
+              InBytes(view.terms.memory.limit), view.terms.weight, view.terms.priority);
+    table.Add("  wants       {}, resident {}, unmovable {}", InBytes(view.wanted_bytes),
+              InBytes(tenancy.resident_bytes), InBytes(tenancy.unmovable_bytes));
+    table.Add("  host        {} of {}", InBytes(tenancy.host_bytes), InBytes(view.host_granted_bytes));
+    table.Add("  link        {:.1f} %", view.link_permille / 10.0);
+    table.Add("  moved       {} out, {} in, {:.3f} s waited, {} fetched on demand",
+              InBytes(tenancy.to_host_bytes), InBytes(tenancy.to_device_bytes),
+              static_cast<double>(tenancy.stall_ns) / 1e9, tenancy.demand_fetches);
+    table.Add("  iterations  {}", tenancy.iterations);
+  }
+}
+
+std::string TextOf(const protocol::Ask& ask, const NodeReport& report) {
+  Table table(ask.columns);
+  if (ask.question == Question::kStatus) {
+    table.Add("spillway agent, up {:.0f} s{}{}; host memory {} of {} promised",
+              static_cast<double>(report.up_ns) / 1e9, report.draining ? ", draining" : "",
+              report.resuming ? ", waiting for jobs to come back" : "", InBytes(report.host_promised_bytes),
+              InBytes(report.host_bytes));
+    AddDevices(report, table);
+    table.Add("");
+  }
+  if (ask.question != Question::kJob) {
+    AddJobs(report, table);
+    return table.text();
+  }
+  for (const JobReport& job : report.jobs) {
+    if (job.name == ask.job.view()) AddJob(job, table);
+  }
+  return table.text();
+}
+
+}  // namespace
+
+std::string PageOf(const protocol::Ask& ask, const NodeReport& report) {
+  if (ask.form == Form::kText) return TextOf(ask, report);
+  ordered_json json = JsonOfNode(report);
+  if (ask.question == Question::kJobs) json = {{"schema", 1}, {"jobs", json["jobs"]}};
+  if (ask.question == Question::kJob) {
+    for (const JobReport& job : report.jobs) {
+      if (job.name != ask.job.view()) continue;
+      json = {{"schema", 1}};
+      json.update(JsonOf(job));
+    }
+  }
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace spillway::agent

@@ -1,0 +1,88 @@
+#include "cli/agent_client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include <cstdlib>
+
+#include "base/environment.h"
+#include "cli/failure.h"
+#include "protocol/bulk.h"
+
+namespace spillway::cli {
+namespace {
+
+constexpr char kDefaultSocket[] = "/run/spillway/agent.sock";
+
+std::string AddressOr(const std::string& socket) {
+  if (!socket.empty()) return socket;
+  const char* set = std::getenv(environment::kSocket);
+  return set != nullptr && *set != 0 ? set : kDefaultSocket;
+}
+
+base::UniqueFd Connect(const std::string& address) {
+  base::UniqueFd socket = protocol::ConnectTo(address);
+  if (socket) return socket;
+  throw Failure(kExitNoAgent, "cannot reach the agent at " + address, strerror(errno),
+                "start it (spillwayd), or say where it is with --socket or SPILLWAY_SOCKET");
+}
+
+Failure Refused(const protocol::Done& done) {
+  const bool unknown = done.outcome == protocol::Outcome::kUnknownJob;
+  return {kExitRefusedByAgent, "refused", std::string(done.text.view()),
+          unknown ? "see: spillway jobs" : "see: spillway status"};
+}
+
+}  // namespace
+
+AgentClient::AgentClient(const std::string& socket)
+    : address_(AddressOr(socket)), channel_(Connect(address_)) {
+  protocol::Hello hello;
+  hello.role = protocol::Role::kOperator;
+  hello.software = "spillway";
+  Exchange(hello);
+}
+
+protocol::Received AgentClient::Exchange(const protocol::Message& message) {
+  if (channel_.Send(message) == protocol::Sent::kSent) {
+    pollfd watched{channel_.file(), POLLIN, 0};
+    while (poll(&watched, 1, kPatienceMs) < 0 && errno == EINTR) {
+    }
+    protocol::Received received = channel_.Receive();
+    const auto* error = std::get_if<protocol::Error>(&received.message);
+    if (received.what == protocol::Received::What::kMessage && error == nullptr) return received;
+    if (error != nullptr && received.what == protocol::Received::What::kMessage)
+      throw Failure(kExitRefusedByAgent, "the agent ended the conversation",
+                    std::string(error->reason.view()),
+                    "try again; is the agent of the same version? see: spillwayd --version");
+  }
+  throw Failure(kExitNoAgent, "no answer from the agent at " + address_, "it hangs, or has just stopped",
+                "see its log");
+}
+
+std::string AgentClient::Ask(const protocol::Ask& ask) {
+  const protocol::Received received = Exchange(ask);
+  if (const auto* done = std::get_if<protocol::Done>(&received.message)) throw Refused(*done);
+  const auto* document = std::get_if<protocol::Document>(&received.message);
+  const auto text =
+      document == nullptr ? std::nullopt : protocol::ReadSealed(received.file.get(), document->size_bytes);
+  if (!text)
+    throw Failure(kExitNoAgent, "the agent's answer cannot be read", "it is not what was asked for",
+                  "is the agent of the same version? see: spillwayd --version");
+  return *text;
+}
+
+protocol::Done AgentClient::Request(const protocol::Message& request) {
+  const protocol::Received received = Exchange(request);
+  const auto* done = std::get_if<protocol::Done>(&received.message);
+  if (done == nullptr)
+    throw Failure(kExitNoAgent, "the agent's answer cannot be read", "it is not what was asked for",
+                  "is the agent of the same version? see: spillwayd --version");
+  const bool taken =
+      done->outcome == protocol::Outcome::kDone || done->outcome == protocol::Outcome::kWouldBeDone;
+  if (!taken) throw Refused(*done);
+  return *done;
+}
+
+}  // namespace spillway::cli

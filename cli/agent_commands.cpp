@@ -1,0 +1,231 @@
+#include "cli/agent_commands.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+
+#include "cli/agent_client.h"
+#include "cli/help.h"
+#include "cli/installation.h"
+#include "cli/option_list.h"
+#include "cli/size.h"
+
+namespace spillway::cli {
+namespace {
+
+using protocol::Question;
+
+struct ViewOptions {
+  std::string socket;
+  bool json = false;
+  bool help = false;
+  std::vector<std::string> operands;
+};
+
+constexpr option kViewOptions[] = {
+    {"json", no_argument, nullptr, 'j'},
+    {"socket", required_argument, nullptr, 's'},
+    {"help", no_argument, nullptr, 'h'},
+    {},
+};
+
+constexpr option kBudgetOptions[] = {
+    {"guaranteed", required_argument, nullptr, 'g'},
+    {"host", required_argument, nullptr, 'o'},
+    {"link", required_argument, nullptr, 'l'},
+    {"weight", required_argument, nullptr, 'w'},
+    {"priority", required_argument, nullptr, 'p'},
+    {"dry-run", no_argument, nullptr, 'n'},
+    {"json", no_argument, nullptr, 'j'},
+    {"socket", required_argument, nullptr, 's'},
+    {"help", no_argument, nullptr, 'h'},
+    {},
+};
+
+// Options may stand before, between and behind operands.
+std::vector<std::string> TakeOptions(std::vector<std::string> arguments, const option* options,
+                                     const std::function<void(int, const std::string&)>& take) {
+  const std::string subcommand = arguments.front();
+  std::vector<std::string> operands;
+  for (;;) {
+    std::vector<std::string> rest = ForEachOption(arguments, subcommand, "h", options, take);
+    if (rest.empty()) return operands;
+    operands.push_back(rest.front());
+    rest.front() = subcommand;
+    arguments = std::move(rest);
+  }
+}
+
+Failure Misused(const std::string& subcommand, const std::string& what, const std::string& why) {
+  return {kExitUsage, what, why, "see: spillway help " + subcommand};
+}
+
+ViewOptions ParseViewOptions(const std::vector<std::string>& arguments, size_t operands) {
+  ViewOptions options;
+  options.operands = TakeOptions(arguments, kViewOptions, [&](int letter, const std::string& value) {
+    if (letter == 'j') options.json = true;
+    if (letter == 'h') options.help = true;
+    if (letter == 's') options.socket = value;
+  });
+  if (!options.help && options.operands.size() != operands)
+    throw Misused(arguments.front(),
+                  "`spillway " + arguments.front() + "` takes " + std::to_string(operands) + " operands",
+                  std::to_string(options.operands.size()) + " are given");
+  return options;
+}
+
+uint16_t Columns() {
+  winsize size{};
+  if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return std::min<uint16_t>(size.ws_col, 1000);
+}
+
+int View(Question question, const std::vector<std::string>& arguments) {
+  const ViewOptions options = ParseViewOptions(arguments, question == Question::kJob ? 1 : 0);
+  if (options.help) return std::fputs(HelpText(arguments.front()).c_str(), stdout), 0;
+  protocol::Ask ask;
+  ask.question = question;
+  ask.form = options.json ? protocol::Form::kJson : protocol::Form::kText;
+  ask.columns = Columns();
+  if (!options.operands.empty()) ask.job = options.operands.front();
+  std::fputs(AgentClient(options.socket).Ask(ask).c_str(), stdout);
+  return 0;
+}
+
+int64_t BytesIn(const std::string& written) {
+  const std::optional<Size> size = ParseSize(written);
+  if (!size || size->kind != SizeKind::kBytes || size->bytes > static_cast<uint64_t>(protocol::kMostBytes))
+    throw Misused("budget", "'" + written + "' is no size",
+                  "sizes are written like 8GiB, 500MB or 8589934592");
+  return static_cast<int64_t>(size->bytes);
+}
+
+int32_t NumberIn(const std::string& written, int32_t least, int32_t most, const std::string& what) {
+  int32_t number = 0;
+  const auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), number);
+  if (error != std::errc() || *end != 0 || number < least || number > most)
+    throw Misused("budget", "'" + written + "' is no " + what,
+                  "it is a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  return number;
+}
+
+// "25%": 250 thousandths.
+int32_t PermilleIn(std::string written) {
+  if (!written.empty() && written.back() == '%') written.pop_back();
+  return NumberIn(written, 1, 100, "share of the link in per cent") * 10;
+}
+
+void PrintDone(const protocol::Done& done, const std::string& what, bool json) {
+  const bool dry = done.outcome == protocol::Outcome::kWouldBeDone;
+  if (json) {
+    std::printf("{\"schema\": 1, \"done\": %s}\n", dry ? "false" : "true");
+  } else {
+    std::printf("%s%s\n", what.c_str(), dry ? " (would be done)" : "");
+  }
+}
+
+int Budget(const std::vector<std::string>& arguments) {
+  const BudgetOptions options = ParseBudgetOptions(arguments);
+  if (options.help) return std::fputs(HelpText("budget").c_str(), stdout), 0;
+  const protocol::Done done = AgentClient(options.socket).Request(options.wanted);
+  PrintDone(done, "the terms of " + std::string(options.wanted.job.view()) + " are changed", options.json);
+  return 0;
+}
+
+int Drain(const std::vector<std::string>& arguments) {
+  const ViewOptions options = ParseViewOptions(arguments, 0);
+  if (options.help) return std::fputs(HelpText("drain").c_str(), stdout), 0;
+  const bool drains = arguments.front() == "drain";
+  const protocol::Done done =
+      AgentClient(options.socket)
+          .Request(protocol::Control{drains ? protocol::Action::kDrain : protocol::Action::kUndrain, ""});
+  PrintDone(done, drains ? "no new job begins here; those that run go on" : "jobs begin here again",
+            options.json);
+  return 0;
+}
+
+// The configuration is the daemon's to read.
+[[noreturn]] void BecomeDaemon(const char* wish) {
+  const std::string executable = FindInstallation().executable;
+  const std::string daemon = executable.substr(0, executable.rfind('/')) + "/spillwayd";
+  execl(daemon.c_str(), "spillwayd", wish, static_cast<char*>(nullptr));
+  throw Failure(kExitCannotExecute, "cannot run " + daemon, std::strerror(errno),
+                "is it installed beside spillway?");
+}
+
+int Config(const std::vector<std::string>& arguments) {
+  const ViewOptions options = ParseViewOptions(arguments, 1);
+  if (options.help) return std::fputs(HelpText("config").c_str(), stdout), 0;
+  const std::string& verb = options.operands.front();
+  if (verb == "check") BecomeDaemon("--check");
+  if (verb == "show") BecomeDaemon("--show");
+  if (verb == "diff") BecomeDaemon("--diff");
+  if (verb != "reload")
+    throw Misused("config", "no `config " + verb + "`", "there are check, show, diff and reload");
+  const protocol::Done done =
+      AgentClient(options.socket).Request(protocol::Control{protocol::Action::kReload, ""});
+  PrintDone(done, "the configuration is read again", options.json);
+  return 0;
+}
+
+struct AgentCommand {
+  const char* name;
+  int (*run)(const std::vector<std::string>& arguments);
+};
+
+constexpr AgentCommand kCommands[] = {
+    {"status", [](const std::vector<std::string>& a) { return View(Question::kStatus, a); }},
+    {"jobs", [](const std::vector<std::string>& a) { return View(Question::kJobs, a); }},
+    {"job", [](const std::vector<std::string>& a) { return View(Question::kJob, a); }},
+    {"budget", Budget},
+    {"drain", Drain},
+    {"undrain", Drain},
+    {"config", Config},
+};
+
+}  // namespace
+
+BudgetOptions ParseBudgetOptions(const std::vector<std::string>& arguments) {
+  BudgetOptions options;
+  protocol::SetBudget& wanted = options.wanted;
+  bool changes = false;
+  const auto operands = TakeOptions(arguments, kBudgetOptions, [&](int letter, const std::string& value) {
+    if (letter == 'g') wanted.guaranteed_bytes = BytesIn(value);
+    if (letter == 'o') wanted.host_bytes = BytesIn(value);
+    if (letter == 'l') wanted.link_permille = PermilleIn(value);
+    if (letter == 'w') wanted.weight = NumberIn(value, 1, 10'000, "weight");
+    if (letter == 'p') wanted.priority_plus_one = NumberIn(value, 0, 1000, "priority") + 1;
+    if (letter == 'n') wanted.dry_run = true;
+    if (letter == 'j') options.json = true;
+    if (letter == 's') options.socket = value;
+    if (letter == 'h') options.help = true;
+    changes = changes || std::strchr("golwp", letter) != nullptr;
+  });
+  if (options.help) return options;
+  if (operands.size() < 2 || operands.size() > 3 || operands[0] != "set")
+    throw Misused("budget", "say whose budget", "it is: spillway budget set JOB [SIZE] [options]");
+  wanted.job = operands[1];
+  if (operands.size() == 3) wanted.limit_bytes = BytesIn(operands[2]);
+  if (operands.size() == 2 && !changes)
+    throw Misused("budget", "nothing to change", "neither a size nor an option is given");
+  return options;
+}
+
+bool IsAgentCommand(const std::string& subcommand) {
+  return std::any_of(std::begin(kCommands), std::end(kCommands),
+                     [&](const AgentCommand& command) { return subcommand == command.name; });
+}
+
+int RunAgentCommand(const std::vector<std::string>& arguments) {
+  const AgentCommand* command =
+      std::find_if(std::begin(kCommands), std::end(kCommands),
+                   [&](const AgentCommand& one) { return arguments.front() == one.name; });
+  return command->run(arguments);
+}
+
+}  // namespace spillway::cli
