@@ -255,12 +255,9 @@ class PatternMaker {
   Operation ProfileOperation(const PatternEvent& event, std::vector<bool>* has_content) const {
     Operation operation;
     operation.name = "o" + std::to_string(event.operation);
-    for (const PatternTouch& touch : pattern_.TouchesOf(event)) {
-      const auto buffer = static_cast<size_t>(touch.buffer);
-      // What nothing has been written to has nothing to read.
-      if ((*has_content)[buffer]) operation.reads.push_back({touch.buffer});
-      if (touch.writes || !(*has_content)[buffer]) operation.writes.push_back({touch.buffer});
-    }
+    for (const PatternTouch& touch : pattern_.TouchesOf(event))
+      AddTouch(operation, {touch.buffer}, true, touch.writes,
+               (*has_content)[static_cast<size_t>(touch.buffer)]);
     for (const PatternTouch& touch : pattern_.TouchesOf(event))
       (*has_content)[static_cast<size_t>(touch.buffer)] = true;
     return operation;

@@ -123,13 +123,7 @@ class ProfileMaker {
   void AppendTouch(Operation& operation, const TraceTouch& touch) {
     const BufferId id = ids_[touch.allocation];
     const auto at = static_cast<size_t>(id.index);
-    const auto add = [&](std::vector<BufferId>& list) {
-      if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
-    };
-    // The first touch of a new buffer can only make its content, whatever the recorder could tell.
-    const bool first = !written_[at] && !profile_.buffers[at].persistent;
-    if (touch.reads && !first) add(operation.reads);
-    if (touch.writes || first) add(operation.writes);
+    AddTouch(operation, id, touch.reads, touch.writes, written_[at] || profile_.buffers[at].persistent);
     written_[at] = true;
   }
 

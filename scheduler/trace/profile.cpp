@@ -130,6 +130,14 @@ std::vector<std::vector<OperationId>> TouchesByBuffer(const IterationProfile& pr
   return touches;
 }
 
+void AddTouch(Operation& operation, BufferId buffer, bool reads, bool writes, bool has_content) {
+  const auto add = [&](std::vector<BufferId>& list) {
+    if (std::find(list.begin(), list.end(), buffer) == list.end()) list.push_back(buffer);
+  };
+  if (reads && has_content) add(operation.reads);
+  if (writes || !has_content) add(operation.writes);
+}
+
 void SetLifetimesToTouches(IterationProfile& profile) {
   const std::vector<std::vector<OperationId>> touches = TouchesByBuffer(profile);
   for (size_t i = 0; i < profile.buffers.size(); ++i) {

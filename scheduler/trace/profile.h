@@ -128,6 +128,10 @@ struct IdleInterval {
 // The first broken invariant as a sentence, or nothing.
 std::optional<std::string> CheckProfile(const IterationProfile& profile);
 
+// Adds what is known of an operation's use of a buffer. One without content yet is written whole, whatever else is known: there
+// is nothing in it to read.
+void AddTouch(Operation& operation, BufferId buffer, bool reads, bool writes, bool has_content);
+
 // Sets `born` and `dies` of the non-persistent buffers to their first and last touch.
 void SetLifetimesToTouches(IterationProfile& profile);
 
