@@ -1,0 +1,140 @@
+// Who gets how many slabs of the node's pool.
+#include "tests/unit/pool/pool_fixture.h"
+
+namespace spillway::agent {
+namespace {
+
+TEST_F(PoolTest, JobGetsWhatItsQuotaAllowsAndLessIsNoError) {
+  Pool pool = Make(Rules(10));
+  pool.SetQuota(kAnna.job, 3 * kSlab + kSlab / 2);
+
+  EXPECT_EQ(Ask(pool, kAnna, 5).size(), 3u);
+  EXPECT_TRUE(Ask(pool, kAnnasOther, 1).empty());
+  EXPECT_TRUE(Ask(pool, kBert, 1).empty());
+  EXPECT_EQ(pool.HeldBytes(kAnna.job), 3 * kSlab);
+}
+
+TEST_F(PoolTest, AllSlabsTogetherStayWithinTheCapacity) {
+  Pool pool = Make(Rules(4, 2));
+  pool.SetQuota(kAnna.job, 100 * kSlab);
+  pool.SetQuota(kBert.job, 100 * kSlab);
+
+  EXPECT_EQ(Ask(pool, kAnna, 3).size(), 3u);
+  EXPECT_EQ(Ask(pool, kBert, 3).size(), 1u);
+
+  const PoolView view = pool.View();
+  EXPECT_EQ(view.leased_bytes, 4 * kSlab);
+  EXPECT_EQ(view.unused_bytes + view.making_bytes, 0);
+  EXPECT_EQ(view.unserved_bytes, 2 * kSlab);
+}
+
+TEST_F(PoolTest, SpareSlabsAreMadeBeforeAnybodyAsks) {
+  Pool pool = Make(Rules(10, 2));
+  pool.Tick();
+  pool.SetQuota(kAnna.job, 10 * kSlab);
+
+  EXPECT_EQ(pool.Ask(kAnna, kAnyNode, 2 * kSlab).size(), 2u);
+  EXPECT_EQ(maker_.asked.size(), 2u);
+}
+
+TEST_F(PoolTest, SlabsNearTheDeviceAreTakenFirst) {
+  Pool pool = Make(Rules(10));
+  pool.SetQuota(kAnna.job, 10 * kSlab);
+  pool.SetQuota(kBert.job, 10 * kSlab);
+  ASSERT_TRUE(pool.Ask(kAnna, 1, kSlab).empty());
+  EXPECT_EQ(maker_.asked, std::deque<int>{1});
+  ASSERT_TRUE(pool.Ask(kBert, 0, kSlab).empty());
+  ASSERT_TRUE(pool.Tick());
+
+  const auto near = pool.Ask(kBert, 1, kSlab);
+  const auto rest = pool.Ask(kAnna, 1, kSlab);
+
+  // Made for node 1 first.
+  EXPECT_EQ(near.at(0).slab, SlabId{1});
+  EXPECT_EQ(rest.at(0).slab, SlabId{2});
+}
+
+TEST_F(PoolTest, ReturnedSlabServesTheSameJobAgainAtOnce) {
+  Pool pool = Make(Rules(10));
+  pool.SetQuota(kAnna.job, kSlab);
+  const SlabId slab = Ask(pool, kAnna, 1).at(0).slab;
+
+  EXPECT_FALSE(pool.Return(kBert, slab));
+  EXPECT_FALSE(pool.Return(kAnnasOther, slab));
+  EXPECT_TRUE(pool.Return(kAnna, slab));
+  EXPECT_FALSE(pool.Return(kAnna, slab));
+  EXPECT_EQ(pool.View().kept_bytes, kSlab);
+
+  EXPECT_EQ(pool.Ask(kAnnasOther, kAnyNode, kSlab).at(0).slab, slab);
+}
+
+TEST_F(PoolTest, WhatAJobKeepsWithoutUseMakesRoomForOthers) {
+  Pool pool = Make(Rules(2));
+  pool.SetQuota(kAnna.job, 2 * kSlab);
+  pool.SetQuota(kBert.job, 2 * kSlab);
+  for (const Lease& lease : Ask(pool, kAnna, 2)) pool.Return(kAnna, lease.slab);
+
+  EXPECT_EQ(Ask(pool, kBert, 1).size(), 1u);
+  EXPECT_EQ(pool.View().kept_bytes, kSlab);
+}
+
+TEST_F(PoolTest, DeadProcessLeavesItsSlabsToItsJobAndADeadJobToNobody) {
+  Pool pool = Make(Rules(4));
+  pool.SetQuota(kAnna.job, 4 * kSlab);
+  Ask(pool, kAnna, 2);
+  Ask(pool, kAnnasOther, 1);
+
+  pool.ProcessGone(kAnna);
+  EXPECT_EQ(pool.View().kept_bytes, 2 * kSlab);
+  EXPECT_EQ(pool.View().leased_bytes, kSlab);
+
+  pool.JobGone(kAnna.job);
+  EXPECT_EQ(pool.View().kept_bytes + pool.View().leased_bytes, 0);
+  EXPECT_TRUE(Ask(pool, kAnna, 1).empty());
+}
+
+TEST_F(PoolTest, SmallerQuotaTakesNothingByForceAndTellsTheExcess) {
+  Pool pool = Make(Rules(4));
+  pool.SetQuota(kAnna.job, 3 * kSlab);
+  const auto leases = Ask(pool, kAnna, 3);
+
+  pool.SetQuota(kAnna.job, kSlab);
+  EXPECT_EQ(pool.HeldBytes(kAnna.job), 3 * kSlab);
+  EXPECT_EQ(pool.ExcessBytes(kAnna.job), 2 * kSlab);
+
+  pool.Return(kAnna, leases.at(0).slab);
+  pool.Return(kAnna, leases.at(1).slab);
+  EXPECT_EQ(pool.ExcessBytes(kAnna.job), 0);
+  EXPECT_TRUE(Ask(pool, kAnna, 1).empty());
+}
+
+TEST_F(PoolTest, WithoutMemoryJobsGetLessAndTheMakerIsNotAskedForEver) {
+  Pool pool = Make(Rules(4));
+  pool.SetQuota(kAnna.job, 4 * kSlab);
+  maker_.fails = true;
+
+  EXPECT_TRUE(Ask(pool, kAnna, 2).empty());
+  EXPECT_EQ(pool.View().not_made, 2u);
+  EXPECT_TRUE(maker_.asked.empty());
+
+  maker_.fails = false;
+  EXPECT_EQ(Ask(pool, kAnna, 2).size(), 2u);
+}
+
+TEST_F(PoolTest, ThreadedMakerMakesWhatItIsAskedFor) {
+  ThreadedSlabMaker maker(kSlab, HugePages::kNever, nullptr);
+  Pool pool(Rules(4), maker, *PoolBooks::Make());
+  pool.SetQuota(kAnna.job, 3 * kSlab);
+
+  std::vector<Lease> leases = pool.Ask(kAnna, kAnyNode, 3 * kSlab);
+  while (leases.size() < 3) {
+    if (!pool.Tick()) continue;
+    const auto more = pool.Ask(kAnna, kAnyNode, (3 - static_cast<int64_t>(leases.size())) * kSlab);
+    leases.insert(leases.end(), more.begin(), more.end());
+  }
+
+  for (const Lease& lease : leases) EXPECT_TRUE(View(lease).ReadsAs(0));
+}
+
+}  // namespace
+}  // namespace spillway::agent
