@@ -22,6 +22,7 @@ Residency::Residency(int device, size_t budget_bytes, size_t host_limit_bytes, b
   for (CUstream& stream : streams_) Driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
   to_host_ = timeline_->Of({streams_[0], false});
   to_device_ = timeline_->Of({streams_[1], false});
+  to_host_->is_ours = to_device_->is_ours = true;
 }
 
 Range* Residency::NewRange(size_t bytes) {

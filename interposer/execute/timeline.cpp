@@ -184,7 +184,9 @@ Use Timeline::Issue(StreamState* stream) {
 
 UseList Timeline::Unfinished() {
   UseList list;
-  for (const auto& state : states_) list.Merge(UnfinishedOn(state.get()));
+  for (const auto& state : states_) {
+    if (!state->is_ours) list.Merge(UnfinishedOn(state.get()));
+  }
   return list;
 }
 

@@ -49,6 +49,7 @@ struct alignas(64) StreamState {
   std::uint64_t serial = 0;  // another one for each stream that the slot serves; 0 and 1 are no stream's
   bool per_thread = false;
   bool foreign = false;                                   // of another device than the timeline's
+  bool is_ours = false;                                   // of our own copies
   std::shared_ptr<const std::atomic<bool>> thread_ended;  // of a per-thread default stream
   // Guarded by the state lock: what has a higher number stands behind a wait for the program, until it is seen to be done.
   std::uint64_t held_from = kNotHeld;
@@ -98,7 +99,8 @@ class Timeline {
 
   // A new operation was enqueued on the stream.
   Use Issue(StreamState* stream);
-  // All work enqueued so far on every stream and not known to be complete.
+  // All work of the program enqueued so far, on every stream, and not known to be complete. Our own copies are uses of the
+  // ranges they copy, and of nothing else.
   UseList Unfinished();
   UseList UnfinishedOn(StreamState* stream);
 
