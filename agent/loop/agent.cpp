@@ -62,7 +62,8 @@ Agent::Agent(AgentOptions options, const Config& config) : options_(std::move(op
   Config used = config;
   if (!options_.socket.empty()) used.socket = options_.socket;
   NodeServices* const services = this;
-  node_ = std::make_unique<Node>(used, std::move(devices), HostBytes(config), RandomNumber(), services, NowNs());
+  node_ =
+      std::make_unique<Node>(used, std::move(devices), HostBytes(config), RandomNumber(), services, NowNs());
 }
 
 // The daemon's whole life.
@@ -91,7 +92,7 @@ bool Agent::Open() {
   sigprocmask(SIG_BLOCK, &handled, nullptr);
   signals_.Reset(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
   const Config& config = node_->config();
-  for (const ServiceManager::Socket& socket : service_.TakeSockets()) {
+  for (const Supervisor::Socket& socket : service_.TakeSockets()) {
     listener_.Reset(socket.file);
     inherited_listener_ = true;
   }

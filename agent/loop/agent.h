@@ -12,7 +12,7 @@
 #include "agent/config/config_file.h"
 #include "agent/http/http_server.h"
 #include "agent/node/node.h"
-#include "agent/service/service_manager.h"
+#include "agent/service/supervisor.h"
 #include "base/unique_fd.h"
 
 namespace spillway::agent {
@@ -49,7 +49,7 @@ class Agent : private NodeServices {
   std::string SetLogLevel(const std::string& level) override;
 
   const AgentOptions options_;
-  ServiceManager service_;
+  Supervisor service_;
   ProcessTable processes_;
   std::unique_ptr<Node> node_;
   base::UniqueFd poll_, listener_, signals_;

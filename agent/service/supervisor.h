@@ -1,4 +1,4 @@
-// What systemd wants to hear and gives: readiness, reloads, the watchdog's pings, sockets that it opened for us.
+// What systemd (or whoever supervises the agent) wants to hear and gives: readiness, reloads, the watchdog's pings, sockets that it opened for us.
 //
 // The protocols are documented in sd_notify(3) and sd_listen_fds(3) and take a datagram each, so no library is needed. Without
 // systemd (no NOTIFY_SOCKET) everything here does nothing. One thread.
@@ -10,9 +10,9 @@
 
 namespace spillway::agent {
 
-class ServiceManager {
+class Supervisor {
  public:
-  ServiceManager();  // reads the environment
+  Supervisor();  // reads the environment
 
   void Ready(const std::string& status) { Say("READY=1\nSTATUS=" + status); }
   void Reloading(int64_t monotonic_us);

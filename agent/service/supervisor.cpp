@@ -1,4 +1,4 @@
-#include "agent/service/service_manager.h"
+#include "agent/service/supervisor.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -24,17 +24,17 @@ std::string Variable(const char* name) {
 
 }  // namespace
 
-ServiceManager::ServiceManager() : address_(Variable("NOTIFY_SOCKET")) {
+Supervisor::Supervisor() : address_(Variable("NOTIFY_SOCKET")) {
   const std::string pid = Variable("WATCHDOG_PID"), interval_us = Variable("WATCHDOG_USEC");
   if (interval_us.empty() || (!pid.empty() && pid != std::to_string(getpid()))) return;
   watchdog_interval_ns_ = std::strtoll(interval_us.c_str(), nullptr, 10) * 1000 / 2;
 }
 
-void ServiceManager::Reloading(int64_t monotonic_us) {
+void Supervisor::Reloading(int64_t monotonic_us) {
   Say("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(monotonic_us));
 }
 
-void ServiceManager::Say(const std::string& text) {
+void Supervisor::Say(const std::string& text) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   if (address_.empty() || address_.size() >= sizeof name.sun_path) return;
@@ -45,7 +45,7 @@ void ServiceManager::Say(const std::string& text) {
   sendto(socket.get(), text.data(), text.size(), MSG_NOSIGNAL, reinterpret_cast<sockaddr*>(&name), length);
 }
 
-std::vector<ServiceManager::Socket> ServiceManager::TakeSockets() {
+std::vector<Supervisor::Socket> Supervisor::TakeSockets() {
   std::vector<Socket> sockets;
   if (Variable("LISTEN_PID") != std::to_string(getpid())) return sockets;
   const int count = std::atoi(Variable("LISTEN_FDS").c_str());
