@@ -150,11 +150,13 @@ class Bound {
       const bool covers =
           interval.wraps ? interval.from < id || id < interval.to : interval.from < id && id < interval.to;
       if (!covers) continue;
-      const int64_t size_bytes = FootprintOf(problem_, profile_.at(interval.buffer).size_bytes);
+      const int64_t size_bytes = profile_.at(interval.buffer).size_bytes;
+      const int64_t footprint_bytes = FootprintOf(problem_, size_bytes);
       if (interval.content_dead) {
-        free_bytes += size_bytes;
+        free_bytes += footprint_bytes;
         continue;
       }
+      free_bytes += footprint_bytes - size_bytes;  // chunks are freed whole, but only the content is copied
       int64_t returns_ns = starts_ns_[At(interval.to)] - now_ns;
       const bool returns_later = interval.to < id;
       if (returns_later) returns_ns += iteration_ns;

@@ -27,6 +27,9 @@ class Strategy {
   virtual std::string_view name() const = 0;     // as `--strategy` names it: "vdnn-conv"
   virtual std::string_view summary() const = 0;  // one line, with its source
   virtual StrategyOutcome MakePlan(const Problem& problem) const = 0;
+  // The same plan where it runs within the budget; otherwise one in which what the rule leaves undone is repaired, marked
+  // Reason::kRepair. No plan only where not even swapping everything runs.
+  virtual StrategyOutcome MakeRunnablePlan(const Problem& problem) const = 0;
 };
 
 }  // namespace spillway::scheduler

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/plan/strategies/repair.h"
+
 namespace spillway::scheduler {
 
 Workbench::Workbench(const Problem& problem)
@@ -88,17 +90,30 @@ bool Workbench::IsTaken(const Choices& choices, BufferId buffer, OperationId bef
   return false;
 }
 
+StrategyOutcome ChoosingStrategy::OutcomeOf(const Workbench& bench,
+                                            const std::optional<Choices>& choices) const {
+  StrategyOutcome outcome;
+  outcome.evaluations = bench.evaluations();
+  if (!choices) {
+    outcome.why_not = "no choice of what moves and what is recomputed keeps within the budget";
+    return outcome;
+  }
+  outcome.plan = bench.Lower(*choices);
+  outcome.plan->strategy = name_;
+  return outcome;
+}
+
 StrategyOutcome ChoosingStrategy::MakePlan(const Problem& problem) const {
   Workbench bench(problem);
-  StrategyOutcome outcome;
-  if (const std::optional<Choices> choices = Choose(bench)) {
-    outcome.plan = bench.Lower(*choices);
-    outcome.plan->strategy = name_;
-  } else {
-    outcome.why_not = "no choice of what moves and what is recomputed keeps within the budget";
-  }
-  outcome.evaluations = bench.evaluations();
-  return outcome;
+  const std::optional<Choices> choices = Choose(bench);
+  return OutcomeOf(bench, choices);
+}
+
+StrategyOutcome ChoosingStrategy::MakeRunnablePlan(const Problem& problem) const {
+  Workbench bench(problem);
+  std::optional<Choices> choices = Choose(bench);
+  choices = Repair(bench, choices ? std::move(*choices) : bench.NoChoices());
+  return OutcomeOf(bench, choices);
 }
 
 int32_t FastestWorkspace(const Operation& operation, int64_t most_bytes) {

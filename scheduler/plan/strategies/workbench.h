@@ -94,11 +94,14 @@ class ChoosingStrategy : public Strategy {
   std::string_view name() const override { return name_; }
   std::string_view summary() const override { return summary_; }
   StrategyOutcome MakePlan(const Problem& problem) const override;
+  StrategyOutcome MakeRunnablePlan(const Problem& problem) const override;
 
   // Nothing, when it finds none that could fit.
   virtual std::optional<Choices> Choose(Workbench& bench) const = 0;
 
  private:
+  StrategyOutcome OutcomeOf(const Workbench& bench, const std::optional<Choices>& choices) const;
+
   const std::string_view name_, summary_;
 };
 

@@ -2,6 +2,7 @@
 // Spillway's own is never behind.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "scheduler/plan/cost_model.h"
@@ -52,6 +53,31 @@ IterationProfile Chain(Dice& dice, int32_t layers) {
   }
   forward.insert(forward.end(), backward.begin(), backward.end());
   return testing::ProfileOf(std::move(buffers), std::move(forward));
+}
+
+// The same iteration as a running job shows it: nobody says what an operation does with a buffer, so all is read and written, and
+// nothing is known to give equal bytes when it runs again.
+IterationProfile AsLearned(IterationProfile profile) {
+  for (Buffer& buffer : profile.buffers) buffer.kind = BufferKind::kOther;
+  std::vector<bool> touched(profile.buffers.size(), false);
+  for (Operation& operation : profile.operations) {
+    operation.replayable = false;
+    operation.type = OperationType::kOther;
+    operation.phase = Phase::kForward;
+    operation.workspaces.clear();
+    std::vector<BufferId> all = operation.reads;
+    all.insert(all.end(), operation.writes.begin(), operation.writes.end());
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    operation.reads.clear();
+    for (BufferId id : all) {
+      const auto at = static_cast<size_t>(id.index);
+      if (touched[at] || profile.buffers[at].persistent) operation.reads.push_back(id);
+      touched[at] = true;
+    }
+    operation.writes = std::move(all);
+  }
+  return profile;
 }
 
 void ExpectRightPlan(const Problem& problem, const Strategy& strategy, const Tried& tried) {
@@ -112,6 +138,63 @@ TEST(StrategiesTest, AreRightOnChainsOfLayers) {
     ExpectAllRight(problem);
     if (HasFailure()) return;
   }
+}
+
+TEST(StrategiesTest, AreRightOnIterationsLearnedFromARunningJob) {
+  int moved = 0;
+  for (uint64_t seed = 1; seed <= 80; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    Dice dice(seed);
+    const IterationProfile profile = AsLearned(Chain(dice, static_cast<int32_t>(dice.Roll(2, 12))));
+    ASSERT_EQ(CheckProfile(profile), std::nullopt);
+    Problem problem = testing::RandomProblem(dice, profile);
+    problem.min_movable_bytes = 1;
+    problem.budget_bytes = PeakBytes(profile) * dice.Roll(40, 100) / 100;
+    problem.node_limit = 60;
+    ExpectAllRight(problem);
+    const auto plan = FindStrategy(kDefaultStrategy)->MakePlan(problem).plan;
+    moved += plan && !plan->actions.empty() ? 1 : 0;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(moved, 30);
+}
+
+// What every strategy's plan is repaired to, on problems for which swapping everything on demand runs.
+void ExpectRunnable(const Problem& problem) {
+  const LowerBound bound = FindLowerBound(problem);
+  for (const Strategy* strategy : AllStrategies()) {
+    const StrategyOutcome pure = strategy->MakePlan(problem);
+    const StrategyOutcome repaired = strategy->MakeRunnablePlan(problem);
+    EXPECT_EQ(repaired.plan.has_value(), bound.possible) << strategy->name();
+    if (!repaired.plan) continue;
+    Tried tried{repaired, CostModel(problem).Predict(*repaired.plan)};
+    ExpectRightPlan(problem, *strategy, tried);
+    EXPECT_TRUE(tried.prediction.runs()) << strategy->name();
+    const bool ran = pure.plan && CostModel(problem).Predict(*pure.plan).runs();
+    EXPECT_TRUE(!ran || pure.plan == repaired.plan) << strategy->name();
+  }
+}
+
+TEST(StrategiesTest, RepairedPlansRunWhereverSwappingEverythingDoes) {
+  int repaired = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    Dice dice(seed);
+    const IterationProfile profile = Chain(dice, static_cast<int32_t>(dice.Roll(2, 10)));
+    Problem problem = testing::RandomProblem(dice, profile);
+    problem.min_movable_bytes = 1;
+    problem.node_limit = 20;
+    problem.budget_bytes =
+        std::max(FindLowerBound(problem).memory_bytes, PeakBytes(profile) * dice.Roll(30, 90) / 100);
+    ExpectRunnable(problem);
+    const auto plan = FindStrategy("vdnn-conv")->MakeRunnablePlan(problem).plan;
+    repaired += std::any_of(plan->actions.begin(), plan->actions.end(),
+                            [](const Action& action) { return action.reason == Reason::kRepair; })
+                    ? 1
+                    : 0;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(repaired, 10);
 }
 
 TEST(StrategiesTest, EqualProblemsGiveEqualPlans) {
