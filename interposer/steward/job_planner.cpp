@@ -61,7 +61,7 @@ PlanAnswer Accept(const PlanRequest& request, Plan plan) {
 }
 
 PlanAnswer PlanFor(const PlanRequest& request) {
-  scheduler::StrategyOutcome outcome = request.strategy->MakePlan(ProblemOf(request));
+  scheduler::StrategyOutcome outcome = request.strategy->MakeRunnablePlan(ProblemOf(request));
   if (!outcome.plan) return Refused(std::move(outcome.why_not), false);
   return Accept(request, std::move(*outcome.plan));
 }
