@@ -193,8 +193,10 @@ void DeclaredKernel::Describe(const Launch& launch, KernelUseList* list) const {
     void* pointer = nullptr;
     if (use.pointer < launch.entry.parameter_count)
       std::memcpy(&pointer, launch.arguments[use.pointer], sizeof(pointer));
-    const std::uint64_t part = use.part == nullptr ? 0 : use.part->In(launch);
-    list->uses[i] = {pointer, use.bytes->In(launch), use.kind, static_cast<std::uint32_t>(part)};
+    list->uses[i] = {pointer, use.bytes->In(launch), use.kind};
+    if (use.kind != UseKind::kPart) continue;
+    list->uses[i].part = static_cast<std::uint32_t>(use.part->In(launch));
+    list->uses[i].parts = static_cast<std::uint32_t>(use.parts->In(launch));
   }
 }
 
@@ -239,10 +241,15 @@ void DeclaredUses::AddLine(const std::string& line) {
     if (role == "flops") {
       kernel.flops_ = parser.Sum();
     } else {
-      DeclaredKernel::Use use{KindNamed(role), parser.ParameterNumber(), nullptr, nullptr};
+      DeclaredKernel::Use use{KindNamed(role), parser.ParameterNumber(), nullptr, nullptr, nullptr};
       parser.Expect(',');
       use.bytes = parser.Sum();
-      if (parser.Take(',')) use.part = parser.Sum();
+      if (use.kind == UseKind::kPart) {
+        parser.Expect(',');
+        use.part = parser.Sum();
+        parser.Expect(',');
+        use.parts = parser.Sum();
+      }
       kernel.uses_.push_back(use);
     }
     parser.Expect(')');

@@ -2,7 +2,7 @@
 // `<plug-in without .kernels.so>.uses` for plug-ins named in SPILLWAY_SIM_KERNELS.
 //
 // A line declares one kernel (# begins a comment):
-//     NAME  ROLE(POINTER, BYTES[, PART]) ...  [flops(COUNT)]
+//     NAME  ROLE(POINTER, BYTES[, PART, PARTS]) ...  [flops(COUNT)]
 // NAME is the kernel's without namespaces, with or without template arguments (the line with them wins). ROLE is read,
 // write, update or part (tags.h, image.h's UseKind). The others are sums and products of whole numbers and parameters: p0 is the
 // first, p1[2] the third 32-bit word of a struct that is the second, g the number of blocks; + - * / and parentheses.
@@ -28,7 +28,8 @@ class DeclaredKernel {
     UseKind kind;
     std::uint32_t pointer;  // which parameter
     std::shared_ptr<const Term> bytes;
-    std::shared_ptr<const Term> part;  // null: 0
+    std::shared_ptr<const Term> part;  // of role part
+    std::shared_ptr<const Term> parts;
   };
 
   struct Launch {

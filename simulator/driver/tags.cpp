@@ -54,7 +54,9 @@ std::uint64_t MixOperand(std::uint64_t hash, const KernelUse& use) {
 void WriteOperand(std::uint64_t hash, const KernelUse& use) {
   ForPlaces(use, [&](unsigned char* place, std::uint64_t size_bytes, std::uint64_t number) {
     const std::uint64_t tag = Mix(hash, number);
-    if (use.kind != UseKind::kPart) std::memset(place, 0, size_bytes);
+    // What no part writes must not stay from before.
+    const std::uint64_t cleared_from = use.kind == UseKind::kPart ? use.parts * kWordBytes : 0;
+    if (cleared_from < size_bytes) std::memset(place + cleared_from, 0, size_bytes - cleared_from);
     const std::uint64_t offset = use.kind == UseKind::kPart ? use.part * kWordBytes : 0;
     if (offset < size_bytes) std::memcpy(place + offset, &tag, std::min(kWordBytes, size_bytes - offset));
   });

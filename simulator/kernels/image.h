@@ -60,14 +60,15 @@ enum class UseKind : std::uint32_t {
   kRead,
   kWrite,   // all of it, whatever was there before
   kUpdate,  // reads and writes
-  kPart,    // writes the `part`-th of several interleaved parts; the others stay
+  kPart,    // writes the `part`-th of `parts` interleaved parts, at most four; the others stay
 };
 
 struct KernelUse {
   void* pointer;  // null: this operand is not there
   std::uint64_t size_bytes;
   UseKind kind;
-  std::uint32_t part;
+  std::uint32_t part = 0;
+  std::uint32_t parts = 1;
 };
 
 struct KernelUseList {

@@ -115,7 +115,7 @@ void UsesOfOperation(const LaunchShape&, void* const* arguments, KernelUseList* 
   for (int i = 0; i < Op::kOperands; ++i) {
     void* pointer = nullptr;
     std::memcpy(&pointer, arguments[i], sizeof(void*));
-    list->uses[i] = {pointer, block.extents[i].size_bytes, UseKindOf(block.extents[i].access), 0};
+    list->uses[i] = {pointer, block.extents[i].size_bytes, UseKindOf(block.extents[i].access)};
   }
 }
 

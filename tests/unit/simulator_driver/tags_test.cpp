@@ -16,8 +16,8 @@ constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 
 using Bytes = std::vector<char>;
 
-KernelUse Use(Bytes& bytes, UseKind kind, std::uint32_t part = 0) {
-  return {bytes.data(), bytes.size(), kind, part};
+KernelUse Use(Bytes& bytes, UseKind kind, std::uint32_t part = 0, std::uint32_t parts = 1) {
+  return {bytes.data(), bytes.size(), kind, part, parts};
 }
 
 KernelUseList List(std::initializer_list<KernelUse> uses, std::uint64_t identity = 1) {
@@ -58,8 +58,8 @@ TEST(TagsTest, ExchangedGranulesAreNoticed) {
 
 TEST(TagsTest, TagsDoNotDependOnWhereOperandsLie) {
   Bytes here(9 * kMebibyte), there(9 * kMebibyte), first(64), second(64);
-  const KernelUse near{here.data() + 512, 5 * kMebibyte + 4, UseKind::kWrite, 0};
-  const KernelUse far{there.data() + 3 * kMebibyte, 5 * kMebibyte + 4, UseKind::kWrite, 0};
+  const KernelUse near{here.data() + 512, 5 * kMebibyte + 4, UseKind::kWrite};
+  const KernelUse far{there.data() + 3 * kMebibyte, 5 * kMebibyte + 4, UseKind::kWrite};
 
   WriteTags("produce", List({near}));
   WriteTags("produce", List({far}));
@@ -81,18 +81,21 @@ TEST(TagsTest, WrittenOperandsForgetAndUpdatedOnesRemember) {
 
 TEST(TagsTest, InterleavedPartsStayBesideEachOther) {
   // Given two parts of one buffer, written by two operations
-  Bytes packed(3 * kMebibyte), after_second(64), after_both(64);
-  WriteTags("merge", List({Use(packed, UseKind::kPart, 1)}));
+  Bytes packed(3 * kMebibyte, 'x'), after_second(64), after_both(64);
+  WriteTags("merge", List({Use(packed, UseKind::kPart, 1, 2)}));
   WriteTags("consume", List({Use(packed, UseKind::kRead), Use(after_second, UseKind::kWrite)}));
-  WriteTags("merge", List({Use(packed, UseKind::kPart, 0)}));
+  WriteTags("merge", List({Use(packed, UseKind::kPart, 0, 2)}));
   WriteTags("consume", List({Use(packed, UseKind::kRead), Use(after_both, UseKind::kWrite)}));
 
   // Then a reader sees each
   EXPECT_NE(after_second, after_both);
-  std::uint64_t words[2];
+  std::uint64_t words[4];
   std::memcpy(words, packed.data(), sizeof(words));
   EXPECT_NE(words[0], 0u);
   EXPECT_NE(words[1], 0u);
+  // and nothing that was there before all parts
+  EXPECT_EQ(words[2], 0u);
+  EXPECT_EQ(words[3], 0u);
 }
 
 TEST(TagsTest, FunctionAndScalarsCount) {
@@ -120,7 +123,7 @@ constexpr KernelEntry kScale = {"_ZN2ns5scaleILb1EEEvPfPKfmNS_5ShapeE", nullptr,
 
 TEST(DeclaredUsesTest, SizesFollowParametersAndBlocks) {
   DeclaredUses uses;
-  uses.AddLine("scale  write(p0, 4*p2) read(p1, 4*(p3[1]+1)*g, 2) flops(p2/2 - 1)  # all of it");
+  uses.AddLine("scale  write(p0, 4*p2) part(p1, 4*(p3[1]+1)*g, 2, p2/300) flops(p2/2 - 1)  # all of it");
   float out = 0, in = 0;
   float *out_pointer = &out, *in_pointer = &in;
   std::size_t count = 1000;
@@ -139,6 +142,7 @@ TEST(DeclaredUsesTest, SizesFollowParametersAndBlocks) {
   EXPECT_EQ(list.uses[0].kind, UseKind::kWrite);
   EXPECT_EQ(list.uses[1].size_bytes, 4u * 8 * 6);
   EXPECT_EQ(list.uses[1].part, 2u);
+  EXPECT_EQ(list.uses[1].parts, 3u);
   EXPECT_EQ(kernel->Flops({kScale, launch, arguments}), 499u);
 }
 
