@@ -75,6 +75,23 @@ std::string Describe(const NodeFile& file) {
 
 }  // namespace
 
+std::vector<NodeProcess> ReadNodeProcesses(const std::string& path, int device) {
+  std::string ignored;
+  std::vector<NodeProcess> processes;
+  NodeFile* const file = OpenNodeFile(path, ignored);
+  if (file == nullptr) return processes;
+  {
+    const NodeLock lock(*file);
+    Sweep(*file, Whom::kAll);
+    for (const Seat& seat : file->state.seats) {
+      if (seat.state != SeatState::kPresent) continue;
+      processes.push_back({seat.pid, seat.books.held_bytes[static_cast<std::size_t>(device)]});
+    }
+  }
+  munmap(file, sizeof(NodeFile));
+  return processes;
+}
+
 bool ReadNodeBooks(const std::string& path, std::string& json, std::string& error) {
   NodeFile* const file = OpenNodeFile(path, error);
   if (file == nullptr) return false;

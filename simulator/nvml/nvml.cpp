@@ -16,6 +16,7 @@
 #include "base/environment.h"
 #include "base/nvml_abi.h"
 #include "simulator/driver/identity.h"
+#include "simulator/driver/node_books.h"
 #include "simulator/driver/profile.h"
 
 namespace spillway::nvml {
@@ -98,6 +99,22 @@ std::uint64_t ReadBooks(const char* key, int ordinal) {
   return value == ~std::uint64_t{0} ? 0 : value;
 }
 
+// Who uses a device: those on the machine that is shared, or this process while it has a context there.
+std::vector<simulator::NodeProcess> UsersOf(int ordinal) {
+  if (const std::string node = Setting(environment::kSimNode, ""); !node.empty()) {
+    return simulator::ReadNodeProcesses(node, ordinal);
+  }
+  if (ReadBooks("contexts", ordinal) == 0) return {};
+  return {{getpid(), ReadBooks("device_bytes_now", ordinal)}};
+}
+
+unsigned long long UsedOf(int ordinal) {
+  if (Setting(environment::kSimNode, "").empty()) return ReadBooks("device_bytes_now", ordinal);
+  unsigned long long used_bytes = 0;
+  for (const simulator::NodeProcess& process : UsersOf(ordinal)) used_bytes += process.held_bytes;
+  return used_bytes;
+}
+
 bool IsDevice(Device device) {
   const auto& devices = TheMachine().devices;
   return std::any_of(devices.begin(), devices.end(), [&](const DeviceObject& own) { return &own == device; });
@@ -171,30 +188,30 @@ Result Memories(Device device, Info* info) {
   return About(device, [&](const DeviceObject& own) {
     if (info == nullptr) return kInvalidArgument;
     info->total = TheMachine().capacity_bytes;
-    info->used = std::min<unsigned long long>(ReadBooks("device_bytes_now", own.ordinal), info->total);
+    info->used = std::min(UsedOf(own.ordinal), info->total);
     info->free = info->total - info->used;
     return kSuccess;
   });
 }
 
-void Put(ProcessV1& info, unsigned long long used_bytes) {
-  info = {static_cast<unsigned>(getpid()), used_bytes};
+void Put(ProcessV1& info, const simulator::NodeProcess& process) {
+  info = {static_cast<unsigned>(process.pid), process.held_bytes};
 }
-void Put(Process& info, unsigned long long used_bytes) {
-  info = {static_cast<unsigned>(getpid()), used_bytes, kNoInstance, kNoInstance};
+void Put(Process& info, const simulator::NodeProcess& process) {
+  info = {static_cast<unsigned>(process.pid), process.held_bytes, kNoInstance, kNoInstance};
 }
 
-// Only this process is known, and only while it has a context.
 template <class Info>
 Result Processes(Device device, unsigned* count, Info* infos) {
   return About(device, [&](const DeviceObject& own) {
     if (count == nullptr) return kInvalidArgument;
+    const auto users = UsersOf(own.ordinal);
     const unsigned room = *count;
-    *count = ReadBooks("contexts", own.ordinal) == 0 ? 0 : 1;
-    if (*count == 0) return kSuccess;
-    if (room == 0) return kInsufficientSize;
+    *count = static_cast<unsigned>(users.size());
+    if (users.empty()) return kSuccess;
+    if (room < users.size()) return kInsufficientSize;
     if (infos == nullptr) return kInvalidArgument;
-    Put(infos[0], ReadBooks("device_bytes_now", own.ordinal));
+    for (std::size_t i = 0; i < users.size(); ++i) Put(infos[i], users[i]);
     return kSuccess;
   });
 }
