@@ -8,7 +8,8 @@
 // first, p1[2] the third 32-bit word of a struct that is the second, g the number of blocks; + - * / and parentheses.
 //     sgd_update  update(p0, 4*p3)  update(p1, 4*p3)  read(p2, 4*p3)  flops(6*p3)
 //
-// A kernel that no line declares runs as in full mode.
+// A kernel that no line declares runs as in full mode. Parameters that are in no use count as scalars: a pointer among them
+// would make results depend on addresses.
 #pragma once
 
 #include <map>
