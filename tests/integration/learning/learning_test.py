@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Trainers under a budget of half their peak are learned and planned, and compute what they compute without Spillway.
+
+Usage: learning_test.py BUILD_FOLDER [unittest's options]
+"""
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import simulated_gpu  # noqa: E402
+
+MIB = 1 << 20
+BUILD = pathlib.Path()
+GPT = "gpt --steps=8 --layers=4 --width=256"
+CONVNET = "convnet --model=resnet18 --batch=8 --steps=9"
+
+
+def learn(command, budget_bytes=None, how="wait", store=None, more=None):
+    """One run under the preload library: what it printed, its report, the simulator's books."""
+    name, *options = command.split()
+    env = simulated_gpu.environment(BUILD, BUILD / "lib" / "libspillway.so", budget_bytes, "a100")
+    with tempfile.TemporaryDirectory(prefix="spillway-learning-") as folder:
+        report = pathlib.Path(folder) / "report.json"
+        env.update(SPILLWAY_REPORT=str(report), SPILLWAY_LEARN=how, **(more or {}))
+        if store is not None:
+            env["SPILLWAY_PLAN_STORE"] = str(store)
+        run = simulated_gpu.run([BUILD / "workloads" / name, *options], env, quiet_s=120)
+        run.report = json.loads(report.read_text()) if report.exists() else {}
+    return run
+
+
+class LearningTest(unittest.TestCase):
+    peaks = {}
+
+    def bare(self, command):
+        """What the command prints and wants when it has all the memory it wants."""
+        if command not in self.peaks:
+            run = learn(command)
+            self.assertEqual(run.exit_code, 0, run.errors)
+            self.peaks[command] = (run.output, run.report["wanted_peak_bytes"])
+            learning = run.report["learning"]
+            self.assertEqual((learning["recorded_events"], learning["plans_adopted"]), (0, 0))
+            self.assertEqual(run.report["offloaded_bytes"] + run.report["restored_bytes"], 0)
+        return self.peaks[command]
+
+    def check(self, command, run, budget_bytes):
+        """The same output, within the budget, without a broken rule; what was learned."""
+        output, _ = self.bare(command)
+        self.assertEqual(run.exit_code, 0, run.errors)
+        self.assertEqual(run.output, output)
+        self.assertEqual(run.books["violations"], [])
+        self.assertEqual(run.books["unmapped_while_in_use"], 0)
+        self.assertLessEqual(run.report["resident_peak_bytes"], budget_bytes)
+        self.assertEqual(run.report["learning"]["plans_invalid"], 0)
+        return run.report["learning"]
+
+    def half(self, command):
+        _, peak_bytes = self.bare(command)
+        return peak_bytes // 2 // (2 * MIB) * (2 * MIB)
+
+    def test_a_trainer_is_planned_by_its_fifth_iteration_and_by_its_second_when_it_comes_again(self):
+        for command in (GPT, CONVNET):
+            with self.subTest(command), tempfile.TemporaryDirectory(prefix="spillway-plans-") as store:
+                budget_bytes = self.half(command)
+                first = self.check(command, learn(command, budget_bytes, store=store), budget_bytes)
+                self.assertGreater(first["recorded_events"], 0)
+                self.assertEqual(first["dropped_events"], 0)
+                self.assertIn(first["planned_at_iteration"], range(1, 6), first)
+                self.assertEqual(first["plans_from_store"], 0)
+                second = self.check(command, learn(command, budget_bytes, store=store), budget_bytes)
+                self.assertIn(second["planned_at_iteration"], (1, 2), second)
+                self.assertGreaterEqual(second["plans_from_store"], 1)
+
+    def test_beside_the_program_it_computes_the_same(self):
+        budget_bytes = self.half(GPT)
+        learning = self.check(GPT, learn(GPT, budget_bytes, how="auto"), budget_bytes)
+        self.assertGreater(learning["recorded_events"], 0)
+
+    def test_a_plan_store_that_is_of_no_use_changes_nothing(self):
+        budget_bytes = self.half(GPT)
+        with tempfile.TemporaryDirectory(prefix="spillway-plans-") as store:
+            self.check(GPT, learn(GPT, budget_bytes, store=store), budget_bytes)
+            for file in pathlib.Path(store).iterdir():
+                file.write_bytes(file.read_bytes()[:-1])
+            run = learn(GPT, budget_bytes, store=store)
+            self.assertEqual(self.check(GPT, run, budget_bytes)["plans_from_store"], 0)
+            self.assertIn("is discarded: it is damaged", run.errors)
+        run = learn(GPT, budget_bytes, store="/nowhere/at/all")
+        self.check(GPT, run, budget_bytes)
+        self.assertEqual(run.errors.count("plans of this run are not kept"), 1)
+
+    def test_what_is_not_to_be_learned_is_not(self):
+        budget_bytes = self.half(GPT)
+        learning = self.check(GPT, learn(GPT, budget_bytes, how="off"), budget_bytes)
+        self.assertEqual((learning["recorded_events"], learning["plans_adopted"]), (0, 0))
+
+    def test_a_papers_strategy_can_be_chosen(self):
+        budget_bytes = self.half(GPT)
+        run = learn(GPT, budget_bytes, more={"SPILLWAY_STRATEGY": "no-such"})
+        self.check(GPT, run, budget_bytes)
+        self.assertIn("SPILLWAY_STRATEGY=no-such names no strategy", run.errors)
+        self.check(GPT, learn(GPT, budget_bytes, more={"SPILLWAY_STRATEGY": "delta"}), budget_bytes)
+
+
+if __name__ == "__main__":
+    BUILD = pathlib.Path(sys.argv[1]).resolve()
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
