@@ -8,6 +8,7 @@ namespace {
 
 constexpr size_t kFirstEvents = 1024;
 constexpr uint64_t kMostTouchesPerEvent = 8;  // on average
+constexpr int64_t kUnknownBytes = 1;
 
 // Twice as large, each element where its number's low bits say. `from`, `to`: the numbers that are in it.
 template <typename Element>
@@ -66,8 +67,9 @@ void EventHistory::Add(const JobEvent& event, uint64_t token, bool explained) {
     PutTouch(entry.first_touch, event.allocation, true);
   }
   for (const JobTouch& touch : event.touches) {
-    if (allocations_.Find(touch.allocation) != nullptr)
-      PutTouch(entry.first_touch, touch.allocation, touch.writes);
+    const auto [known, is_new] = allocations_.Insert(touch.allocation);
+    if (is_new) known->size_bytes = kUnknownBytes;
+    PutTouch(entry.first_touch, touch.allocation, touch.writes);
   }
   entry.touch_count = static_cast<uint32_t>(touch_end_ - entry.first_touch) & 0x3fffffff;
   unexplained_ += explained ? 0 : 1;

@@ -31,7 +31,7 @@ class EventHistory {
  public:
   explicit EventHistory(int64_t most_events);
 
-  // An event with a token. Touches of allocations that nobody told of are left out.
+  // An event with a token. An allocation that nobody told of was there before, and is taken for the smallest.
   void Add(const JobEvent& event, uint64_t token, bool explained);
   void Free(uint64_t allocation);
   // Made by somebody else just now, or before the first event.

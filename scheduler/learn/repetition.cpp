@@ -18,7 +18,7 @@ Repetition::Repetition(const EventHistory& history, int64_t distance)
       a_begin_(history.end() - 2 * distance),
       forward_(64),
       backward_(64) {
-  holds_ = a_begin_ >= history.begin() && Compare() && FreesWhatItMakes();
+  holds_ = a_begin_ >= history.begin() && Compare() && forward_.size() > 0 && FreesWhatItMakes();
 }
 
 bool Repetition::Compare() {

@@ -9,7 +9,7 @@
 //      is older than A, and B's was made in A, the distance is not known to be exact: the first iteration has more events. Nor
 //      is it where the earlier one was there before the first event, and B's is younger than two repetitions.
 //   3. Two that another thread made match where they came about one distance apart.
-//   4. Of the bytes that A made half at least were freed by the end of B: setting up equal layers is no iteration.
+//   4. Of the bytes that A made half at least were freed by the end of B: setting up equal layers is no iteration. And it touches something.
 #pragma once
 
 #include <cstdint>

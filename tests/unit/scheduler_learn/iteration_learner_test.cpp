@@ -282,6 +282,27 @@ TEST(IterationLearnerTest, NothingIsClaimedWhereEventsRepeatAndWhatTheyTouchDoes
   }
 }
 
+TEST(IterationLearnerTest, WhatTouchesNoMemoryIsNoIteration) {
+  Learning learning;
+  for (int i = 0; i < 5; ++i) {
+    for (uint64_t kernel = 0; kernel < 100; ++kernel) learning.Add(JobEvent::Operation(kernel, {}));
+  }
+  EXPECT_TRUE(learning.learned.empty());
+}
+
+TEST(IterationLearnerTest, MemoryThatNobodyToldOfIsKnownByItsUse) {
+  // Given weights whose allocation was lost before the recorder's reader saw it
+  Learning learning;
+  NetworkJob job(SmallGpt(3), {}, [&](const JobEvent& event) {
+    if (event.kind != JobEventKind::kAllocate || event.allocation > 10) learning.Add(event);
+  });
+  job.SetUp();
+  for (int i = 0; i < 4; ++i) job.Iterate();
+  ASSERT_EQ(learning.learned.size(), 1u);
+  EXPECT_EQ(learning.learned[0]->profile.buffers.size(), job.profile().buffers.size());
+  EXPECT_EQ(CheckProfile(learning.learned[0]->profile).value_or("right"), "right");
+}
+
 TEST(IterationLearnerTest, ALossThatIsKeptForeverDoesNotHideTheIteration) {
   // Given a list of losses that grows: what is allocated is never freed
   Learning learning;
@@ -355,8 +376,10 @@ TEST(IterationLearnerTest, FingerprintIsTheSameWhereverRecordingBegins) {
 TEST(IterationLearnerTest, AnIterationLongerThanAllowedIsNeverClaimed) {
   IterationLearner learner({.longest_iteration = 100});
   for (int i = 0; i < 10; ++i) {
-    for (uint64_t kernel = 0; kernel < 101; ++kernel)
-      ASSERT_EQ(learner.Add(JobEvent::Operation(kernel, {})), nullptr);
+    for (uint64_t kernel = 0; kernel < 101; ++kernel) {
+      const std::vector<JobTouch> touches = {{1, true}};
+      ASSERT_EQ(learner.Add(JobEvent::Operation(kernel, touches)), nullptr);
+    }
   }
 }
 
@@ -364,8 +387,10 @@ TEST(IterationLearnerTest, AtMostEightPatternsAreKept) {
   Learning learning;
   for (uint64_t kind = 0; kind < 12; ++kind) {
     for (int i = 0; i < 3; ++i) {
-      for (uint64_t kernel = 0; kernel < 50; ++kernel)
-        learning.Add(JobEvent::Operation(kind * 1000 + kernel, {}));
+      for (uint64_t kernel = 0; kernel < 50; ++kernel) {
+        const std::vector<JobTouch> touches = {{1, true}};
+        learning.Add(JobEvent::Operation(kind * 1000 + kernel, touches));
+      }
     }
   }
   EXPECT_EQ(learning.learned.size(), 12u);
