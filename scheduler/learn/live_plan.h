@@ -1,4 +1,0 @@
-// Moved: scheduler/plan/live_plan.h.
-#pragma once
-
-#include "scheduler/plan/live_plan.h"  // IWYU pragma: export
