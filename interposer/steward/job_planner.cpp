@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "scheduler/plan/cost_model.h"
+#include "scheduler/plan/lower_bound.h"
 #include "scheduler/plan/plan_validator.h"
 
 namespace spillway::interposer {
@@ -39,7 +40,11 @@ const char* WhyNot(Verdict verdict) {
 }
 
 PlanAnswer Refused(std::string why_not, bool is_invalid) {
-  return {.live = nullptr, .plan = {}, .is_invalid = is_invalid, .why_not = std::move(why_not)};
+  return {.live = nullptr,
+          .plan = {},
+          .lower_bound_ns = 0,
+          .is_invalid = is_invalid,
+          .why_not = std::move(why_not)};
 }
 
 }  // namespace
@@ -56,6 +61,7 @@ PlanAnswer Accept(const PlanRequest& request, Plan plan) {
   if (!live) return Refused("the plan runs operations again, which a job cannot", false);
   return {.live = std::make_shared<const scheduler::LivePlan>(std::move(*live)),
           .plan = std::move(plan),
+          .lower_bound_ns = scheduler::FindLowerBound(problem).iteration_ns,
           .is_invalid = false,
           .why_not = {}};
 }

@@ -1,6 +1,7 @@
 #include "interposer/steward/pipeline.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "base/clock.h"
@@ -27,7 +28,7 @@ constexpr std::int64_t kCandidatePatience = 4;
 constexpr std::int64_t kRecordedIterations = 24;
 constexpr int kCleanIterations = 3;
 
-constexpr int kMostReplans = 3;
+constexpr std::int64_t kDriftPercent = 10;
 constexpr std::uint32_t kMostRelearnPatience = 64;
 constexpr std::uint64_t kLostAfterNs = 10'000'000'000;
 
@@ -188,8 +189,9 @@ void Pipeline::AdvanceMeasurement() {
   Ask(std::move(timed), std::nullopt);
 }
 
+// What cannot move may grow by a chunk, and the plan still serves.
 void Pipeline::Ask(Pattern timed, std::optional<scheduler::Plan> known) {
-  AskFor(least_.bytes(), std::move(timed), std::move(known), false);
+  AskFor(least_.bytes() - options_.device.chunk_bytes, std::move(timed), std::move(known), false);
 }
 
 void Pipeline::AskFor(std::int64_t budget_bytes, Pattern timed, std::optional<scheduler::Plan> known,
@@ -233,6 +235,7 @@ void Pipeline::Take(Answer answer) {
     counts_.planned_at_iteration = static_cast<std::uint64_t>(tokens_ / live_->pattern().size() + 1);
   if (answer.is_stored) ++counts_.plans_from_store;
   counts_.predicted_iteration_ns = static_cast<std::uint64_t>(live_->predicted_ns());
+  counts_.lower_bound_ns = static_cast<std::uint64_t>(plan.lower_bound_ns);
   counts_.measured_iteration_ns = 0;
   known_[live_->pattern().fingerprint] = {live_->shared_pattern(), plan.plan};
   if (answer.is_new)
@@ -269,8 +272,7 @@ void Pipeline::Watch(std::uint64_t now_ns) {
 }
 
 void Pipeline::Judge(DriftVerdict verdict) {
-  if (verdict == DriftVerdict::kReplan && !measurement_ && replans_ < kMostReplans) {
-    ++replans_;
+  if (verdict == DriftVerdict::kReplan && !measurement_ && TakesAnotherTime()) {
     if (!recorder_.IsRecording()) job_->BeginRecording();
     Measure(live_->shared_pattern());
   }
@@ -279,6 +281,16 @@ void Pipeline::Judge(DriftVerdict verdict) {
   relearn_verdicts_ = 0;
   relearn_patience_ = std::min(2 * relearn_patience_, kMostRelearnPatience);
   job_->BeginRecording();
+}
+
+// Where an iteration is bound by the program's own pace, no measurement makes the prediction true: it is measured again only
+// when it takes another time than when it was measured last.
+bool Pipeline::TakesAnotherTime() {
+  const auto measured_ns = static_cast<std::int64_t>(counts_.measured_iteration_ns.load());
+  const std::int64_t change_ns = std::abs(measured_ns - replanned_at_ns_);
+  if (change_ns <= base::scale(replanned_at_ns_, kDriftPercent, 100)) return false;
+  replanned_at_ns_ = measured_ns;
+  return true;
 }
 
 // Iterations end where the pattern has gone by in the events, and without events where the job says so.

@@ -43,6 +43,7 @@ struct PipelineCounts {
       0};  // the job's iterations until the first plan, by its events; 0: none
   std::atomic<std::uint64_t> planning_ns{0};             // time that strategies took
   std::atomic<std::uint64_t> predicted_iteration_ns{0};  // of the plan that is followed
+  std::atomic<std::uint64_t> lower_bound_ns{0};          // no plan's iteration is shorter
   std::atomic<std::uint64_t> measured_iteration_ns{0};   // a running mean over its iterations
 };
 

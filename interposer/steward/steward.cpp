@@ -229,6 +229,7 @@ void Steward::Job::IncludeIn(LearningFigures* all) {
   if (counts.planned_at_iteration == 0 || all->planned_at_iteration != 0) return;
   all->planned_at_iteration = counts.planned_at_iteration;
   all->predicted_iteration_ns = counts.predicted_iteration_ns;
+  all->lower_bound_ns = counts.lower_bound_ns;
   all->measured_iteration_ns = counts.measured_iteration_ns;
 }
 

@@ -34,6 +34,7 @@ struct LearningFigures {
   std::uint64_t planned_at_iteration = 0;  // the last job's that was planned, like all that follow
   std::uint64_t planning_ns = 0;
   std::uint64_t predicted_iteration_ns = 0;
+  std::uint64_t lower_bound_ns = 0;
   std::uint64_t measured_iteration_ns = 0;
 };
 
