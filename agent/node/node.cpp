@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kMostAtOnce = 16;  // messages of one session, before others have their turn
 constexpr int64_t kRetryNs = 200'000'000;
+constexpr int64_t kMostCountedNs = 250'000'000;
 // Demands are seen in these steps, so that small changes change nothing.
 constexpr int64_t kDemandStep = int64_t{16} << 20;
 
@@ -43,7 +44,8 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
                        std::max<int64_t>(0, devices_[i].memory_bytes - config_.device_reserve_bytes));
   }
   arbiter_.SetHost(host_bytes_);
-  resuming_ = config_.resume_ms > 0;
+  resume_left_ns_ = config_.resume_ms * 1'000'000;
+  resuming_ = resume_left_ns_ > 0;
   arbiter_.SetFrozen(resuming_);
 }
 
@@ -183,9 +185,7 @@ void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns)
   const Held held = TakeOver(session, device, asked);
   const Demand demand = DemandOf(registration.usage);
   if (held.memory_bytes > 0) {
-    const Held within{std::min(held.memory_bytes, terms.memory.limit),
-                      std::min(held.host_bytes, terms.host.limit)};
-    arbiter_.Rejoin(SeatOf(session, device), terms, demand, within, now_ns);
+    arbiter_.Rejoin(SeatOf(session, device), terms, demand, held, now_ns);
   } else {
     arbiter_.Join(SeatOf(session, device), terms, demand, now_ns);
   }
@@ -208,9 +208,13 @@ Held Node::TakeOver(Session& session, DeviceId device, const protocol::Register&
       gone_.push_back({other_id, false});
       Forget(other_id, settled_ns_);
     }
-    if (promised_bytes > 0) return {std::min(asked.held_bytes, promised_bytes), asked.held_host_bytes};
+    if (promised_bytes > 0)
+      return {std::min(asked.held_bytes, promised_bytes), std::min(asked.held_host_bytes, host_bytes_)};
   }
-  return resuming_ ? Held{asked.held_bytes, asked.held_host_bytes} : Held{};
+  // Also what is beyond its limit: limits may have changed, and what is held is held.
+  if (!resuming_) return {};
+  return {std::min(asked.held_bytes, arbiter_.MemoryOf(device)),
+          std::min(asked.held_host_bytes, host_bytes_)};
 }
 
 void Node::On(Session& session, const protocol::Usage& usage) {
@@ -339,8 +343,10 @@ void Node::NoteReload(bool succeeded) {
 }
 
 void Node::Settle(int64_t now_ns) {
+  // Time in which nobody could be served (the agent was stopped, the clock jumped) does not count.
+  if (resuming_) resume_left_ns_ -= std::clamp<int64_t>(now_ns - settled_ns_, 0, kMostCountedNs);
   settled_ns_ = now_ns;
-  if (resuming_ && now_ns - started_ns_ >= config_.resume_ms * 1'000'000) {
+  if (resuming_ && resume_left_ns_ <= 0) {
     resuming_ = false;
     arbiter_.SetFrozen(false);
   }
@@ -358,7 +364,7 @@ void Node::Settle(int64_t now_ns) {
 
 int64_t Node::NextWake() const {
   int64_t next = arbiter_.NextWake();
-  if (resuming_) next = std::min(next, started_ns_ + config_.resume_ms * 1'000'000);
+  if (resuming_) next = std::min(next, settled_ns_ + std::min(resume_left_ns_, kMostCountedNs));
   for (const auto& [id, session] : sessions_) {
     if (!session.unsent_admissions.empty()) next = std::min(next, settled_ns_ + kRetryNs);
     for (const auto& [number, registration] : session.registrations) {

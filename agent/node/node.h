@@ -141,6 +141,7 @@ class Node {
   const int64_t started_ns_;
   Arbiter arbiter_;
   bool resuming_ = true;
+  int64_t resume_left_ns_ = 0;
   bool last_reload_succeeded_ = true;
   int64_t settled_ns_;
   std::map<SessionId, Session> sessions_;

@@ -279,9 +279,14 @@ TEST_F(NodeTest, AfterARestartTheBooksAgreeWithWhatIsHeld) {
   EXPECT_EQ(PromisedBytes(), 15 * kGiB);
   EXPECT_TRUE(late->HearsNothing()) << "until all are back";
 
-  EXPECT_EQ(node_->NextWake(), now_ns_ + 3 * kSecond);
-  now_ns_ += 3 * kSecond;
+  now_ns_ += 100 * kSecond;
   Settle();
+  EXPECT_TRUE(late->HearsNothing()) << "a clock that jumps, or an agent that was stopped, shortens nothing";
+  for (int64_t passed_ns = 0; passed_ns < 3 * kSecond - kSecond / 4; passed_ns += kSecond / 4) {
+    EXPECT_LE(node_->NextWake(), now_ns_ + kSecond / 4);
+    now_ns_ += kSecond / 4;
+    Settle();
+  }
   EXPECT_EQ(late->Next<protocol::Admission>().state, protocol::AdmissionState::kAdmitted);
   EXPECT_LE(PromisedBytes(), 16 * kGiB);
 }

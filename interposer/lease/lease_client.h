@@ -1,0 +1,104 @@
+// This process's side of a session with the node agent: says what it uses, follows what it is granted.
+//
+// Called by the steward's thread only: Use once per device, Step whenever something is to be read or time has passed. A state
+// machine over a Channel; it never blocks, allocates little, and does nothing where there is no agent but try again now and then.
+//
+// Invariants
+//  1. A grant is obeyed (LeaseSubject::SetBudget) before it is confirmed, and confirmed with what is really held.
+//  2. When the connection is lost, budgets stay as they are. It tries again after 50 ms, then twice as long each time, up to 2 s
+//     (30 s after a refusal), and registers with what it holds.
+//  3. Only the newest grant counts.
+// Never: believes that a grant is larger than what the launcher allows; that is the subject's to see to.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "protocol/channel.h"
+
+namespace spillway::interposer {
+
+struct DeviceUse {
+  bool active = false;
+  protocol::Phase phase = protocol::Phase::kReactive;
+  int64_t wanted_bytes = 0, resident_bytes = 0, unmovable_bytes = 0, host_bytes = 0;
+  int64_t to_host_bytes = 0, to_device_bytes = 0, stall_ns = 0, iterations = 0;
+  int64_t demand_fetches = 0, refused_allocations = 0;
+};
+
+// The process's memory, as far as the lease is concerned.
+class LeaseSubject {
+ public:
+  virtual ~LeaseSubject() = default;
+  virtual DeviceUse Read(uint32_t device) = 0;
+  // From now on; `deadline_ns` on the clock of Step.
+  virtual void SetBudget(const protocol::Grant& grant, int64_t deadline_ns) = 0;
+  virtual void Admission(const protocol::Admission& admission) = 0;
+};
+
+// A connection that has been begun, or null when there is no agent.
+class LeaseConnector {
+ public:
+  virtual ~LeaseConnector() = default;
+  virtual std::unique_ptr<protocol::Channel> Connect() = 0;
+};
+
+class LeaseClient {
+ public:
+  struct Settings {
+    int32_t leader_pid = 0;
+    int64_t own_limit_bytes = 0;  // 0: none
+    int64_t own_host_limit_bytes = 0;
+  };
+
+  LeaseClient(const Settings& settings, LeaseConnector* connector, LeaseSubject* subject)
+      : settings_(settings), connector_(*connector), subject_(*subject) {}
+
+  // The process begins to use a device, by its own number for it.
+  void Use(uint32_t device, const protocol::DeviceUuid& uuid, int64_t memory_bytes);
+  // Does what is to be done; returns when to come again at the latest, if nothing is to be read before.
+  int64_t Step(int64_t now_ns);
+  // The process ends, its memory is free.
+  void End(int exit_code);
+
+  bool is_served() const { return state_ == State::kServed; }
+  // To be polled; -1 while there is no connection.
+  int file() const { return channel_ == nullptr ? -1 : channel_->file(); }
+
+ private:
+  enum class State : uint8_t { kAway, kGreeting, kServed };
+  struct Device {
+    uint32_t number = 0;
+    protocol::DeviceUuid uuid = {};
+    int64_t memory_bytes = 0;
+    bool registered = false;
+    bool has_grant = false;
+    protocol::Grant grant;         // the newest
+    int64_t confirmed_bytes = -1;  // held, as last said for this grant; -1: nothing said
+    protocol::Usage said;
+    int64_t said_ns = 0;
+  };
+
+  void TryToConnect(int64_t now_ns);
+  void Listen(int64_t now_ns);
+  void Hear(const protocol::Message& message, int64_t now_ns);
+  void Follow(const protocol::Grant& grant, int64_t now_ns);
+  void Lose(int64_t now_ns, int64_t again_after_ns);
+  bool Say(const protocol::Message& message, int64_t now_ns);
+  void Register(Device& device, int64_t now_ns);
+  void Confirm(Device& device, int64_t now_ns);
+  void Report(Device& device, int64_t now_ns);
+  Device* Find(uint32_t number);
+
+  const Settings settings_;
+  LeaseConnector& connector_;
+  LeaseSubject& subject_;
+  State state_ = State::kAway;
+  std::unique_ptr<protocol::Channel> channel_;
+  std::vector<Device> devices_;
+  int64_t try_again_ns_ = 0;
+  int64_t pause_ns_ = 0;
+  int64_t interval_ns_ = 0;
+};
+
+}  // namespace spillway::interposer
