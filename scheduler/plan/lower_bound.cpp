@@ -7,12 +7,15 @@
 #include "base/units.h"
 #include "scheduler/plan/cost_model.h"
 #include "scheduler/plan/least_recompute.h"
+#include "scheduler/plan/price_bound.h"
 #include "scheduler/plan/recompute_chain.h"
 
 namespace spillway::scheduler {
 namespace {
 
 constexpr size_t kOperationsTried = 48;
+constexpr int64_t kWorkForPrices = 300'000;  // rounds x (operations + buffers)
+constexpr int64_t kLeastRounds = 50, kMostRounds = 1'000;
 constexpr int64_t kImpossibleNs = std::numeric_limits<int64_t>::max() / 4;
 
 size_t At(OperationId id) { return static_cast<size_t>(id.index); }
@@ -269,6 +272,19 @@ class Bound {
 }  // namespace
 
 LowerBound FindLowerBound(const Problem& problem) { return Bound(problem).Find(); }
+
+LowerBound FindTightBound(const Problem& problem) {
+  LowerBound bound = FindLowerBound(problem);
+  if (!bound.possible) return bound;
+  const IterationProfile& profile = problem.iteration();
+  const auto size = static_cast<int64_t>(profile.operations.size() + profile.buffers.size() + 1);
+  const int64_t rounds = std::clamp(kWorkForPrices / size, kLeastRounds, kMostRounds);
+  const int64_t priced_ns = BoundByPrices(problem, {.rounds = static_cast<int32_t>(rounds)});
+  if (priced_ns <= bound.iteration_ns) return bound;
+  bound.iteration_ns = priced_ns;
+  bound.time_at = {};
+  return bound;
+}
 
 int64_t DistancePermyriad(int64_t iteration_ns, const LowerBound& bound) {
   if (bound.iteration_ns <= 0) return 0;

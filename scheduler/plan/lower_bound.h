@@ -6,7 +6,7 @@
 // Memory: while an operation runs, what it touches, what may not move and its smallest workspace are on the device.
 //
 // Time: at an operation where more lives than fits, the excess has left before and comes back after, by the link or by running
-// its writer again. What the link moves by then without waiting is bounded by when buffers become idle and are needed again; the
+// its writer again (plan/least_recompute.h). What the link moves by then without waiting is bounded by when buffers become idle and are needed again; the
 // rest stretches the iteration. The bound is the best trade between waiting and recomputing, buffers split at will, at the worst
 // operation. Rates are those of one direction alone, durations those of the fastest workspaces: both only make it lower.
 #pragma once
@@ -22,10 +22,14 @@ struct LowerBound {
   OperationId memory_at;
   bool possible = true;      // the budget is not below memory_bytes
   int64_t iteration_ns = 0;  // meaningless where not possible
-  OperationId time_at;       // the operation whose excess decides; index -1: everything fits
+  OperationId time_at;       // the operation whose excess decides; index -1: none does alone
 };
 
+// At the worst operation alone: quick.
 LowerBound FindLowerBound(const Problem& problem);
+
+// The better of that and the bound by prices (plan/price_bound.h), which looks at the whole iteration: some tenths of a second.
+LowerBound FindTightBound(const Problem& problem);
 
 // How far a time lies above the bound, in 1/100 of a per cent.
 int64_t DistancePermyriad(int64_t iteration_ns, const LowerBound& bound);

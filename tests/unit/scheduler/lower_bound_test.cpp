@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "scheduler/plan/cost_model.h"
+#include "scheduler/plan/price_bound.h"
 #include "tests/unit/scheduler/random_problem.h"
 
 namespace spillway::scheduler {
@@ -80,6 +81,22 @@ TEST(LowerBoundTest, DistanceIsInHundredthsOfAPercent) {
   EXPECT_EQ(DistancePermyriad(1050, bound), 500);
 }
 
+// x rests for 500 ns before and after an operation that is 900 ns faster with a workspace for which x would have to leave. Taken
+// whole, x needs 1000 ns each way, so a plan waits for 500 + 500 ns or takes the slow algorithm; two thirds of the fast one's
+// workspace would fit beside x, which is where relaxing ends.
+TEST(LowerBoundTest, PricesKnowWhatAFastAlgorithmCostsOthers) {
+  Setting setting(2000);
+  setting.profile.operations[0].replayable = false;
+  setting.profile.operations[2] = MakeOperation("choose", 1000, {}, {}, false);
+  setting.profile.operations[2].workspaces = {{"slow", 0, 1000}, {"fast", 1500, 100}};
+  SetLifetimesToTouches(setting.profile);
+
+  EXPECT_EQ(FindLowerBound(setting.problem).iteration_ns, 300 + 500 + 100 + 500 + 100);
+  const int64_t tight_ns = FindTightBound(setting.problem).iteration_ns;
+  EXPECT_GT(tight_ns, 1500 + 200);
+  EXPECT_LE(tight_ns, 1500 + 300);
+}
+
 // No plan that the model prices is below the bound.
 TEST(LowerBoundPropertyTest, NoRandomPlanIsBelowTheBound) {
   int compared = 0, binding = 0;
@@ -100,6 +117,11 @@ TEST(LowerBoundPropertyTest, NoRandomPlanIsBelowTheBound) {
     EXPECT_TRUE(bound.possible) << "seed " << seed;
     EXPECT_GE(prediction.peak_bytes, bound.memory_bytes) << "seed " << seed;
     EXPECT_GE(prediction.iteration_ns, bound.iteration_ns) << "seed " << seed;
+    if (seed % 4 == 0) {
+      EXPECT_GE(prediction.iteration_ns,
+                BoundByPrices(problem, {.most_checks = static_cast<int32_t>(dice.Roll(1, 32)), .rounds = 40}))
+          << "seed " << seed;
+    }
     ++compared;
     binding += bound.time_at.index >= 0 ? 1 : 0;
   }

@@ -99,7 +99,7 @@ void ExpectRightPlan(const Problem& problem, const Strategy& strategy, const Tri
 void ExpectAllRight(const Problem& problem) {
   const Tried own = Try(*FindStrategy(kDefaultStrategy), problem);
   ExpectRightPlan(problem, *FindStrategy(kDefaultStrategy), own);
-  const LowerBound bound = FindLowerBound(problem);
+  const LowerBound bound = FindTightBound(problem);
   if (own.prediction.runs()) {
     EXPECT_TRUE(bound.possible);
     EXPECT_GE(own.prediction.iteration_ns, bound.iteration_ns);
