@@ -10,6 +10,8 @@ constexpr int32_t kReach = 64;
 constexpr int32_t kWeakReach = 8;
 // After so many strangers the job may be anywhere.
 constexpr int64_t kFarAfter = 4;
+// Tokens in a row by which a place is recognised, at least.
+constexpr int32_t kLeastContext = 4;
 constexpr int64_t kLeastLostAfter = 64;
 constexpr int64_t kMostLostAfter = 1024;
 // Places of equal tokens that are looked at, at most.
@@ -165,13 +167,15 @@ IterationFollower::Match IterationFollower::MatchPersistent(int32_t position, co
   return match;
 }
 
-bool IterationFollower::HasContext(int32_t position, const TokenContext& context) const {
-  const int32_t size = pattern_->size();
-  if (!context.IsFull()) return false;
-  for (int32_t back = 1; back < TokenContext::kSize; ++back) {
-    if (EventAt(((position - back) % size + size) % size).token != context.Back(back)) return false;
+// How many of the last tokens are those that end at `position`.
+int32_t IterationFollower::SharedContext(int32_t position, const TokenContext& context) const {
+  const int32_t size = pattern_->size(), most = std::min(context.size(), size);
+  int32_t shared = 1;
+  for (int32_t at = position; shared < most; ++shared) {
+    at = at == 0 ? size - 1 : at - 1;
+    if (EventAt(at).token != context.Back(shared)) break;
   }
-  return true;
+  return shared;
 }
 
 // Of the next and the last few events the nearest, those ahead first; -1 for none.
@@ -206,7 +210,7 @@ int32_t IterationFollower::FindPastTheEnd(Range range, const JobEvent& event) co
 int32_t IterationFollower::FindFar(Range range, const JobEvent& event, const TokenContext& context) const {
   if (range.end - range.begin > kMostPlaces) return -1;
   int32_t by_touches = -1, by_context = -1;
-  int32_t strong = 0, in_context = 0;
+  int32_t strong = 0, most_shared = kLeastContext - 1;
   for (int32_t i = range.begin; i < range.end; ++i) {
     const int32_t position = places_[Index(i)].event;
     const Match match = MatchPersistent(position, event);
@@ -215,13 +219,13 @@ int32_t IterationFollower::FindFar(Range range, const JobEvent& event, const Tok
       ++strong;
       by_touches = position;
     }
-    if (HasContext(position, context)) {
-      ++in_context;
-      by_context = position;
-    }
+    const int32_t shared = SharedContext(position, context);
+    if (shared < most_shared) continue;
+    by_context = shared > most_shared ? position : -1;
+    most_shared = shared;
   }
   if (strong == 1) return by_touches;
-  return in_context == 1 ? by_context : -1;
+  return by_context;
 }
 
 void IterationFollower::Bind(int32_t buffer, uint64_t allocation) {

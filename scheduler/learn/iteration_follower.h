@@ -5,7 +5,7 @@
 //
 // An event is the expected one, or one of the next few or last few (left out, reordered by threads), or a stranger: logging,
 // metrics. After some strangers the job is looked for in the whole iteration, by an event that touches persistent buffers as
-// only one of the pattern's does, or by a few tokens in a row that stand together only once: a short last batch or an
+// only one of the pattern's does, or by tokens in a row that stand together only once: a short last batch or an
 // evaluation leads back into the next iteration at the latest.
 //
 // Invariants
@@ -18,6 +18,7 @@
 // Never: reads a clock.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -43,10 +44,10 @@ struct Followed {
 // The tokens of the last events, the newest last.
 class TokenContext {
  public:
-  static constexpr int32_t kSize = 4;
+  static constexpr int32_t kSize = 32;
 
   void Add(uint64_t token) { tokens_[count_++ % kSize] = token; }
-  bool IsFull() const { return count_ >= kSize; }
+  int32_t size() const { return static_cast<int32_t>(std::min<uint32_t>(count_, kSize)); }
   uint64_t Back(int32_t count) const { return tokens_[(count_ - 1 - static_cast<uint32_t>(count)) % kSize]; }
 
  private:
@@ -123,7 +124,7 @@ class IterationFollower {
   Match MatchAt(int32_t position, const JobEvent& event) const;
   Match MatchPersistent(int32_t position, const JobEvent& event) const;
   Match MatchBuffer(int32_t buffer, uint64_t allocation) const;
-  bool HasContext(int32_t position, const TokenContext& context) const;
+  int32_t SharedContext(int32_t position, const TokenContext& context) const;
   int32_t FindNear(Range places, const JobEvent& event) const;
   int32_t FindPastTheEnd(Range places, const JobEvent& event) const;
   int32_t FindFar(Range places, const JobEvent& event, const TokenContext& context) const;
