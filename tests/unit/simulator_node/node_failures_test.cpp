@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <chrono>
+#include <iterator>
+#include <list>
 
+#include "base/prng.h"
 #include "tests/unit/simulator_node/tenant_process.h"
 
 namespace spillway::test {
@@ -82,6 +84,43 @@ TEST(SharedMachineFailureTest, StoppedProcessHoldsNobodyAndGoesOnLater) {
 
   stopped.Signal(SIGCONT);
   EXPECT_NEAR(static_cast<double>(TimeOf(stopped.Rest())), static_cast<double>(TimeOf(lines)) + 1e6, 0.1e6);
+}
+
+// A tenant that goes on for long and says so after every step.
+std::vector<std::string> LongLife() {
+  std::vector<std::string> words = {"alloc:100"};
+  for (int i = 0; i < 100; ++i)
+    words.insert(words.end(), {"kernels:2", "time", "h2d:2", "time", "launch:3", "d2h:1", "time"});
+  return words;
+}
+
+TEST(SharedMachineFailureTest, RandomKillsAndStopsKeepNobodyFromGoingOnAndLeaveNothingBehind) {
+  constexpr std::uint64_t kSeed = 7;
+  base::Prng random(kSeed);
+  const TestMachine machine(1024);
+  std::list<TenantProcess> tenants;
+  const auto any = [&] { return std::next(tenants.begin(), static_cast<int>(random.Below(tenants.size()))); };
+
+  for (int action = 0; action < 150; ++action) {
+    while (tenants.size() < 4) tenants.push_back(machine.Start("", LongLife()));
+    const auto tenant = any();
+    if (random.Below(3) == 0) {
+      tenant->Signal(SIGKILL);
+      tenants.erase(tenant);
+    } else if (random.Below(4) == 0) {
+      tenant->Signal(SIGSTOP);
+      const auto other = any();
+      EXPECT_TRUE(other == tenant || !other->Line().empty()) << "action " << action;
+      tenant->Signal(SIGCONT);
+    } else {
+      EXPECT_FALSE(tenant->Line().empty()) << "action " << action;
+    }
+  }
+  tenants.clear();
+
+  EXPECT_LE(machine.Books()["devices"][0]["bytes_peak"], 1024 << 20);
+  EXPECT_EQ(machine.Books()["devices"][0]["bytes_now"], 0);
+  EXPECT_EQ(machine.Start("", {"alloc:1024"}).Rest(), Lines{"ok"});
 }
 
 }  // namespace
