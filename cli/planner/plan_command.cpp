@@ -171,7 +171,7 @@ void DrawCurves(const std::string& path, Problem problem) {
   for (const Strategy* strategy : AllStrategies()) curves.push_back({std::string(strategy->name()), {}});
   for (int share = 100; share >= 25; share -= 5) {
     problem.budget_bytes = base::scale(peak, share, 100);
-    const LowerBound bound = FindLowerBound(problem);
+    const LowerBound bound = FindTightBound(problem);
     if (!bound.possible) break;
     curves[0].points.push_back({share, Percent(bound.iteration_ns, unlimited_ns)});
     for (size_t i = 0; i < AllStrategies().size(); ++i) {
@@ -213,7 +213,7 @@ int RunPlanCommand(const PlanOptions& options) {
   problem.device.link_share_permille = options.link_percent * 10;
   problem.seed = options.seed;
   problem.budget_bytes = ResolveBudget(options.budget, device.capacity_bytes, PeakBytes(loaded.profile));
-  const LowerBound bound = FindLowerBound(problem);
+  const LowerBound bound = FindTightBound(problem);
 
   std::vector<Result> results;
   for (const Strategy* strategy : Choose(options.strategy)) results.push_back(Judge(*strategy, problem));

@@ -61,7 +61,7 @@ void PrintHybrid(Effort effort, Verdicts& verdicts) {
     problem.device = SymmetricLink(PaperNumber("hybrid device", device, "link"),
                                    PaperNumber("hybrid device", "latency", "ns"));
     problem.budget_bytes = base::scale(PeakBytes(profile), std::stoll(figure.column), 100);
-    const LowerBound bound = FindLowerBound(problem);
+    const LowerBound bound = FindTightBound(problem);
     const std::optional<int64_t> time_ns = OwnPlannedTime(problem);
     const int64_t busy = BusyNs(profile);
     const bool found = figure.figure != "not found";

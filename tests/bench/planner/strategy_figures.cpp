@@ -63,7 +63,7 @@ void PrintCase(const Case& it, Effort effort, Verdicts& verdicts) {
   const int64_t free_ns = FindLowerBound(problem).iteration_ns;
   for (const int share : kShares) {
     problem.budget_bytes = base::scale(PeakBytes(profile), share, 100);
-    const LowerBound bound = FindLowerBound(problem);
+    const LowerBound bound = FindTightBound(problem);
     const Best others = bound.possible ? BestOfOthers(problem) : Best{};
     const std::optional<int64_t> own = bound.possible ? OwnPlannedTime(problem) : std::nullopt;
     std::printf("%-12s %-7s %5ld %5d%% %10s  %-24s %9s %9s %9s  %s %s\n", it.network, it.device,
