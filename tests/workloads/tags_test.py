@@ -61,7 +61,7 @@ class TagsTest(unittest.TestCase):
         bare = self.run_trainer(command)
         under = {"library": "spillway_breakable", "PARK": "off", "LEARN": "off"}
         self.assertEqual(self.run_trainer(command, 4 * GIB, **under).output, bare.output)
-        for rule in ("kTouchOutdatesHostCopy", "kOffloadFollowsUses"):
+        for rule in ("kTouchOutdatesHostCopy", "kUseFollowsRestore"):
             with self.subTest(rule=rule):
                 self.assertNotEqual(self.run_trainer(command, 4 * GIB, BREAK_RULE=rule, **under).output, bare.output)
 

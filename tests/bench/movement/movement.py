@@ -139,7 +139,7 @@ def print_series(options, series):
         plan = own.report.get("learning", {})
         print(f"| {percent} % | " + " | ".join([
             *(series.text(cell) for cell in cells.values()), series.learned(own, "predicted_iteration_ns"),
-            series.learned(own, "lower_bound_ns"), str(plan.get("planned_at_iteration", "") or ""), calls_per_step(own)
+            series.learned(own, "lower_bound_ns"), planned_at(plan), calls_per_step(own)
         ]) + " |", flush=True)
 
 
@@ -154,6 +154,13 @@ def print_learning(options, series):
     print(f"\nLearning: the slowest step of a job that fits is {100 * (1e6 * slowest_ms / series.bare.step_ns - 1):.1f} % "
           f"slower than bare. At 50 %: planned at iteration {planned[0]}, in a second run at iteration {planned[1]}; an "
           f"iteration is {series.steps_per_iteration()} step(s).")
+
+
+def planned_at(plan):
+    """`none fits`: what one operation names exceeds the budget, or no plan within it was found."""
+    if plan.get("planned_at_iteration"):
+        return str(plan["planned_at_iteration"])
+    return "none fits" if plan.get("plans_refused") else ""
 
 
 def moved_bytes(cell):
