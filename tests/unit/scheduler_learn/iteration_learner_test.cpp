@@ -268,6 +268,22 @@ TEST(IterationLearnerTest, NothingIsClaimedInRandomPrograms) {
   }
 }
 
+TEST(IterationLearnerTest, AfterAMillionEventsThatDoNotRepeatTheThirdIterationIsStillEnough) {
+  Learning learning;
+  base::Prng prng(4);
+  for (uint64_t id = 1; id <= 100; ++id) learning.Add(JobEvent::Allocate(1'000'000 + id, 1 << 20));
+  for (int i = 0; i < 1'000'000; ++i) {
+    const std::vector<JobTouch> touches = {{1'000'001 + prng.Below(100), true}};
+    learning.Add(JobEvent::Operation(prng.Below(50), touches));
+  }
+  EXPECT_TRUE(learning.learned.empty());
+  NetworkJob job(SmallGpt(6), {.lazy_optimizer_state = true, .late_loss = true}, learning.Sink());
+  job.SetUp();
+  for (int i = 0; i < 3; ++i) job.Iterate();
+  ASSERT_EQ(learning.learned.size(), 1u);
+  EXPECT_EQ(learning.learned[0]->profile.operations.size(), job.profile().operations.size());
+}
+
 TEST(IterationLearnerTest, NothingIsClaimedWhereEventsRepeatAndWhatTheyTouchDoesNot) {
   // Given a program whose events repeat exactly, on memory drawn at random
   for (uint64_t seed = 1; seed <= 20; ++seed) {
