@@ -9,6 +9,8 @@ namespace spillway::environment {
 // Preload library.
 inline constexpr char kDriver[] = "SPILLWAY_DRIVER";  // path of the real libcuda.so.1
 inline constexpr char kBudget[] = "SPILLWAY_BUDGET";  // device bytes; default: the whole device
+inline constexpr char kBudgetSchedule[] =
+    "SPILLWAY_BUDGET_SCHEDULE";  // for tests, "launch:bytes,...": the budget changes at these launches
 inline constexpr char kHostLimit[] =
     "SPILLWAY_HOST_LIMIT";                        // host bytes for evicted data; default: 80 % of free
 inline constexpr char kPark[] = "SPILLWAY_PARK";  // "auto" (default), "host" or "off": see --park
@@ -17,6 +19,7 @@ inline constexpr char kLearn[] =
 inline constexpr char kStrategy[] = "SPILLWAY_STRATEGY";     // who plans what moves; default "spillway"
 inline constexpr char kPlanStore[] = "SPILLWAY_PLAN_STORE";  // folder of plans; default: none are kept
 inline constexpr char kReport[] = "SPILLWAY_REPORT";         // file for the JSON report at exit
+inline constexpr char kTrace[] = "SPILLWAY_TRACE";           // file for a trace of what happens, as it happens
 inline constexpr char kPeakFile[] = "SPILLWAY_PEAK_FILE";    // file that remembers this command's own peak
 inline constexpr char kCallSites[] = "SPILLWAY_CALL_SITES";  // N: sample every N-th allocation's call site
 inline constexpr char kProgress[] = "SPILLWAY_PROGRESS";     // "1": a progress line on the terminal

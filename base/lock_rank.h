@@ -6,6 +6,7 @@
 // | kSteward   | who learns and plans (steward/steward.h)   | application calls                             |
 // | kMaking    | the right to make memory resident          | application calls (launches, copies)          |
 // | kState     | ledger, residency, timeline, pools         | waiting for the device, application calls     |
+// | kPlan      | the place in the plan (plan_walk.h)        | anything                                      |
 // | kStream    | one stream's events (timeline.h)           | waiting for the device, application calls     |
 // | kPools     | what memory pools show (ledger/pools.h)    | anything                                      |
 // | kOwnMappings | the program's own VMM (own_mappings.h)   | waiting for the device                        |
@@ -14,6 +15,7 @@
 // | kPeers     | who may use whose memory (peer_table.h)    | anything                                      |
 // | kImports   | opened memory (imports.h)                  | application calls                             |
 // | kRecorder  | what was live when recording began (recorder.h) | anything                                 |
+// | kTrace     | what is under way for the trace (job_trace.h) | waiting for the device                     |
 #pragma once
 
 namespace spillway::base {
@@ -22,14 +24,16 @@ enum class LockRank {
   kSteward = 0,
   kMaking = 1,
   kState = 2,
-  kStream = 3,
-  kPools = 4,
-  kOwnMappings = 5,
-  kGraphs = 6,
-  kExports = 7,
-  kImports = 8,
-  kPeers = 9,
-  kRecorder = 10
+  kPlan = 3,
+  kStream = 4,
+  kPools = 5,
+  kOwnMappings = 6,
+  kGraphs = 7,
+  kExports = 8,
+  kImports = 9,
+  kPeers = 10,
+  kRecorder = 11,
+  kTrace = 12
 };
 
 }  // namespace spillway::base

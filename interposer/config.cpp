@@ -76,12 +76,14 @@ Config ReadConfig(Environment environment) {
   Config config;
   Reader reader(environment, &config);
   config.budget_bytes = reader.PositiveNumber(environment::kBudget, UINT64_MAX);
+  config.budget_schedule = reader.Text(environment::kBudgetSchedule);
   config.host_limit_bytes = reader.PositiveNumber(environment::kHostLimit, UINT64_MAX);
   config.park = reader.Park(environment::kPark);
   config.learn = reader.Learn(environment::kLearn);
   config.strategy = reader.Text(environment::kStrategy);
   config.plan_store_path = reader.Text(environment::kPlanStore);
   config.report_path = reader.Text(environment::kReport);
+  config.trace_path = reader.Text(environment::kTrace);
   config.peak_path = reader.Text(environment::kPeakFile);
   config.call_sites_every = reader.PositiveNumber(environment::kCallSites, UINT64_MAX);
   config.shows_progress = reader.Flag(environment::kProgress);

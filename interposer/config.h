@@ -28,12 +28,14 @@ namespace spillway::interposer {
 
 struct Config {
   std::optional<uint64_t> budget_bytes;      // unset: the whole device
+  std::string budget_schedule;               // for tests (lease/budget_schedule.h)
   std::optional<uint64_t> host_limit_bytes;  // unset: 80 % of what is free
   ParkChoice park = ParkChoice::kAuto;
   LearnChoice learn = LearnChoice::kAuto;
   std::string strategy;                      // empty: the scheduler's default
   std::string plan_store_path;               // empty: plans are not kept
   std::string report_path;                   // empty: no report
+  std::string trace_path;                    // empty: no trace
   std::string peak_path;                     // empty: the peak is not remembered
   std::optional<uint64_t> call_sites_every;  // unset: call sites are not sampled
   bool shows_progress = false;

@@ -1,0 +1,175 @@
+#include "interposer/record/trace.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "interposer/config.h"
+#include "interposer/record/job_trace.h"
+#include "interposer/record/trace_file.h"
+#include "interposer/record/trace_queue.h"
+
+namespace spillway::interposer {
+namespace {
+
+constexpr long kPauseNs = 2'000'000;
+constexpr int kPausesPerFlush = 10;
+constexpr int kExitPatience = 5'000;  // pauses of a millisecond
+constexpr std::size_t kMostJobs = 64;
+
+constinit std::atomic<bool> started{false};
+constinit std::atomic<bool> ending{false};
+constinit std::atomic<bool> ended{true};
+constinit std::atomic<pid_t> pid{0};
+constinit std::atomic<TraceQueue*> queue{nullptr};
+constinit std::atomic<JobTrace*> jobs[kMostJobs] = {};
+
+void Pause(long pause_ns) {
+  const timespec pause{0, pause_ns};
+  nanosleep(&pause, nullptr);
+}
+
+std::string PathOfThisProcess() {
+  const Config& config = ProcessConfig();
+  const bool is_child = config.job_pid && *config.job_pid != getpid();
+  return is_child ? config.trace_path + "." + std::to_string(getpid()) : config.trace_path;
+}
+
+std::string CommandOfThisProcess() {
+  char words[4096];
+  const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  const ssize_t bytes = file < 0 ? 0 : read(file, words, sizeof words);
+  if (file >= 0) close(file);
+  std::string command(words, bytes > 0 ? static_cast<std::size_t>(bytes) - 1 : 0);
+  for (char& c : command) c = c ? c : ' ';
+  return command;
+}
+
+void SayUnwritten(const char* path, int error) {
+  fprintf(stderr, "spillway: the trace could not be written to %s: %s; the job goes on without\n", path,
+          strerrordesc_np(error));
+}
+
+// Events as they come, until the process exits.
+class Writer {
+ public:
+  bool Open() {
+    path_ = PathOfThisProcess();
+    const std::string command = CommandOfThisProcess();
+    if (file_.Open(path_.c_str(), {.command = command.c_str(), .pid = getpid()})) return true;
+    SayUnwritten(path_.c_str(), file_.error());
+    return false;
+  }
+
+  void Run() {
+    for (int pauses = 0; !ending.load(std::memory_order_acquire); ++pauses) {
+      Drain();
+      if (pauses % kPausesPerFlush == 0) Flush();
+      Pause(kPauseNs);
+    }
+    Drain();
+    file_.Finish();
+    SayOnceWhenItFailed();
+  }
+
+ private:
+  void Drain() {
+    TraceEvent event;
+    while (queue.load(std::memory_order_relaxed)->Take(&event)) file_.Add(event);
+    const std::uint64_t lost = queue.load(std::memory_order_relaxed)->lost();
+    if (lost != lost_) file_.AddLost(lost);
+    lost_ = lost;
+  }
+
+  void Flush() {
+    file_.Flush();
+    SayOnceWhenItFailed();
+  }
+
+  void SayOnceWhenItFailed() {
+    if (file_.error() == 0 || said_) return;
+    said_ = true;
+    internal::trace_is_on.store(false, std::memory_order_relaxed);
+    SayUnwritten(path_.c_str(), file_.error());
+  }
+
+  TraceFile file_;
+  std::string path_;
+  std::uint64_t lost_ = 0;
+  bool said_ = false;
+};
+
+void* WriterThread(void* writer) {
+  static_cast<Writer*>(writer)->Run();
+  ended.store(true, std::memory_order_release);
+  return nullptr;
+}
+
+bool StartThread(Writer* writer) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  const bool made = pthread_create(&thread, &attributes, &WriterThread, writer) == 0;
+  if (made) pthread_setname_np(thread, "spillway trace");
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return made;
+}
+
+// The driver may be shut down: what is under way on the device is put as the host knows it.
+void AtExit() {
+  if (pid.load() != getpid() || ended.load()) return;
+  for (auto& job : jobs) {
+    if (JobTrace* const left = job.load()) left->Settle();
+  }
+  internal::trace_is_on.store(false, std::memory_order_relaxed);
+  ending.store(true, std::memory_order_release);
+  for (int i = 0; i < kExitPatience && !ended.load(std::memory_order_acquire); ++i) Pause(1'000'000);
+}
+
+}  // namespace
+
+void StartTrace() {
+  if (ProcessConfig().trace_path.empty() || started.exchange(true)) return;
+  auto* const writer = new Writer;  // the thread's, which goes with the process
+  if (!writer->Open()) return;
+  pid.store(getpid());
+  queue.store(new TraceQueue);
+  ended.store(false);
+  atexit(&AtExit);
+  if (StartThread(writer))
+    internal::trace_is_on.store(true, std::memory_order_release);
+  else
+    ended.store(true);
+}
+
+void PutTrace(const TraceEvent& event) {
+  if (TraceQueue* const to = queue.load(std::memory_order_acquire)) to->Put(event);
+}
+
+void AddJobToTrace(JobTrace* job) {
+  for (auto& place : jobs) {
+    JobTrace* none = nullptr;
+    if (place.compare_exchange_strong(none, job)) return;
+  }
+}
+
+void RemoveJobFromTrace(JobTrace* job) {
+  for (auto& place : jobs) {
+    JobTrace* expected = job;
+    place.compare_exchange_strong(expected, nullptr);
+  }
+}
+
+}  // namespace spillway::interposer
