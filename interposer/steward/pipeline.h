@@ -108,6 +108,7 @@ class Pipeline {
   void AskFor(std::int64_t budget_bytes, Pattern timed, std::optional<scheduler::Plan> known, bool is_stored);
   void Watch(std::uint64_t now_ns);
   void Judge(scheduler::DriftVerdict verdict);
+  bool TakesAnotherTime();
   void FollowBudget();
   void EndRecordingWhenSteady();
   void KeepInStore(const PlanAnswer& answer);
@@ -137,7 +138,7 @@ class Pipeline {
   std::int64_t tokens_adopted_ = 0;      // when the plan was adopted
   std::int64_t iterations_adopted_ = 0;  // that had begun then
   int clean_in_a_row_ = 0;
-  int replans_ = 0;                     // of this iteration, because of times
+  std::int64_t replanned_at_ns_ = 0;    // what an iteration took when its operations were measured again
   std::uint32_t relearn_patience_ = 1;  // so many verdicts make one
   std::uint32_t relearn_verdicts_ = 0;
   std::uint64_t begun_seen_ = 0;  // iterations
