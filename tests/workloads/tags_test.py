@@ -49,10 +49,11 @@ class TagsTest(unittest.TestCase):
         command = "convnet --model=resnet152 --image=224 --batch=128 --images=128 --steps=2"
         run = self.run_trainer(command)
         self.assertGreater(run.books["device_bytes_peak"], 30 * GIB)
-        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10, 2 * GIB)
+        # Of all runs so far.
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10, 4 * GIB)
 
     def test_time_is_the_same_in_every_run(self):
-        runs = [self.run_trainer(RESNET + " --steps=3 --times", 4 * GIB, LEARN="off") for _ in range(2)]
+        runs = [self.run_trainer(RESNET + " --steps=3 --times") for _ in range(2)]
         self.assertRegex(runs[0].errors, "step 3 took")
         self.assertEqual(runs[0].errors, runs[1].errors)
 
