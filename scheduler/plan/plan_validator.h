@@ -37,6 +37,10 @@ enum class PlanFault : uint8_t {
   kCopyTooEarly,      // before its step has ended, its trigger is reached or its content is on the host
   kCopyUnplanned,
   kOverBudget,
+  // Of placements:
+  kNotPlaced,          // a step touches a buffer, or a copy runs, outside its placements
+  kPlacementsOverlap,  // two buffers have the same bytes during one step
+  kOutsideTheArena,
 };
 
 struct PlanOffence {
@@ -53,5 +57,10 @@ std::optional<PlanOffence> ValidatePlan(const Problem& problem, const Plan& plan
 // Could the times be true on the problem's device, within its budget? The plan must be valid.
 std::optional<PlanOffence> ValidateTimeline(const Problem& problem, const Plan& plan,
                                             const Timeline& timeline);
+
+// Does every buffer have bytes of its own while steps touch it and copies of the timeline's last iteration run? Slow and obvious:
+// compares every pair of placements at every step. A plan without placements is right.
+std::optional<PlanOffence> ValidatePlacements(const Problem& problem, const Plan& plan,
+                                              const Timeline& timeline);
 
 }  // namespace spillway::scheduler
