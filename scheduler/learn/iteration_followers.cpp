@@ -33,6 +33,19 @@ int32_t IterationFollowers::Add(std::shared_ptr<const IterationPattern> pattern,
   return active_;
 }
 
+int32_t IterationFollowers::AddBeside(std::optional<IterationFollower>* follower) {
+  const IterationPattern& pattern = (*follower)->pattern();
+  const int32_t index = SlotFor(pattern.fingerprint);
+  Slot& slot = slots_[static_cast<size_t>(index)];
+  const bool is_known = slot.follower && slot.follower->pattern().fingerprint == pattern.fingerprint &&
+                        slot.follower->pattern().buffers == pattern.buffers;
+  if (is_known) return index;
+  slot.follower.swap(*follower);
+  slot.last_followed = events_;
+  if (active_ < 0) active_ = index;
+  return index;
+}
+
 IterationFollowers::Step IterationFollowers::Observe(const JobEvent& event) {
   IterationFollower* const active = Active();
   if (active == nullptr) return {};
@@ -49,20 +62,13 @@ IterationFollowers::Step IterationFollowers::Observe(const JobEvent& event) {
   return ask ? AskTheOthers(event, step) : step;
 }
 
-// The one that was followed last goes first.
+// Those that were followed last go first.
 IterationFollowers::Step IterationFollowers::AskTheOthers(const JobEvent& event, Step stranger) {
-  int64_t asked_last = events_ + 1;
-  for (int32_t turn = 0; turn < kMost; ++turn) {
-    int32_t next = -1;
-    for (int32_t slot = 0; slot < kMost; ++slot) {
-      const Slot& of = slots_[static_cast<size_t>(slot)];
-      const bool is_later = next < 0 || of.last_followed > slots_[static_cast<size_t>(next)].last_followed;
-      if (of.follower && of.last_followed < asked_last && is_later) next = slot;
-    }
-    if (next < 0) return stranger;
+  std::array<bool, kMost> is_asked{};
+  is_asked[static_cast<size_t>(active_)] = true;
+  for (int32_t next = LastFollowed(is_asked); next >= 0; next = LastFollowed(is_asked)) {
+    is_asked[static_cast<size_t>(next)] = true;
     Slot& other = slots_[static_cast<size_t>(next)];
-    asked_last = other.last_followed;
-    if (next == active_) continue;
     const Followed followed = other.follower->Resume(event, context_);
     if (followed.position < 0) continue;
     active_ = next;
@@ -70,6 +76,17 @@ IterationFollowers::Step IterationFollowers::AskTheOthers(const JobEvent& event,
     return {next, followed, true};
   }
   return stranger;
+}
+
+// Of the patterns that have not been asked; -1 for none.
+int32_t IterationFollowers::LastFollowed(const std::array<bool, kMost>& is_asked) const {
+  int32_t last = -1;
+  for (int32_t slot = 0; slot < kMost; ++slot) {
+    const auto i = static_cast<size_t>(slot);
+    if (!slots_[i].follower || is_asked[i]) continue;
+    if (last < 0 || slots_[i].last_followed > slots_[static_cast<size_t>(last)].last_followed) last = slot;
+  }
+  return last;
 }
 
 std::vector<std::shared_ptr<const IterationPattern>> IterationFollowers::Patterns() const {

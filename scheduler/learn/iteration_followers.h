@@ -1,6 +1,6 @@
 // Follows a job through the few iterations that it is known to have: training and evaluation, inputs of some lengths.
 //
-// Asked like an iteration follower, which it has one of for each pattern. Add allocates, Observe does not.
+// Asked like an iteration follower, which it has one of for each pattern. Observe allocates nothing.
 //
 // One pattern is active. Where it meets strangers, the others are asked whether they know the place: at the begin of an iteration at
 // once, so that the first few events choose the pattern, else after a few strangers.
@@ -32,6 +32,10 @@ class IterationFollowers {
 
   // The pattern's slot. It becomes the active one; `next` is the event that comes next, -1 where that is not known.
   int32_t Add(std::shared_ptr<const IterationPattern> pattern, int32_t next = -1);
+  // As Add, but the active pattern stays so until it meets strangers that the new one knows; for a caller who holds a lock and
+  // must not allocate: the follower was made before, and what it takes the place of is given back in `follower`. One of the
+  // same iteration, on the same memory, is left where it is: it knows more.
+  int32_t AddBeside(std::optional<IterationFollower>* follower);
   Step Observe(const JobEvent& event);
 
   int32_t active() const { return active_; }
@@ -52,6 +56,7 @@ class IterationFollowers {
     return active_ < 0 ? nullptr : &*slots_[static_cast<size_t>(active_)].follower;
   }
   int32_t SlotFor(uint64_t fingerprint) const;
+  int32_t LastFollowed(const std::array<bool, kMost>& is_asked) const;
   Step AskTheOthers(const JobEvent& event, Step stranger);
 
   std::array<Slot, kMost> slots_;
