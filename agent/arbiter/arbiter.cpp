@@ -257,6 +257,7 @@ std::vector<TenancyView> Arbiter::Tenancies() const {
     view.host_granted_bytes = host_.GrantedTo(tenancy.number);
     view.host_promised_bytes = host_.PromisedTo(tenancy.number);
     view.overdue = devices_.at(tenancy.device).memory.IsOverdue(tenancy.number);
+    view.seats_promised_bytes = tenancy.memory.promised();
     view.link_permille = tenancy.link_permille;
     view.seats = tenancy.seats.size();
     for (const auto& [session, seat] : tenancy.seats) {

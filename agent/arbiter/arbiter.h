@@ -90,6 +90,7 @@ struct TenancyView {
   Terms terms;
   int64_t granted_bytes = 0, promised_bytes = 0, wanted_bytes = 0;
   int64_t host_granted_bytes = 0, host_promised_bytes = 0;
+  int64_t seats_promised_bytes = 0;  // to its processes together; part of what it is promised
   int32_t link_permille = 0;
   bool active = false, overdue = false;
   size_t seats = 0;

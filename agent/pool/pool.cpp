@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace spillway::agent {
@@ -49,7 +50,7 @@ void Pool::Restore(base::UniqueFd file, std::map<uint64_t, size_t>& records) {
   slab.file.file = std::move(file);
   const auto id = SlabId{++last_id_};
   if (found == records.end()) {
-    LetGo(slabs_.emplace(id, std::move(slab)).first);
+    LetGo(*slabs_.emplace(id, std::move(slab)).first, false);
     return;
   }
   const SlabRecord record = *books_.Read(found->second);
@@ -75,11 +76,7 @@ std::vector<Lease> Pool::Ask(const PoolHolder& holder, int node, int64_t size_by
   const int64_t allowed = std::max<int64_t>(0, quota_slabs - HeldSlabs(holder.job));
   const int64_t wanted = std::clamp<int64_t>(InSlabs(size_bytes), 0, allowed);
   std::vector<Lease> leases;
-  while (static_cast<int64_t>(leases.size()) < wanted) {
-    const auto slab = ForLease(holder.job, node);
-    if (slab == slabs_.end()) break;
-    leases.push_back(Hand(slab, holder));
-  }
+  for (const auto slab : ForLease(holder.job, node, wanted)) leases.push_back(Hand(slab, holder));
   const int64_t missing = wanted - static_cast<int64_t>(leases.size());
   unserved_.erase(holder);
   if (missing > 0) {
@@ -90,19 +87,18 @@ std::vector<Lease> Pool::Ask(const PoolHolder& holder, int node, int64_t size_by
   return leases;
 }
 
-// The job's own from before, then what nobody has had; near ones first of each.
-Pool::Slabs::iterator Pool::ForLease(const PoolJob& job, int node) {
-  auto best = slabs_.end();
-  int best_rank = 4;
+// Near ones first; of each the job's own from before, then what nobody has had.
+std::vector<Pool::Slabs::iterator> Pool::ForLease(const PoolJob& job, int node, int64_t slabs) {
+  std::array<std::vector<Slabs::iterator>, 4> by_rank;
   for (auto slab = slabs_.begin(); slab != slabs_.end(); ++slab) {
     const bool own = slab->second.state == State::kKept && slab->second.holder.job == job;
     if (!own && slab->second.state != State::kUnused) continue;
-    const int rank = (slab->second.wanted_node == node ? 0 : 2) + (own ? 0 : 1);
-    if (rank >= best_rank) continue;
-    best = slab;
-    best_rank = rank;
+    by_rank[(slab->second.wanted_node == node ? 0 : 2) + (own ? 0 : 1)].push_back(slab);
   }
-  return best;
+  std::vector<Slabs::iterator> chosen;
+  for (const auto& rank : by_rank) chosen.insert(chosen.end(), rank.begin(), rank.end());
+  if (static_cast<int64_t>(chosen.size()) > slabs) chosen.resize(static_cast<size_t>(slabs));
+  return chosen;
 }
 
 Lease Pool::Hand(Slabs::iterator slab, const PoolHolder& holder) {
@@ -138,11 +134,9 @@ void Pool::ProcessGone(const PoolHolder& holder) {
 void Pool::JobGone(const PoolJob& job) {
   quotas_.erase(job);
   std::erase_if(unserved_, [&](const auto& entry) { return entry.first.job == job; });
-  for (auto slab = slabs_.begin(); slab != slabs_.end();) {
-    const bool its = (slab->second.state == State::kLeased || slab->second.state == State::kKept) &&
-                     slab->second.holder.job == job;
-    if (its) Scrub(slab->second.file);
-    slab = its ? LetGo(slab) : std::next(slab);
+  for (auto& slab : slabs_) {
+    const bool held = slab.second.state == State::kLeased || slab.second.state == State::kKept;
+    if (held && slab.second.holder.job == job) LetGo(slab, true);
   }
   AskForMore();
 }
@@ -160,29 +154,25 @@ std::vector<Lease> Pool::Claim(const PoolHolder& holder) {
 
 // A process that has not come back may still live and use what it has: that is not scrubbed, and goes when it is unmapped.
 void Pool::ForgetUnclaimed() {
-  for (auto slab = slabs_.begin(); slab != slabs_.end();) {
-    slab = slab->second.unclaimed ? LetGo(slab) : std::next(slab);
+  for (auto& slab : slabs_) {
+    if (slab.second.unclaimed) LetGo(slab, false);
   }
   AskForMore();
 }
 
-// Once nobody maps it; returns what comes after it.
-Pool::Slabs::iterator Pool::LetGo(Slabs::iterator slab) {
-  if (slab->second.record != kNoRecord) {
-    books_.Erase(slab->second.record);
-    free_records_.insert(slab->second.record);
-    slab->second.record = kNoRecord;
+void Pool::LetGo(Slabs::value_type& slab, bool scrub) {
+  auto& [id, own] = slab;
+  if (own.record != kNoRecord) {
+    books_.Erase(own.record);
+    free_records_.insert(own.record);
+    own.record = kNoRecord;
   }
-  slab->second.unclaimed = false;
-  if (Retire(slab->second.file)) return slabs_.erase(slab);
-  slab->second.state = State::kLingering;
-  return std::next(slab);
+  own.unclaimed = false;
+  own.state = State::kEnding;
+  maker_.End(static_cast<uint64_t>(id), std::move(own.file), scrub);
 }
 
 bool Pool::Tick() {
-  for (auto slab = slabs_.begin(); slab != slabs_.end();) {
-    slab = slab->second.state == State::kLingering ? LetGo(slab) : std::next(slab);
-  }
   bool came = false;
   bool failed = false;
   for (MadeSlab& made : maker_.TakeMade()) {
@@ -198,7 +188,8 @@ bool Pool::Tick() {
     slab.wanted_node = made.wanted_node;
     Add(std::move(slab));
   }
-  // There is no memory now; the next who asks tries again.
+  for (const uint64_t ticket : maker_.TakeEnded()) slabs_.erase(SlabId{ticket});
+  // There is no memory now; the next who asks, or the next turn, tries again.
   if (!failed) AskForMore();
   return came && !unserved_.empty();
 }
@@ -238,10 +229,12 @@ void Pool::AskForMore() {
 
 // Lets go of slabs that other jobs keep without using them.
 void Pool::MakeRoom(int64_t slabs, const PoolJob& except) {
-  for (auto slab = slabs_.begin(); slab != slabs_.end() && Room() < slabs;) {
-    const bool spared = slab->second.state == State::kKept && slab->second.holder.job != except;
-    if (spared) Scrub(slab->second.file);
-    slab = spared ? LetGo(slab) : std::next(slab);
+  int64_t missing = slabs - Room() - Count(State::kEnding);
+  for (auto& slab : slabs_) {
+    if (missing <= 0) return;
+    if (slab.second.state != State::kKept || slab.second.holder.job == except) continue;
+    LetGo(slab, true);
+    --missing;
   }
 }
 
@@ -276,7 +269,7 @@ PoolView Pool::View() const {
   view.unused_bytes = Count(State::kUnused) * rules_.slab_bytes;
   view.leased_bytes = Count(State::kLeased) * rules_.slab_bytes;
   view.kept_bytes = Count(State::kKept) * rules_.slab_bytes;
-  view.lingering_bytes = Count(State::kLingering) * rules_.slab_bytes;
+  view.ending_bytes = Count(State::kEnding) * rules_.slab_bytes;
   for (const auto& [holder, by_node] : unserved_) view.unserved_bytes += Sum(by_node) * rules_.slab_bytes;
   view.not_made = not_made_;
   return view;
@@ -284,7 +277,9 @@ PoolView Pool::View() const {
 
 std::vector<int> Pool::SlabFiles() const {
   std::vector<int> files;
-  for (const auto& [id, slab] : slabs_) files.push_back(slab.file.file.get());
+  for (const auto& [id, slab] : slabs_) {
+    if (slab.state != State::kEnding) files.push_back(slab.file.file.get());
+  }
   return files;
 }
 

@@ -7,10 +7,10 @@
 // A file that a process once had may stay mapped there for ever; nothing can take it back. So a slab never goes from one job
 // to another: what its process returns is its job's alone, and when the job ends, or others need the room, the file is closed
 // and the next one is made of pages that the kernel has zeroed. A slab that somebody still maps goes on taking memory: it is
-// counted (`lingering`) until that ends, so the pool never promises what it does not have.
+// counted (`ending`) until that is over, so the pool never promises what it does not have.
 //
 // Invariants
-//  1. All slabs together (being made, unused, leased, kept, lingering) never exceed the capacity.
+//  1. All slabs together (being made, unused, leased, kept, ending) never exceed the capacity.
 //  2. A job's leased slabs never exceed its quota at the moment of a lease; a quota that shrinks takes nothing by force.
 //  3. No byte that a process wrote is ever seen by a process of another job.
 //  4. What a process that may still live has leased is never changed under it.
@@ -45,7 +45,7 @@ struct Lease {
 
 struct PoolView {
   int64_t capacity_bytes = 0, making_bytes = 0, unused_bytes = 0, leased_bytes = 0, kept_bytes = 0,
-          lingering_bytes = 0;
+          ending_bytes = 0;
   int64_t unserved_bytes = 0;  // asked for, within the quota, and not there yet
   uint64_t not_made = 0;       // slabs for which there was no memory
 };
@@ -72,19 +72,19 @@ class Pool {
   std::vector<Lease> Claim(const PoolHolder& holder);
   void ForgetUnclaimed();
 
-  // Takes what was made and lets go of what nobody maps any more. True: those who were not served should ask again.
+  // Takes what the maker has done; called when its file is readable. True: those who were not served should ask again.
   bool Tick();
 
   PoolView View() const;
   int64_t HeldBytes(const PoolJob& job) const;
   // By how much a job is over its quota.
   int64_t ExcessBytes(const PoolJob& job) const;
-  // To be kept across a restart.
+  // To be kept across a restart. A slab that ends is not among them: the next agent does not count what is still mapped of it.
   int books_file() const { return books_.file(); }
   std::vector<int> SlabFiles() const;
 
  private:
-  enum class State : uint8_t { kUnused, kLeased, kKept, kLingering };
+  enum class State : uint8_t { kUnused, kLeased, kKept, kEnding };
   static constexpr size_t kNoRecord = PoolBooks::kMostSlabs;
   struct Slab {
     SlabFile file;
@@ -99,10 +99,10 @@ class Pool {
   void Restore(base::UniqueFd file, std::map<uint64_t, size_t>& records);
   void Add(Slab slab);
   void Write(const Slab& slab);
-  Slabs::iterator ForLease(const PoolJob& job, int node);
+  std::vector<Slabs::iterator> ForLease(const PoolJob& job, int node, int64_t slabs);
   Lease Hand(Slabs::iterator slab, const PoolHolder& holder);
   void Keep(Slab& slab);
-  Slabs::iterator LetGo(Slabs::iterator slab);
+  void LetGo(Slabs::value_type& slab, bool scrub);
   void AskForMore();
   void MakeRoom(int64_t slabs, const PoolJob& except);
   int64_t Room() const;

@@ -33,8 +33,9 @@ LeaseClient::Device* LeaseClient::Find(uint32_t number) {
 
 int64_t LeaseClient::Step(int64_t now_ns) {
   if (state_ == State::kAway) TryToConnect(now_ns);
-  if (state_ == State::kGreeting && now_ns >= try_again_ns_) Lose(now_ns, kLongestPauseNs);
   Listen(now_ns);
+  // Not before what is there is read: this process may have been stopped, or the clock set.
+  if (state_ == State::kGreeting && now_ns >= try_again_ns_) Lose(now_ns, kFirstPauseNs);
   int64_t next_ns = try_again_ns_;
   if (state_ != State::kServed) return next_ns;
   next_ns = now_ns + interval_ns_;

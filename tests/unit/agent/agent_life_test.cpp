@@ -158,7 +158,7 @@ class World {
         return;
       case 11:
         if (Process* process = Any())
-          process->stopped = process->is_served() && !process->stopped && random_.Below(2) == 0;
+          process->stopped = IsKnown(*process) && !process->stopped && random_.Below(2) == 0;
         return;
       case 12:
         return OperateAtRandom();
@@ -170,6 +170,11 @@ class World {
     }
   }
 
+  // To this instance of the agent.
+  bool IsKnown(const Process& process) const {
+    const auto found = sessions_.find(process.session);
+    return process.is_served() && found != sessions_.end() && found->second == process.identity;
+  }
   Process* Any() { return processes_.empty() ? nullptr : processes_[random_.Below(processes_.size())].get(); }
   void Arrive() {
     if (processes_.size() >= kMostProcesses) return;
@@ -271,6 +276,10 @@ class World {
     }
   }
   void CheckSafety() {
+    if (node_ != nullptr) {
+      for (const TenancyView& view : node_->arbiter().Tenancies())
+        ASSERT_LE(view.seats_promised_bytes, view.promised_bytes) << "at " << now_ns_;
+    }
     int64_t held = 0;
     for (const auto& process : processes_) held += process->held_bytes;
     ASSERT_LE(held, kCapacity) << "the device is promised twice at " << now_ns_;

@@ -149,6 +149,8 @@ class Month {
     }
     ASSERT_LE(arbiter_.PromisedOnHost(), kHostBytes);
     if (events_seen_ % 16 != 0) return;
+    for (const TenancyView& view : arbiter_.Tenancies())
+      ASSERT_LE(view.seats_promised_bytes, view.promised_bytes);
     std::map<DeviceId, int64_t> held;
     for (const auto& [seat, process] : processes_) {
       held[seat.device] += process.holds_bytes;
