@@ -32,8 +32,23 @@ class TestMaker : public SlabMaker {
     return made;
   }
 
+  void End(uint64_t ticket, SlabFile slab, bool scrub) override {
+    if (scrub) Scrub(slab);
+    ending.emplace_back(ticket, std::move(slab));
+  }
+  std::vector<uint64_t> TakeEnded() override {
+    std::vector<uint64_t> ended;
+    std::erase_if(ending, [&](const auto& slab) {
+      if (!Retire(slab.second)) return false;
+      ended.push_back(slab.first);
+      return true;
+    });
+    return ended;
+  }
+
   std::deque<int> asked;
   bool fails = false;
+  std::vector<std::pair<uint64_t, SlabFile>> ending;
 };
 
 // A process's view of a slab.
@@ -67,10 +82,11 @@ class PoolTest : public ::testing::Test {
 
   Pool Make(const PoolRules& rules) { return {rules, maker_, *PoolBooks::Make()}; }
 
-  // Asks as the agent does: again when something was made.
+  // Asks as the agent does: again when something was made, which may first need something to end.
   static std::vector<Lease> Ask(Pool& pool, const PoolHolder& holder, int64_t slabs, int node = kAnyNode) {
     std::vector<Lease> leases = pool.Ask(holder, node, slabs * kSlab);
-    while (static_cast<int64_t>(leases.size()) < slabs && pool.Tick()) {
+    for (int tick = 0; tick < 2 && static_cast<int64_t>(leases.size()) < slabs; ++tick) {
+      if (!pool.Tick()) continue;
       const auto more = pool.Ask(holder, node, (slabs - static_cast<int64_t>(leases.size())) * kSlab);
       leases.insert(leases.end(), more.begin(), more.end());
     }

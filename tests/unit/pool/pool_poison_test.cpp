@@ -33,7 +33,7 @@ TEST_F(PoolPoisonTest, ProcessThatKeepsAMappingSeesNothingOfTheNextJobAndItsMemo
   pool.Return(kAnna, kept[1].slab);
 
   EXPECT_TRUE(Ask(pool, kBert, 2).empty());
-  EXPECT_EQ(pool.View().lingering_bytes, 2 * kSlab);
+  EXPECT_EQ(pool.View().ending_bytes, 2 * kSlab);
 
   kept.pop_back();
   pool.Tick();
@@ -53,6 +53,7 @@ TEST_F(PoolPoisonTest, ProcessThatKeepsTheFileCannotWriteItAnyMore) {
   const base::UniqueFd kept(fcntl(lease.file, F_DUPFD_CLOEXEC, 0));
 
   pool.JobGone(kAnna.job);
+  pool.Tick();
 
   EXPECT_FALSE(base::Mapping(kept.get(), kSlab));
   EXPECT_LT(pwrite(kept.get(), "x", 1, 0), 0);
@@ -146,7 +147,7 @@ TEST_F(PoolPoisonTest, RandomJobsSeeOnlyZerosAndTheirOwnBytes) {
       jobs.Step();
       const PoolView view = pool.View();
       ASSERT_LE(
-          view.making_bytes + view.unused_bytes + view.leased_bytes + view.kept_bytes + view.lingering_bytes,
+          view.making_bytes + view.unused_bytes + view.leased_bytes + view.kept_bytes + view.ending_bytes,
           8 * kSlab);
     }
   }

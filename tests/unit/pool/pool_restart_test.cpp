@@ -64,11 +64,11 @@ TEST_F(PoolRestartTest, WhoDoesNotComeBackIsForgottenAndWhatItStillMapsIsNotTouc
   pool.ForgetUnclaimed();
 
   EXPECT_EQ(pool.View().leased_bytes, 2 * kSlab);
-  EXPECT_EQ(pool.View().lingering_bytes, kSlab);
+  EXPECT_EQ(pool.View().ending_bytes, kSlab);
   EXPECT_TRUE(alive[0].ReadsAs(0xa1));
   alive.clear();
   pool.Tick();
-  EXPECT_EQ(pool.View().lingering_bytes, 0);
+  EXPECT_EQ(pool.View().ending_bytes, 0);
 }
 
 TEST_F(PoolRestartTest, SlabOfAnEndedJobIsNotLeftToAnotherByARestart) {

@@ -108,12 +108,13 @@ TEST_F(PoolTest, SmallerQuotaTakesNothingByForceAndTellsTheExcess) {
   EXPECT_TRUE(Ask(pool, kAnna, 1).empty());
 }
 
-TEST_F(PoolTest, WithoutMemoryJobsGetLessAndTheMakerIsNotAskedForEver) {
+TEST_F(PoolTest, WithoutMemoryJobsGetLessAndTheMakerIsNotAskedAgainAtOnce) {
   Pool pool = Make(Rules(4));
   pool.SetQuota(kAnna.job, 4 * kSlab);
   maker_.fails = true;
 
-  EXPECT_TRUE(Ask(pool, kAnna, 2).empty());
+  EXPECT_TRUE(pool.Ask(kAnna, kAnyNode, 2 * kSlab).empty());
+  EXPECT_FALSE(pool.Tick());
   EXPECT_EQ(pool.View().not_made, 2u);
   EXPECT_TRUE(maker_.asked.empty());
 
@@ -134,6 +135,24 @@ TEST_F(PoolTest, ThreadedMakerMakesWhatItIsAskedFor) {
   }
 
   for (const Lease& lease : leases) EXPECT_TRUE(View(lease).ReadsAs(0));
+}
+
+TEST_F(PoolTest, ThreadedMakerEndsWhatNobodyMapsAnyMore) {
+  ThreadedSlabMaker maker(kSlab, HugePages::kNever, nullptr);
+  Pool pool(Rules(1), maker, *PoolBooks::Make());
+  pool.SetQuota(kAnna.job, kSlab);
+  std::vector<Lease> leases = pool.Ask(kAnna, kAnyNode, kSlab);
+  while (leases.empty()) {
+    if (pool.Tick()) leases = pool.Ask(kAnna, kAnyNode, kSlab);
+  }
+  {
+    const View still_mapped(leases[0]);
+    pool.JobGone(kAnna.job);
+    pool.Tick();
+    EXPECT_EQ(pool.View().ending_bytes, kSlab);
+  }
+
+  while (pool.View().ending_bytes > 0) pool.Tick();
 }
 
 }  // namespace
