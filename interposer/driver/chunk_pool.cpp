@@ -102,7 +102,7 @@ void ChunkPool::ReleaseOne(size_t index) {
 
 void ChunkPool::Give(Chunks* chunks) {
   for (const Chunk& chunk : *chunks) {
-    if (chunk.shared) {
+    if (chunk.shared || IsOverBudget()) {
       Driver().cuMemRelease(chunk.handle);
       created_bytes_ -= chunk.bytes;
       continue;
@@ -112,6 +112,11 @@ void ChunkPool::Give(Chunks* chunks) {
     free_bytes_ += chunk.bytes;
   }
   chunks->clear();
+}
+
+void ChunkPool::SetBudget(size_t bytes) {
+  budget_bytes_ = ceiling_bytes_ = bytes;
+  ReleaseForRoom(0);
 }
 
 void ChunkPool::ReleaseAll() {

@@ -4,7 +4,8 @@
 // owns the chunks that are mapped into it and gives them back when they are idle.
 //
 // Invariants
-//  1. held_bytes() <= budget at every moment (chunks free and lent, and what is charged).
+//  1. held_bytes() <= budget at every moment (chunks free and lent, and what is charged); after the budget has become less,
+//     as soon as what is lent has come back: until then nothing is given out.
 //  2. A chunk in the pool is mapped nowhere and no device work uses it.
 //  3. Take gives all that was asked for or nothing, and never waits.
 // Never: maps, copies, or decides whose memory is given up.
@@ -38,7 +39,7 @@ class ChunkPool {
  public:
   // Chunks can be exported by file descriptor if `shareable`.
   ChunkPool(int device, size_t budget_bytes, bool shareable = false)
-      : device_(device), budget_bytes_(budget_bytes), shareable_(shareable), ceiling_bytes_(budget_bytes) {}
+      : device_(device), shareable_(shareable), budget_bytes_(budget_bytes), ceiling_bytes_(budget_bytes) {}
 
   // Appends chunks of `bytes` in all (a multiple of the granule) to `out`; false when neither the pool nor the
   // budget nor the device has them.
@@ -51,7 +52,10 @@ class ChunkPool {
   bool Charge(size_t bytes);
   void Discharge(size_t bytes) { charged_bytes_ -= bytes; }
 
+  // What is free and more than the new budget goes back to the driver.
+  void SetBudget(size_t bytes);
   size_t budget_bytes() const { return budget_bytes_; }
+  bool IsOverBudget() const { return held_bytes() > budget_bytes_; }
   bool shareable() const { return shareable_; }
   size_t held_bytes() const { return created_bytes_ + charged_bytes_; }
   size_t held_peak_bytes() const { return held_peak_bytes_; }
@@ -73,9 +77,9 @@ class ChunkPool {
 
   // Constant after construction.
   const int device_;
-  const size_t budget_bytes_;
   const bool shareable_;
   // Guarded by the caller's state lock.
+  size_t budget_bytes_;
   std::array<Chunks, kClasses.size()> free_;
   size_t free_bytes_ = 0;
   size_t created_bytes_ = 0;

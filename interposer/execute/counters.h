@@ -22,6 +22,18 @@ struct UnmovableBytes {
   }
 };
 
+// Why a call of the program waited for memory.
+enum class StallCause : std::uint8_t {
+  kDemand,        // what it names was away, and no plan had asked for it
+  kLatePrefetch,  // a plan had asked for it, and there was no memory yet
+  kNoMemory,      // for memory that is new
+  kPoolFull,      // for host memory, before something could leave
+  kIdle,          // while the job parks: until the device was idle
+  kShrink,        // the budget had become less
+};
+inline constexpr const char* kStallNames[] = {"demand",    "late_prefetch", "no_memory",
+                                              "pool_full", "idle",          "shrink"};
+
 struct Counters {
   std::uint64_t launches = 0;
   std::uint64_t copies = 0;
@@ -53,6 +65,13 @@ struct Counters {
   std::uint64_t censuses = 0;      // times that memory was looked through for addresses
   std::uint64_t census_bytes = 0;  // of device memory that was copied for that
   std::uint64_t stall_ns = 0;      // time in which calls waited for memory
+  std::array<std::uint64_t, std::size(kStallNames)> stall_ns_by_cause{};
+  void Stalled(StallCause cause, std::uint64_t time_ns) {
+    stall_ns += time_ns;
+    stall_ns_by_cause[static_cast<std::size_t>(cause)] += time_ns;
+  }
+  std::uint64_t budget_changes = 0;
+  std::uint64_t over_budget_ns = 0;  // between a budget that became less and when it was met
   std::array<UnmovableBytes, std::size(kUnmovableNames)> unmovable;
   UnmovableBytes& UnmovableFor(Unmovable reason) { return unmovable[static_cast<std::size_t>(reason)]; }
   std::size_t wanted_bytes = 0;  // live allocations, as they would occupy the device

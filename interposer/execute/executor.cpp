@@ -21,11 +21,16 @@ void Executor::AskFor(const PlanStep::Allocations& allocations) {
     Range* const range = Find(allocation);
     if (!range) continue;
     if (range->place == Place::kLeaving) residency_->Stay(range);
-    const bool is_asked = std::find(queue_.begin(), queue_.end(), allocation) != queue_.end();
-    if (IsAway(*range) && !is_asked) queue_.push_back(allocation);
+    if (!IsAway(*range) || IsAskedFor(allocation)) continue;
+    queue_.push_back(allocation);
+    residency_->TraceNow(TraceKind::kPrefetchAsked, range, TraceCause::kPlan);
   }
   tried_at_ = 0;
   SetPending();
+}
+
+bool Executor::IsAskedFor(std::uint64_t allocation) const {
+  return std::find(queue_.begin(), queue_.end(), allocation) != queue_.end();
 }
 
 // Something has completed since the last time.
@@ -44,7 +49,7 @@ void Executor::BringBack() {
   while (!queue_.empty()) {
     Range* const range = Find(queue_.front());
     if (range && IsAway(*range)) {
-      if (!residency_->Restore(range)) break;
+      if (!residency_->Restore(range, TraceCause::kPrefetch)) break;
       range->prefetched = true;
       ++counters_->prefetches;
       counters_->prefetched_bytes += range->requested_bytes;

@@ -42,6 +42,7 @@ class Executor {
   bool HasPending() const { return pending_.load(std::memory_order_relaxed) > 0; }
   void AskFor(const PlanStep::Allocations& allocations);
   void BringBack();
+  bool IsAskedFor(std::uint64_t allocation) const;
   // The range is on the device: by somebody else's doing, if it is in the queue.
   bool TakeFromQueue(Range* range);
   void ForgetQueue();

@@ -34,11 +34,13 @@ JobMemory::JobMemory(CUcontext context, int device, size_t budget_bytes, size_t 
                      ParkChoice park, LearnChoice learn)
     : context_(context),
       device_(device),
-      budget_bytes_(budget_bytes / kGranuleBytes * kGranuleBytes),
       host_limit_bytes_(host_limit_bytes),
+      budget_bytes_(budget_bytes / kGranuleBytes * kGranuleBytes),
       recorder_(learn),
+      trace_(context, device),
       timeline_(context),
-      residency_(device, budget_bytes_, host_limit_bytes, park != ParkChoice::kOff, &timeline_, &counters_),
+      residency_(device, budget_bytes_.load(), host_limit_bytes, park != ParkChoice::kOff, &timeline_, &counters_,
+                 &trace_),
       slabs_(&ledger_, &timeline_),
       trust_(park, residency_.host().mappable()) {
   everything_.gate.OpenForAll();
@@ -78,6 +80,8 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   ledger_.AddRange(range);
   ++counters_.allocations;
   Want(range->size_bytes);
+  residency_.TraceNow(TraceKind::kAllocated, range);
+  residency_.TraceMemory();
   *out = range->base;
   return CUDA_SUCCESS;
 }
@@ -123,7 +127,7 @@ CUresult JobMemory::OutOfMemory() const {
 CUresult JobMemory::AddSlab(size_t bytes) {
   const MutexLock making(making_);
   Chunks chunks;
-  const bool made = MakeRoom(kGranuleBytes, [&]() SPILLWAY_REQUIRES(state_) {
+  const bool made = MakeRoom(kGranuleBytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(state_) {
     return residency_.TakeChunks(kGranuleBytes, &chunks);
   });
   EndMoving();
@@ -137,6 +141,7 @@ CUresult JobMemory::AddSlab(size_t bytes) {
   slabs_.AddSlab(bytes, base, std::move(chunks));
   counters_.UnmovableFor(Unmovable::kSmall).Add(kGranuleBytes);
   Want(kGranuleBytes);
+  residency_.TraceMemory();
   return CUDA_SUCCESS;
 }
 
@@ -198,7 +203,9 @@ void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
   if (found->unmovable != Unmovable::kNo) counters_.UnmovableFor(found->unmovable).bytes -= found->size_bytes;
   found->unmovable = Unmovable::kNo;
   counters_.wanted_bytes -= found->size_bytes;
+  residency_.TraceNow(TraceKind::kFreed, AsRange(found));
   residency_.Free(AsRange(found), busy);
+  residency_.TraceMemory();
 }
 
 // By a plan memory is short for good: what frees it is marked at once, so that nobody waits for more than that.
@@ -214,11 +221,12 @@ bool JobMemory::Charge(size_t bytes, Unmovable reason) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
   const MutexLock making(making_);
-  const bool charged = MakeRoom(bytes, [&]() SPILLWAY_REQUIRES(state_) {
+  const bool charged = MakeRoom(bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(state_) {
     if (!residency_.Charge(bytes)) return false;
     ++counters_.passed_through;
     counters_.UnmovableFor(reason).Add(bytes);
     Want(bytes);
+    residency_.TraceMemory();
     return true;
   });
   EndMoving();
@@ -234,6 +242,7 @@ void JobMemory::DischargeLocked(size_t bytes, Unmovable reason) {
   counters_.UnmovableFor(reason).bytes -= bytes;
   residency_.chunks().Discharge(bytes);
   counters_.wanted_bytes -= bytes;
+  residency_.TraceMemory();
 }
 
 void JobMemory::NotePassedThrough(std::uint64_t key, size_t bytes) {
@@ -304,7 +313,8 @@ bool JobMemory::IsFreed(CUdeviceptr address) {
 
 size_t JobMemory::FreeBytes() {
   const MutexLock lock(state_);
-  return budget_bytes_ - std::min(budget_bytes_, counters_.wanted_bytes - slabs_.EmptyBytes());
+  const size_t budget_bytes = budget_bytes_;
+  return budget_bytes - std::min(budget_bytes, counters_.wanted_bytes - slabs_.EmptyBytes());
 }
 
 JobMemory::Snapshot JobMemory::Read() {
@@ -338,6 +348,7 @@ JobMemory::Snapshot JobMemory::ReadLocked() {
 }
 
 void JobMemory::ReleaseAll() {
+  trace_.Release();
   const MutexLock making(making_);
   const MutexLock lock(state_);
   while (Slab* slab = slabs_.TakeAny())

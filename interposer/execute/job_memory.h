@@ -40,11 +40,13 @@
 #include "interposer/execute/shared_memory.h"
 #include "interposer/execute/slabs.h"
 #include "interposer/execute/trust.h"
+#include "interposer/lease/budget_schedule.h"
 #include "interposer/ledger/contents.h"
 #include "interposer/ledger/ledger.h"
 #include "interposer/ledger/passed_through.h"
 #include "interposer/ledger/transfer.h"
 #include "interposer/ledger/word_scan.h"
+#include "interposer/record/job_trace.h"
 #include "interposer/record/operation_shape.h"
 #include "interposer/record/recorder.h"
 
@@ -70,6 +72,8 @@ struct TouchSet {
   bool must_park = false;         // it may reach more than may be on the device
   Shape shape = 0;                // what the call is, as the hook says it (operation_shape.h)
   Sample sample;                  // of how long it takes
+  const char* name = nullptr;     // for the trace
+  TraceMoment traced;             // when it began
   PlanStep step;                  // what the plan asks for
 };
 
@@ -162,7 +166,12 @@ class JobMemory {
   // The allocation that the address lies in; false when it is not managed.
   bool Describe(CUdeviceptr address, Allocation* out);
   size_t FreeBytes();
-  size_t budget_bytes() const { return budget_bytes_; }
+  size_t budget_bytes() const { return budget_bytes_.load(std::memory_order_relaxed); }
+  // The budget is another one from now on. Where it is less, returns when it is met, or when nothing more can be done for
+  // that at the moment: then calls go on to take memory away until it is.
+  void SetBudget(size_t bytes) SPILLWAY_EXCLUDES(making_, state_);
+  // For tests: the budget at certain launches (lease/budget_schedule.h). Before the first allocation.
+  void Schedule(BudgetSchedule schedule) { schedule_ = std::move(schedule); }
   CUcontext context() const { return context_; }
   int device() const { return device_; }
   Recorder& recorder() { return recorder_; }
@@ -261,9 +270,15 @@ class JobMemory {
   void RecordIfItIsTime(size_t more_bytes) SPILLWAY_REQUIRES(state_);
   void BeginRecordingLive() SPILLWAY_REQUIRES(state_);
   void BeginSample(TouchSet* set);
+  void BeginTraced(TouchSet* set);
+  void EndTraced(const TouchSet& set, Effect effect);
   void Record(const TouchSet& set, Effect effect);
 
+  void FollowSchedule() SPILLWAY_EXCLUDES(making_, state_);
+  void MeetBudget() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+
   // The plan.
+  void TraceAdopted(const scheduler::LivePlan& plan);
   void FollowPlan(const TouchSet& set, StreamName stream, Effect effect, PlanStep* step)
       SPILLWAY_EXCLUDES(state_);
   void BeginIteration(StreamName stream, const PlanStep& step) SPILLWAY_EXCLUDES(state_);
@@ -284,23 +299,25 @@ class JobMemory {
   bool CanUseParked(const TouchSet& set) SPILLWAY_EXCLUDES(state_);
   bool MakeResident(Range* range) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   // `take_now` is called with the state lock held.
-  bool MakeRoom(size_t bytes, base::FunctionRef<bool()> take_now) SPILLWAY_REQUIRES(making_)
+  bool MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now) SPILLWAY_REQUIRES(making_)
       SPILLWAY_EXCLUDES(state_);
   bool StartMakingRoom(size_t bytes) SPILLWAY_REQUIRES(state_);
   bool RestoreOnDemand(Range* range) SPILLWAY_REQUIRES(state_);
   void GiveBackEmptySlabs() SPILLWAY_REQUIRES(state_);
-  void Await(Use use, CUevent event) SPILLWAY_EXCLUDES(state_);
+  void Await(Use use, CUevent event, StallCause cause) SPILLWAY_EXCLUDES(state_);
   void Want(size_t bytes) SPILLWAY_REQUIRES(state_);
 
   // Constant after construction.
   const CUcontext context_;
   const int device_;
-  const size_t budget_bytes_;
   const size_t host_limit_bytes_;
+  BudgetSchedule schedule_;
   // Synchronises itself.
   inline static constinit std::atomic<int> captures{0};
   inline static constinit std::atomic<bool> heap_is_used{false};
+  std::atomic<size_t> budget_bytes_;  // written with both locks held
   Recorder recorder_;
+  JobTrace trace_;
   PlanWalk walk_;
   base::Mutex making_{base::LockRank::kMaking};
   base::Mutex state_{base::LockRank::kState};

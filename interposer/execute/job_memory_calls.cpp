@@ -40,12 +40,14 @@ bool JobMemory::AllOnDevice(const Ranges& ranges) const {
 
 CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
   if (addresses.empty() && IsForeign(stream)) return CUDA_SUCCESS;
+  if (!schedule_.empty() && effect == Effect::kLaunches) FollowSchedule();
   if (!BeginAtOnce(addresses, stream, effect, set)) {
     const CUresult begun = BeginLocked(addresses, stream, effect, set);
     if (begun != CUDA_SUCCESS) return begun;
   }
   if (walk_.IsActive() && set->stream && !set->recorded) FollowPlan(*set, stream, effect, &set->step);
   if (recorder_.IsSampling()) BeginSample(set);
+  if (JobTrace::IsOn()) BeginTraced(set);
   return CUDA_SUCCESS;
 }
 
@@ -135,10 +137,11 @@ bool JobMemory::MakeAllResident(TouchSet* set) {
 // The ranges of the call that the budget holds together, those on the device first: the others are not worth moving.
 base::InlineVector<Range*, 32> JobMemory::ThatFit(const TouchSet& set) const {
   base::InlineVector<Range*, 32> fitting;
+  const size_t budget_bytes = budget_bytes_;
   size_t bytes = 0;
   for (const bool mapped : {true, false}) {
     for (Range* range : set.ranges) {
-      if (residency_.IsMapped(range) != mapped || range->size_bytes > budget_bytes_ - bytes) continue;
+      if (residency_.IsMapped(range) != mapped || range->size_bytes > budget_bytes - bytes) continue;
       bytes += range->size_bytes;
       fitting.push_back(range);
     }
@@ -219,6 +222,7 @@ void JobMemory::End(TouchSet* set, Effect effect) {
   if (!set->stream) return;
   const RelaxedCapture relaxed(!set->at_once);
   if (set->sample.number) recorder_.AfterLaunch(set->stream->handle, set->sample);
+  if (set->traced.host_ns) EndTraced(*set, effect);
   if (set->recorded) return EndLocked(set, effect);
   auto& count = effect == Effect::kLaunches ? set->stream->launches : set->stream->copies;
   count.fetch_add(1, std::memory_order_relaxed);

@@ -111,7 +111,7 @@ bool JobMemory::AwaitReadBack(const CUDA_MEMCPY2D& copy) {
     if (!use.stream) return false;
     event = timeline_.EventFor(use);
   }
-  Await(use, event);
+  Await(use, event, StallCause::kIdle);
   return true;
 }
 

@@ -42,11 +42,13 @@ bool JobMemory::PrepareToMove() {
     device_is_idle_ = true;
     UpdateEverything();
   }
+  const TraceMoment begun = trace_.BeginHere();
   const std::uint64_t start_ns = MonotonicNs();
   const bool idle = AwaitIdle(must_wait ? kOpaquePatienceNs : kPatienceNs);
   if (idle && wants_census) MakeCensus();
+  trace_.EndHere(begun, StallEvent(StallCause::kIdle));
   const MutexLock lock(state_);
-  counters_.stall_ns += MonotonicNs() - start_ns;
+  counters_.Stalled(StallCause::kIdle, MonotonicNs() - start_ns);
   ++(idle ? counters_.idle_waits : counters_.idle_waits_given_up);
   UpdateParking();
   waits_in_vain_ = !idle && trust_.MustWait();
@@ -88,7 +90,7 @@ void JobMemory::AwaitRestores() {
     if (!residency_.parking() || timeline_.Done(last)) return;
     event = timeline_.EventFor(last);
   }
-  Await(last, event);
+  Await(last, event, StallCause::kIdle);
 }
 
 // A free implies a wait. It is left out where the uses of the memory that is freed, and of that which serves anew, are
@@ -102,7 +104,7 @@ void JobMemory::AwaitBeforeFree() {
     unfinished = timeline_.Unfinished();
     for (Use use : unfinished.items()) events.push_back(timeline_.EventFor(use));
   }
-  for (size_t i = 0; i < events.size(); ++i) Await(unfinished.items()[i], events[i]);
+  for (size_t i = 0; i < events.size(); ++i) Await(unfinished.items()[i], events[i], StallCause::kIdle);
 }
 
 bool JobMemory::AwaitIdle(std::uint64_t patience_ns) {

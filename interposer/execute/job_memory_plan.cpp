@@ -5,6 +5,7 @@
 
 #include "interposer/driver/calling_context.h"
 #include "interposer/execute/job_memory.h"
+#include "interposer/record/trace_names.h"
 
 namespace spillway::interposer {
 
@@ -14,11 +15,28 @@ using driver::RelaxedCapture;
 using scheduler::JobEvent;
 using scheduler::JobTouch;
 
+namespace {
+
+CUstream HandleOf(StreamName stream) {
+  return stream.per_thread && !stream.handle ? CU_STREAM_PER_THREAD : stream.handle;
+}
+
+}  // namespace
+
+void JobMemory::TraceAdopted(const scheduler::LivePlan& plan) {
+  const char* const strategy = plan.strategy().c_str();
+  trace_.Now({.kind = TraceKind::kPlanAdopted,
+              .name = KeepTraceName(ShapeOfName(strategy), strategy),
+              .values = {plan.predicted_ns(), plan.budget_bytes(), plan.action_count(),
+                         static_cast<std::int64_t>(plan.pattern().profile.operations.size())}});
+}
+
 void JobMemory::Adopt(std::shared_ptr<const scheduler::LivePlan> plan) {
   {
     const MutexLock lock(state_);
     if (!executor_.IsOn()) executor_.Begin();
   }
+  if (JobTrace::IsOn()) TraceAdopted(*plan);
   walk_.Adopt(std::move(plan));
 }
 
@@ -34,6 +52,7 @@ void JobMemory::FollowPlan(const TouchSet& set, StreamName stream, Effect effect
 
 void JobMemory::BeginIteration(StreamName stream, const PlanStep& step) {
   if (step.last_misses == 0) timeline_.CheckpointWhenAsked();
+  trace_.At(HandleOf(stream), {.kind = TraceKind::kIteration, .values = {static_cast<std::int64_t>(step.last_misses)}});
   const CurrentContext current(context_);
   if (!driver::ContextCensus::HasSeveral()) recorder_.IterationBegan(stream.handle, step.last_misses);
   const MutexLock lock(state_);

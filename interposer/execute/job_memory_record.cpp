@@ -66,12 +66,27 @@ void JobMemory::BeginSample(TouchSet* set) {
   if (can && !driver::ContextCensus::HasSeveral()) recorder_.BeforeLaunch(set->stream->handle, &set->sample);
 }
 
+// A call that is written down in a graph does nothing yet, and another device's stream has a clock of its own.
+void JobMemory::BeginTraced(TouchSet* set) {
+  if (set->stream && !set->recorded && !set->stream->foreign) set->traced = trace_.Begin(set->stream->handle);
+}
+
+void JobMemory::EndTraced(const TouchSet& set, Effect effect) {
+  TraceEvent event{.kind = TraceKind::kOperation, .stream = set.stream->number, .name = set.name};
+  for (const RecordedTouch& touch : TouchesOf(set, effect)) {
+    if (event.touch_count == TraceEvent::kMostTouches) break;
+    event.touches[event.touch_count++] = static_cast<std::uint32_t>(touch.allocation);
+  }
+  trace_.End(set.stream->handle, set.traced, event);
+}
+
 void JobMemory::Record(const TouchSet& set, Effect effect) {
   const auto touches = TouchesOf(set, effect);
   recorder_.Enqueued(ShapeOf(set), {touches.begin(), touches.size()}, set.sample);
 }
 
 void JobMemory::Waited() {
+  trace_.Poll();
   if (recorder_.IsRecording()) recorder_.Synchronized();
   recorder_.Settle();
 }

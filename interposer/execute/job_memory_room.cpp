@@ -29,7 +29,7 @@ bool JobMemory::OthersMayEnd(std::uint64_t deadline_ns) {
 // Tries `take_now`, frees what can be freed, starts evictions, awaits the first completion, and again. Gives up when
 // nothing is under way and no call in progress holds memory that could move afterwards, or when the driver keeps
 // refusing what should be there.
-bool JobMemory::MakeRoom(size_t bytes, base::FunctionRef<bool()> take_now) {
+bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now) {
   bool must_prepare;
   {
     const MutexLock lock(state_);
@@ -43,6 +43,7 @@ bool JobMemory::MakeRoom(size_t bytes, base::FunctionRef<bool()> take_now) {
   for (;;) {
     Use next;
     CUevent event = nullptr;
+    StallCause waits_for = cause;
     {
       const MutexLock lock(state_);
       executor_.BringBack();
@@ -51,8 +52,13 @@ bool JobMemory::MakeRoom(size_t bytes, base::FunctionRef<bool()> take_now) {
       if (take_now()) return true;
       const bool may_move = MayMoveNow();
       const bool enough = may_move && StartMakingRoom(bytes);
+      timeline_.Poll();
       next = residency_.NextToAwait();
       if (!next.stream) next = slabs_.NextToAwait();
+      if (!next.stream) {
+        next = residency_.host().NextToAwait();
+        waits_for = StallCause::kPoolFull;
+      }
       if (!next.stream && !OthersMayEnd(deadline_ns)) {
         if (take_now()) return true;
         if (residency_.Health() != CUDA_SUCCESS || MonotonicNs() > deadline_ns) return false;
@@ -62,7 +68,7 @@ bool JobMemory::MakeRoom(size_t bytes, base::FunctionRef<bool()> take_now) {
       }
       if (next.stream) event = timeline_.EventFor(next);
     }
-    next.stream ? Await(next, event) : static_cast<void>(sched_yield());
+    next.stream ? Await(next, event, waits_for) : static_cast<void>(sched_yield());
   }
 }
 
@@ -74,12 +80,14 @@ bool JobMemory::StartMakingRoom(size_t bytes) {
 }
 
 // Waits for the event, or where none can be recorded for the whole stream; after an error the work is over, too.
-void JobMemory::Await(Use use, CUevent event) {
+void JobMemory::Await(Use use, CUevent event, StallCause cause) {
+  const TraceMoment begun = trace_.BeginHere();
   const std::uint64_t start_ns = MonotonicNs();
   event ? static_cast<void>(Driver().cuEventSynchronize(event)) : Timeline::WaitFor(use.stream);
   if (!event) timeline_.Completed(use.stream, use.sequence);
+  trace_.EndHere(begun, StallEvent(cause));
   const MutexLock lock(state_);
-  counters_.stall_ns += MonotonicNs() - start_ns;
+  counters_.Stalled(cause, MonotonicNs() - start_ns);
 }
 
 void JobMemory::GiveBackEmptySlabs() {
@@ -91,14 +99,22 @@ void JobMemory::GiveBackEmptySlabs() {
 }
 
 bool JobMemory::MakeResident(Range* range) {
-  return MakeRoom(range->size_bytes, [&]() SPILLWAY_REQUIRES(state_) {
+  StallCause cause;
+  {
+    const MutexLock lock(state_);
+    cause = range->place == Place::kNowhere   ? StallCause::kNoMemory
+            : executor_.IsAskedFor(range->id) ? StallCause::kLatePrefetch
+                                              : StallCause::kDemand;
+  }
+  return MakeRoom(range->size_bytes, cause, [&]() SPILLWAY_REQUIRES(state_) {
     return residency_.IsMapped(range) || RestoreOnDemand(range);
   });
 }
 
 bool JobMemory::RestoreOnDemand(Range* range) {
   const bool was_away = range->place != Place::kNowhere;
-  if (!residency_.Restore(range)) return false;
+  const bool is_late = executor_.IsAskedFor(range->id);
+  if (!residency_.Restore(range, is_late ? TraceCause::kLatePrefetch : TraceCause::kDemand)) return false;
   counters_.demand_fetches += was_away;
   counters_.prefetches_late += executor_.TakeFromQueue(range);
   return true;

@@ -49,6 +49,13 @@ SPILLWAY_ORDERING_RULE(kNewKernelsAreNoted);  // elsewhere: tests/integration/po
 // While evicted memory is parked, mappings change only when the device is idle.
 SPILLWAY_ORDERING_RULE(kParkingWaitsForIdle);  // SPILLWAY_PARK=host --features structures,pointers
 
+// What a call names at that moment does not leave because a plan says so.
+SPILLWAY_ORDERING_RULE(
+    kPlansSpareNamedMemory);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait --iterations 10 --hosts 4
+// Data that a plan sends away is copied, whatever the plan expects, unless the host has it.
+SPILLWAY_ORDERING_RULE(
+    kDropsAreChecked);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait --iterations 10 --features ''
+
 // Memory freed in a stream's order is used anew only after what that stream did before.
 SPILLWAY_ORDERING_RULE(kStreamFreeFollowsItsStream);  // SPILLWAY_PARK=off --features ''
 // Memory under a texture object stays on the device.

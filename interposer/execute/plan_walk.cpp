@@ -28,6 +28,7 @@ void PlanWalk::Observe(const JobEvent& event, PlanStep* step) {
   std::unique_ptr<Walk> former;  // given back without the lock
   const MutexLock lock(lock_);
   const Followed followed = Follow(event, &former);
+  if (followed.began_iteration) has_begun_ = true;
   if (event.kind != JobEventKind::kOperation) return;
   ++(followed.position >= 0 ? figures_.planned_operations : figures_.off_plan_operations);
   if (followed.position >= 0) Tell(followed, step);
@@ -59,9 +60,10 @@ std::uint64_t PlanWalk::AllocationAfter(std::int32_t position, std::int32_t buff
   return now < 0 ? 0 : now_->follower.AllocationOf(now);
 }
 
-void PlanWalk::Tell(const Followed& followed, PlanStep* step) const {
-  step->began_iteration = followed.began_iteration;
-  if (followed.began_iteration) step->last_misses = static_cast<std::uint64_t>(now_->follower.last_misses());
+// An iteration that began with an allocation is told of at its first operation.
+void PlanWalk::Tell(const Followed& followed, PlanStep* step) {
+  step->began_iteration = std::exchange(has_begun_, false);
+  if (step->began_iteration) step->last_misses = static_cast<std::uint64_t>(now_->follower.last_misses());
   const auto add = [&](const LiveAction& action, PlanStep::Allocations* to) {
     if (const std::uint64_t allocation = AllocationAfter(followed.position, action.buffer))
       to->push_back(allocation);

@@ -71,12 +71,13 @@ class PlanWalk {
       SPILLWAY_REQUIRES(lock_);
   void TakeNext(std::unique_ptr<Walk>* former) SPILLWAY_REQUIRES(lock_);
   std::uint64_t AllocationAfter(std::int32_t position, std::int32_t buffer) const SPILLWAY_REQUIRES(lock_);
-  void Tell(const scheduler::Followed& followed, PlanStep* step) const SPILLWAY_REQUIRES(lock_);
+  void Tell(const scheduler::Followed& followed, PlanStep* step) SPILLWAY_REQUIRES(lock_);
 
   std::atomic<bool> is_active_{false};
   base::Mutex lock_{base::LockRank::kPlan};
   std::unique_ptr<Walk> now_ SPILLWAY_GUARDED_BY(lock_);
   std::unique_ptr<Walk> next_ SPILLWAY_GUARDED_BY(lock_);
+  bool has_begun_ SPILLWAY_GUARDED_BY(lock_) = false;  // an iteration, and no operation of it has come
   Figures figures_ SPILLWAY_GUARDED_BY(lock_);
 };
 

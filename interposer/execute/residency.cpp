@@ -13,10 +13,11 @@ namespace spillway::interposer {
 using driver::Driver;
 
 Residency::Residency(int device, size_t budget_bytes, size_t host_limit_bytes, bool may_park,
-                     Timeline* timeline, Counters* counters)
+                     Timeline* timeline, Counters* counters, JobTrace* trace)
     : device_(device),
       timeline_(timeline),
       counters_(counters),
+      trace_(trace),
       chunks_(device, budget_bytes, PromisesShareableMemory(device)),
       host_(device, host_limit_bytes, may_park && driver::PromisesMappableHostMemory(device), timeline) {
   for (CUstream& stream : streams_) Driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
@@ -143,14 +144,17 @@ void Residency::Stay(Range* range) {
 
 void Residency::Used(Range* range, Use use, bool may_write) {
   range->last_touch = TouchClock();
-  if (std::exchange(range->prefetched, false)) ++counters_->prefetch_hits;
+  if (std::exchange(range->prefetched, false)) {
+    ++counters_->prefetch_hits;
+    TraceNow(TraceKind::kPrefetchHit, range);
+  }
   (range->live ? range->uses : range->ready_after).Add(use);
   const bool outdates =
       may_write && range->place != Place::kParked;  // parked, the host's bytes are the range's own
   if (outdates && ordering_rules::kTouchOutdatesHostCopy) GiveHostCopy(range);
 }
 
-bool Residency::Restore(Range* range) {
+bool Residency::Restore(Range* range, TraceCause why) {
   Chunks chunks;
   if (!TakeChunks(range->size_bytes, &chunks)) return false;
   if (range->place == Place::kParked) {
@@ -164,7 +168,7 @@ bool Residency::Restore(Range* range) {
   }
   range->chunks = std::move(chunks);
   if (range->place == Place::kHost) {
-    if (!CopyIn(range)) {
+    if (!CopyIn(range, why)) {
       Driver().cuMemUnmap(range->base, range->size_bytes);
       chunks_.Give(&range->chunks);
       return false;
@@ -172,6 +176,7 @@ bool Residency::Restore(Range* range) {
   }
   range->place = Place::kDevice;
   if (parking_) GiveHostCopy(range);
+  TraceMemory();
   return true;
 }
 
@@ -190,11 +195,14 @@ Use Residency::ReadBack(const CUDA_MEMCPY2D& copy) {
   return use;
 }
 
-bool Residency::CopyIn(Range* range) {
+bool Residency::CopyIn(Range* range, TraceCause why) {
+  const TraceMoment begun = trace_->Begin(streams_[1]);
   if (Driver().cuMemcpyHtoDAsync_v2(range->base, range->host.data, range->requested_bytes, streams_[1]) !=
       CUDA_SUCCESS) {
+    trace_->Cancel(begun);
     return false;
   }
+  trace_->End(streams_[1], begun, TraceOf(TraceKind::kCopyIn, range, why));
   const Use use = timeline_->Issue(to_device_);
   timeline_->EventFor(use);
   range->ready_after.Clear();
@@ -203,6 +211,13 @@ bool Residency::CopyIn(Range* range) {
   range->host_valid = true;
   counters_->restored_bytes += range->requested_bytes;
   return true;
+}
+
+void Residency::TraceMemoryNow() {
+  const auto signed_of = [](size_t bytes) { return static_cast<std::int64_t>(bytes); };
+  trace_->Now({.kind = TraceKind::kMemory,
+               .values = {signed_of(chunks_.held_bytes()), signed_of(chunks_.budget_bytes()),
+                          signed_of(counters_->wanted_bytes), signed_of(host_.pinned_bytes())}});
 }
 
 bool Residency::TakeChunks(size_t bytes, Chunks* out) {

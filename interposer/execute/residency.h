@@ -31,14 +31,28 @@
 #include "interposer/execute/host_pool.h"
 #include "interposer/execute/range.h"
 #include "interposer/execute/timeline.h"
+#include "interposer/record/job_trace.h"
 
 namespace spillway::interposer {
+
+// What happens to a range, for the trace.
+inline TraceEvent TraceOf(TraceKind kind, const Range* range, TraceCause why) {
+  return {.kind = kind,
+          .cause = why,
+          .allocation = range->id,
+          .values = {static_cast<std::int64_t>(range->requested_bytes)}};
+}
+
+// The program has waited for memory.
+inline TraceEvent StallEvent(StallCause cause) {
+  return {.kind = TraceKind::kStall, .name = kStallNames[static_cast<std::size_t>(cause)]};
+}
 
 class Residency {
  public:
   // Host memory is such that it can be mapped at device addresses if `may_park` and the driver has it.
   Residency(int device, size_t budget_bytes, size_t host_limit_bytes, bool may_park, Timeline* timeline,
-            Counters* counters);
+            Counters* counters, JobTrace* trace);
 
   // A range of its own for `bytes`; with memory if there is some without taking it from others, else nowhere.
   // Null when the driver has no addresses left.
@@ -75,7 +89,7 @@ class Residency {
   // The last copy that brings a range back.
   Use LastRestore() const { return {to_device_, Timeline::IssuedOn(to_device_)}; }
   // Gives memory to a range that is nowhere or on the host, from what can be had at once.
-  bool Restore(Range* range);
+  bool Restore(Range* range, TraceCause why = TraceCause::kDemand);
 
   // Takes `bytes` of chunks that are free or can be had without waiting.
   bool TakeChunks(size_t bytes, Chunks* out);
@@ -113,6 +127,14 @@ class Residency {
 
   void ReleaseAll();
 
+  // For the trace: what happens to a range, and how much memory is where now.
+  void TraceNow(TraceKind kind, const Range* range, TraceCause why = TraceCause::kNone) {
+    if (JobTrace::IsOn()) trace_->Now(TraceOf(kind, range, why));
+  }
+  void TraceMemory() {
+    if (JobTrace::IsOn()) TraceMemoryNow();
+  }
+
   ChunkPool& chunks() { return chunks_; }
   HostPool& host() { return host_; }
 
@@ -124,9 +146,10 @@ class Residency {
   Range* ReuseFreed(size_t bytes);
   static void BeginLife(Range* range);
   Range* NewObject();
-  bool StartLeaving(Range* range);
-  bool CopyOut(Range* range);
-  bool CopyIn(Range* range);
+  bool StartLeaving(Range* range, TraceCause why);
+  bool CopyOut(Range* range, TraceCause why);
+  bool CopyIn(Range* range, TraceCause why);
+  void TraceMemoryNow();
   void GiveHostCopy(Range* range);
   void FinishLeaving(Range* range);
   template <class TakeNow>
@@ -149,6 +172,7 @@ class Residency {
   const int device_;
   Timeline* const timeline_;
   Counters* const counters_;
+  JobTrace* const trace_;
   StreamState* to_host_;  // own non-blocking copy streams
   StreamState* to_device_;
   CUstream streams_[2] = {};

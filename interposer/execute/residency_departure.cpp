@@ -16,16 +16,19 @@ bool Residency::StartMakingRoom(size_t bytes, LeaveFirst order) {
     timeline_->CheckpointEveryOperation();
     Range* victim = Victim(order, [](const Range&) { return true; });
     if (!victim) return false;
-    if (StartLeaving(victim)) continue;
+    if (StartLeaving(victim, TraceCause::kRoom)) continue;
     // No host memory for its bytes: a range whose host copy is still good leaves without any.
     victim = Victim(order, [](const Range& range) { return range.host_valid; });
-    if (!victim || !StartLeaving(victim)) return false;
+    if (!victim || !StartLeaving(victim, TraceCause::kRoom)) return false;
   }
   return true;
 }
 
 bool Residency::StartToLeave(Range* range) {
-  return MayLeave(*range) && CloseGate(range) && !IsHeld(range) && StartLeaving(range);
+  if (!ordering_rules::kPlansSpareNamedMemory)
+    return range->place == Place::kDevice && StartLeaving(range, TraceCause::kPlan);
+  if (!ordering_rules::kDropsAreChecked) range->host_valid = range->host_valid || TakeHostBuffer(range);
+  return MayLeave(*range) && CloseGate(range) && !IsHeld(range) && StartLeaving(range, TraceCause::kPlan);
 }
 
 size_t Residency::PendingBytes() const {
@@ -92,14 +95,15 @@ bool Residency::TakeHostBuffer(Range* range) {
   return false;
 }
 
-bool Residency::StartLeaving(Range* range) {
+bool Residency::StartLeaving(Range* range, TraceCause why) {
   range->departure.Clear();
   if (range->host_valid) {
     range->departure.Merge(range->uses);
     range->departure.Merge(range->ready_after);
     for (Use use : range->departure.items()) timeline_->EventFor(use);
     counters_->dropped_bytes += range->requested_bytes;
-  } else if (!CopyOut(range)) {
+    TraceNow(TraceKind::kDropped, range, why);
+  } else if (!CopyOut(range, why)) {
     return false;
   }
   NoteUnusedPrefetch(range);
@@ -108,7 +112,7 @@ bool Residency::StartLeaving(Range* range) {
   return true;
 }
 
-bool Residency::CopyOut(Range* range) {
+bool Residency::CopyOut(Range* range, TraceCause why) {
   if (!TakeHostBuffer(range)) return false;
   if (ordering_rules::kHostBufferWaitsForCopy) {
     for (Use use : range->host.busy.items()) timeline_->OrderAfter(to_host_, use);
@@ -118,10 +122,13 @@ bool Residency::CopyOut(Range* range) {
   if (ordering_rules::kOffloadFollowsUses) {
     for (Use use : range->uses.items()) timeline_->OrderAfter(to_host_, use);
   }
+  const TraceMoment begun = trace_->Begin(streams_[0]);
   if (Driver().cuMemcpyDtoHAsync_v2(range->host.data, range->base, range->requested_bytes, streams_[0]) !=
       CUDA_SUCCESS) {
+    trace_->Cancel(begun);
     return false;
   }
+  trace_->End(streams_[0], begun, TraceOf(TraceKind::kCopyOut, range, why));
   const Use use = timeline_->Issue(to_host_);
   timeline_->EventFor(use);
   range->departure.Add(use);
@@ -139,7 +146,7 @@ Use Residency::NextToAwait() {
     const Use next = timeline_->OneToAwait(&range->departure);
     if (next.stream) return next;
   }
-  return host_.NextToAwait();
+  return {};
 }
 
 void Residency::CollectLeaving() {
@@ -164,11 +171,14 @@ void Residency::FinishLeaving(Range* range) {
   range->ready_after.Clear();
   range->ordered.clear();
   ++counters_->evictions;
+  TraceNow(TraceKind::kLeft, range);
   if (parking_ && ordering_rules::kEvictedMemoryIsParked) Park(range);
 }
 
 void Residency::NoteUnusedPrefetch(Range* range) {
-  if (std::exchange(range->prefetched, false)) ++counters_->prefetches_unused;
+  if (!std::exchange(range->prefetched, false)) return;
+  ++counters_->prefetches_unused;
+  TraceNow(TraceKind::kPrefetchUnused, range);
 }
 
 }  // namespace spillway::interposer

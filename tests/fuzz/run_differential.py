@@ -2,6 +2,7 @@
 """Runs random CUDA programs bare and under Spillway at several budgets, and compares what they computed.
 
   run_differential.py --build BUILD                      1,000 seeds, spread over the budgets
+  run_differential.py --build BUILD --iterations 10      programs that repeat themselves, so that plans are followed
   run_differential.py --build BUILD --mutants            each rule of ordering_rules.h, left out, must be noticed
   run_differential.py --build BUILD --self-check         the fuzzer itself: steady, and able to notice
 """
@@ -9,10 +10,12 @@
 import argparse
 import collections
 import concurrent.futures
+import json
 import pathlib
 import re
 import shlex
 import sys
+import tempfile
 import time
 
 from seed_runs import Bench, Verdict, batches
@@ -42,6 +45,14 @@ def compare_batch(bench, library, seeds, budget_bytes, settings=None):
     differing = {seed: (bare.lines[seed], below.lines[seed]) for seed in seeds if bare.lines[seed] != below.lines[seed]}
     complaints = bare.complaints(None, "bare") + below.complaints(budget_bytes, budget_text(budget_bytes))
     return Verdict(seeds, budget_bytes, differing, complaints, below.reports, below.moved_bytes())
+
+
+def compare_planned_batch(bench, library, seeds, budget_bytes):
+    """The same for programs that repeat themselves; also how many allocations plans brought back ahead of need."""
+    with tempfile.TemporaryDirectory(prefix="spillway-fuzz-") as folder:
+        report = pathlib.Path(folder) / "report.json"
+        verdict = compare_batch(bench, library, seeds, budget_bytes, {"SPILLWAY_REPORT": str(report)})
+        return verdict, json.loads(report.read_text())["prefetches"] if report.exists() else 0
 
 
 def report_difference(bench, library, seed, verdict):
@@ -82,6 +93,43 @@ def check_library(bench, arguments):
         report_difference(its_bench, library, seed, verdict)
     summarise(verdicts, len(differing), time.monotonic() - start_s)
     return not differing and not any(verdict.complaints for verdict in verdicts)
+
+
+def check_plans(bench, arguments):
+    """The main check with plans: learned by the calling threads, so that every run is the same."""
+    library = bench.build / "lib" / (f"libspillway_{arguments.sanitizer}.so" if arguments.sanitizer else "libspillway.so")
+    plain = bench.options if arguments.features is not None else bench.options + ["--features", ""]  # objects do not repeat
+    learning = {"SPILLWAY_LEARN": "wait"}
+    tasks = []
+    for i, part in enumerate(batches(arguments.seeds or range(1, 301))):
+        budget = (64, 80, 96)[i % 3] * MIB
+        settings = dict(learning)
+        if i % 2 == 0:
+            settings["SPILLWAY_PARK"] = "off"
+        if i % 4 >= 2 and budget > 64 * MIB:
+            settings["SPILLWAY_BUDGET_SCHEDULE"] = changing_budget(budget)
+        its_bench = Bench(bench.build, plain + ["--patterns", str(1 + i % 3)], settings)
+        tasks.append((its_bench, part, budget))
+    turns = [lambda task=task: compare_planned_batch(task[0], library, task[1], task[2]) for task in tasks]
+    start_s = time.monotonic()
+    results = list(run_all(arguments.jobs, turns))
+    verdicts = [verdict for verdict, _ in results]
+    for verdict in verdicts:
+        for complaint in verdict.complaints:
+            print(f"seeds {verdict.seeds[0]}..{verdict.seeds[-1]}: {complaint}")
+    differing = [(seed, verdict, task[0]) for verdict, task in zip(verdicts, tasks) for seed in verdict.differing]
+    for seed, verdict, its_bench in differing[:arguments.show]:
+        report_difference(its_bench, library, seed, verdict)
+    summarise(verdicts, len(differing), time.monotonic() - start_s)
+    prefetches = sum(count for _, count in results)
+    print(f"{prefetches} allocations brought back by plans")
+    return not differing and not any(verdict.complaints for verdict in verdicts) and prefetches > 0
+
+
+def changing_budget(budget_bytes):
+    """Less and as much again, every 120 launches."""
+    low_bytes = 64 * MIB
+    return ",".join(f"{120 * i}:{low_bytes if i % 2 else budget_bytes}" for i in range(1, 200))
 
 
 def ways_of_parking(bench, arguments):
@@ -184,6 +232,7 @@ def parse_arguments():
     parser.add_argument("--features", help="what programs use, by commas (default: the seed decides)")
     parser.add_argument("--hosts", help="host threads of each program (default: the seed decides)")
     parser.add_argument("--contexts", help="contexts of each program (default: the seed decides)")
+    parser.add_argument("--iterations", help="programs repeat themselves so many times, and plans are followed")
     parser.add_argument("--small", action="store_true", help="shorter programs with smaller buffers")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--mutants", action="store_true")
@@ -193,7 +242,7 @@ def parse_arguments():
 
 def program_options(arguments):
     options = ["--small"] if arguments.small else []
-    for name in ("features", "hosts", "contexts"):
+    for name in ("features", "hosts", "contexts", "iterations"):
         if getattr(arguments, name) is not None:
             options += [f"--{name}", getattr(arguments, name)]
     return options
@@ -202,7 +251,8 @@ def program_options(arguments):
 def main():
     arguments = parse_arguments()
     bench = Bench(arguments.build.resolve(), program_options(arguments))
-    check = check_mutants if arguments.mutants else check_fuzzer if arguments.self_check else check_library
+    plain = check_plans if arguments.iterations else check_library
+    check = check_mutants if arguments.mutants else check_fuzzer if arguments.self_check else plain
     return 0 if check(bench, arguments) else 1
 
 

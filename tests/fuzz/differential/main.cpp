@@ -18,6 +18,7 @@
 #include "tests/fuzz/differential/generate.h"
 #include "tests/fuzz/differential/order.h"
 #include "tests/fuzz/differential/random.h"
+#include "tests/fuzz/differential/repeat.h"
 
 namespace spillway::fuzz {
 namespace {
@@ -28,6 +29,8 @@ constexpr char kUsage[] =
     "  --contexts 1|2    contexts in each program (default: the seed decides)\n"
     "  --features LIST   what programs use beside the basics, by commas; '' for nothing (default: the seed "
     "decides)\n"
+    "  --iterations N    the same again and again, N times after a beginning\n"
+    "  --patterns N      with --iterations: of N kinds, three of one kind in a row (default: 1)\n"
     "  --small           shorter programs with smaller buffers\n"
     "  --keep LIST       of the last seed only the operations with these numbers (1,4-7): for shortening a "
     "program\n"
@@ -42,6 +45,7 @@ struct Options {
   std::optional<int> hosts;  // these: the seed decides if unset
   std::optional<int> contexts;
   std::optional<std::set<int>> features;
+  Repetition repetition;
   bool small = false;
   bool print_program = false;
   std::optional<std::set<int>> kept;
@@ -102,6 +106,10 @@ bool ParseValue(const std::string& name, const char* value, Options& options) {
     options.omitted = Kind::kEventWait;
   } else if (name == "--omit" && std::strcmp(value, "event_sync") == 0) {
     options.omitted = Kind::kEventSync;
+  } else if (name == "--iterations") {
+    options.repetition.iterations = std::atoi(value);
+  } else if (name == "--patterns") {
+    options.repetition.patterns = std::max(std::atoi(value), 1);
   } else {
     return ParseShape(name, value, options);
   }
@@ -138,7 +146,7 @@ Shape ShapeFor(std::uint64_t seed, const Options& options) {
 
 // The generated operations of a seed, or those kept of them.
 std::vector<Operation> Draft(std::uint64_t seed, const Shape& shape, const Options& options) {
-  const std::vector<Operation> program = Generate(seed, shape);
+  const std::vector<Operation> program = Repeat(Generate(seed, shape), options.repetition);
   return options.kept && seed == options.last_seed ? Keep(program, *options.kept) : program;
 }
 

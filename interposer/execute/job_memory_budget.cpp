@@ -1,0 +1,48 @@
+// A budget that changes while the job runs.
+#include "base/clock.h"
+#include "interposer/driver/calling_context.h"
+#include "interposer/execute/job_memory.h"
+
+namespace spillway::interposer {
+
+using base::MonotonicNs;
+using base::MutexLock;
+using driver::CurrentContext;
+using driver::RelaxedCapture;
+
+void JobMemory::SetBudget(size_t bytes) {
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(context_);
+  const MutexLock making(making_);
+  {
+    const MutexLock lock(state_);
+    ++counters_.budget_changes;
+    budget_bytes_ = bytes / kGranuleBytes * kGranuleBytes;
+    residency_.chunks().SetBudget(budget_bytes_);
+    RecordIfItIsTime(0);
+  }
+  MeetBudget();
+}
+
+void JobMemory::MeetBudget() {
+  const std::uint64_t start_ns = MonotonicNs();
+  size_t excess_bytes;
+  {
+    const MutexLock lock(state_);
+    const ChunkPool& chunks = residency_.chunks();
+    if (!chunks.IsOverBudget()) return;
+    excess_bytes = chunks.held_bytes() - chunks.budget_bytes();
+  }
+  MakeRoom(excess_bytes, StallCause::kShrink,
+           [&]() SPILLWAY_REQUIRES(state_) { return residency_.Charge(0); });
+  EndMoving();
+  const MutexLock lock(state_);
+  counters_.over_budget_ns += MonotonicNs() - start_ns;
+}
+
+void JobMemory::FollowSchedule() {
+  size_t bytes = 0;
+  if (schedule_.Launched(&bytes)) SetBudget(bytes);
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,25 @@
+// Makes of a random program one that does the same again and again, as training does: what it begins with stays, the rest is
+// an iteration.
+//
+// Called once per program, on one thread; pure.
+//
+// Invariants
+//  1. An iteration frees what it allocated; buffers have another number in each, streams and pools are those of the beginning.
+//  2. From the second iteration of a pattern on, all of them are the same but for those numbers.
+#pragma once
+
+#include <vector>
+
+#include "tests/fuzz/differential/operation.h"
+
+namespace spillway::fuzz {
+
+struct Repetition {
+  int iterations = 0;  // 0: the program as it is
+  int patterns = 1;    // iterations of so many kinds
+  int run_length = 3;  // iterations of one kind in a row
+};
+
+std::vector<Operation> Repeat(const std::vector<Operation>& program, const Repetition& repetition);
+
+}  // namespace spillway::fuzz
