@@ -1,0 +1,161 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "agent/config/config_fields.h"
+#include "agent/config/config_file.h"
+
+namespace spillway::agent {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+class ConfigFileTest : public testing::Test {
+ protected:
+  ConfigFileTest() : folder_(testing::TempDir() + "config." + std::to_string(getpid())) {
+    std::filesystem::create_directories(folder_ + "/spillway.d");
+  }
+  ~ConfigFileTest() override { std::filesystem::remove_all(folder_); }
+
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ + "/" + name) << text;
+  }
+  ConfigResult Read() { return ReadConfigFiles(folder_ + "/spillway.toml"); }
+  // The errors without the folder's name.
+  Lines Errors() {
+    Lines errors = Read().errors;
+    for (std::string& error : errors) error = error.substr(folder_.size() + 1);
+    return errors;
+  }
+
+  const std::string folder_;
+};
+
+TEST_F(ConfigFileTest, NothingSaidMeansTheDefaults) {
+  const ConfigResult result = Read();
+
+  EXPECT_EQ(result.errors, Lines{});
+  EXPECT_EQ(result.config, Config{});
+}
+
+TEST_F(ConfigFileTest, ReadsEveryKindOfSetting) {
+  Write("spillway.toml", R"(
+[agent]
+socket = "/run/x.sock"
+socket_mode = 0o660
+operators = [1000, 1001]
+[devices]
+find = false
+reserve = "1GiB"
+[defaults]
+guaranteed = "2GiB"
+priority = 5
+[[rule]]
+job = "slurm-*"
+uid = 1000
+limit = "1.5GiB"
+[[device]]
+uuid = "GPU-01000000-0000-0000-0000-000000000000"
+memory = "16GiB"
+)");
+
+  const ConfigResult result = Read();
+
+  ASSERT_EQ(result.errors, Lines{});
+  EXPECT_EQ(result.config.socket, "/run/x.sock");
+  EXPECT_EQ(result.config.socket_mode, 0660);
+  EXPECT_EQ(result.config.operators, (std::vector<int64_t>{1000, 1001}));
+  EXPECT_FALSE(result.config.find_devices);
+  EXPECT_EQ(result.config.device_reserve_bytes, int64_t{1} << 30);
+  EXPECT_EQ(result.config.defaults.guaranteed_bytes, int64_t{2} << 30);
+  EXPECT_EQ(result.config.defaults.priority, 5);
+  ASSERT_EQ(result.config.rules.size(), 1u);
+  EXPECT_EQ(result.config.rules[0].job, "slurm-*");
+  EXPECT_EQ(result.config.rules[0].uid, 1000);
+  EXPECT_EQ(result.config.rules[0].terms.limit_bytes, int64_t{3} << 29);
+  EXPECT_EQ(result.config.devices[0].memory_bytes, int64_t{16} << 30);
+}
+
+TEST_F(ConfigFileTest, EveryErrorIsNamedWithItsLineAndTheNearestName) {
+  Write("spillway.toml",
+        "[agent]\nsokcet = \"x\"\n[agents]\n[limits]\nsessions = 0\n[defaults]\nlimit = \"big\"\n");
+
+  EXPECT_EQ(Errors(), (Lines{"spillway.toml:2: there is no setting 'sokcet'; do you mean 'socket'?",
+                             "spillway.toml:3: there is no table 'agents'; do you mean 'agent'?",
+                             "spillway.toml:7: limit is a size like \"8GiB\"",
+                             "spillway.toml:5: sessions is between 1 and 1000000"}));
+}
+
+TEST_F(ConfigFileTest, BrokenSyntaxIsAnErrorWithItsLine) {
+  Write("spillway.toml", "[agent]\nsocket = \n");
+
+  const Lines errors = Errors();
+
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].rfind("spillway.toml:2: ", 0), 0u) << errors[0];
+}
+
+TEST_F(ConfigFileTest, DropInsSetAgainAndAddRulesInTheOrderOfTheirNames) {
+  Write("spillway.toml", "[agent]\nlog_level = \"warn\"\n[[rule]]\njob = \"a\"\n");
+  Write("spillway.d/20.toml", "[agent]\nlog_level = \"debug\"\n[[rule]]\njob = \"c\"\n");
+  Write("spillway.d/10.toml", "[agent]\nlog_level = \"error\"\n[[rule]]\njob = \"b\"\n");
+  Write("spillway.d/30.toml.off", "nonsense");
+
+  const ConfigResult result = Read();
+
+  ASSERT_EQ(result.errors, Lines{});
+  EXPECT_EQ(result.config.log_level, "debug");
+  ASSERT_EQ(result.config.rules.size(), 3u);
+  EXPECT_EQ(result.config.rules[1].job, "b");
+  EXPECT_EQ(result.config.rules[2].job, "c");
+}
+
+TEST_F(ConfigFileTest, WhatIsShownIsReadAgainAsTheSame) {
+  Config config;
+  config.http = "127.0.0.1:9477";
+  config.operators = {7};
+  config.socket_mode = 0640;
+  config.defaults.weight = 3;
+  config.defaults.limit_bytes = 12'345'678;
+  config.rules = {{.job = "pod-*", .uid = 3, .terms = {.host_limit_bytes = int64_t{1} << 30}}};
+  config.devices = {{"GPU-01000000-0000-0000-0000-000000000000", int64_t{16} << 30}};
+
+  Write("spillway.toml", ShowConfig(config));
+
+  EXPECT_EQ(Read().errors, Lines{});
+  EXPECT_EQ(Read().config, config);
+}
+
+TEST(ConfigDifferencesTest, AreNamedAndSoIsWhatTakesARestart) {
+  Config next;
+  next.http = "127.0.0.1:1";
+  next.defaults.limit_bytes = int64_t{1} << 30;
+  next.return_within_ms = 500;
+
+  EXPECT_EQ(DifferencesBetween(Config{}, next),
+            (Lines{"[agent] http: \"\" -> \"127.0.0.1:1\"", "[arbiter] return_within_ms: 2000 -> 500",
+                   "[defaults] limit: unset -> 1GiB"}));
+  EXPECT_EQ(NeedRestart(Config{}, next), (Lines{"[agent] http"}));
+}
+
+TEST(ParseBytesTest, TakesBinaryAndDecimalUnits) {
+  EXPECT_EQ(ParseBytes("8GiB"), int64_t{8} << 30);
+  EXPECT_EQ(ParseBytes("8G"), int64_t{8} << 30);
+  EXPECT_EQ(ParseBytes("500 MB"), 500'000'000);
+  EXPECT_EQ(ParseBytes("4096"), 4096);
+  for (const char* wrong : {"", "GiB", "8GiBs", "-1", "1e99GiB", "8 G iB"})
+    EXPECT_FALSE(ParseBytes(wrong)) << wrong;
+}
+
+TEST(FitsPatternTest, StarsStandForAnything) {
+  EXPECT_TRUE(FitsPattern("*", ""));
+  EXPECT_TRUE(FitsPattern("slurm-*", "slurm-12"));
+  EXPECT_TRUE(FitsPattern("*-1*2", "slurm-132"));
+  EXPECT_FALSE(FitsPattern("slurm-*", "local-12"));
+  EXPECT_FALSE(FitsPattern("slurm-1", "slurm-12"));
+}
+
+}  // namespace
+}  // namespace spillway::agent

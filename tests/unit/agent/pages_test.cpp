@@ -1,0 +1,121 @@
+#include "agent/report/pages.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "agent/device/device_list.h"
+#include "agent/http/metrics.h"
+#include "agent/loop/log.h"
+
+namespace spillway::agent {
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+NodeReport Report() {
+  NodeReport report;
+  report.devices = {{0, "GPU-1", "NVIDIA H200", 140 * kGiB, 12 * kGiB, 8 * kGiB}};
+  JobReport job;
+  job.name = "slurm-1201";
+  job.source = "slurm";
+  job.command = "a \"job\"\xff";
+  job.uid = 1000;
+  job.age_ns = 90'000'000'000;
+  job.processes = 2;
+  TenancyReport tenancy;
+  tenancy.uuid = "GPU-1";
+  tenancy.view.state = TenancyState::kAdmitted;
+  tenancy.view.granted_bytes = 12 * kGiB;
+  tenancy.view.wanted_bytes = 20 * kGiB;
+  tenancy.resident_bytes = 8 * kGiB;
+  tenancy.to_host_bytes = 5;
+  tenancy.stall_ns = 1'500'000'000;
+  job.tenancies = {tenancy};
+  report.jobs = {job};
+  return report;
+}
+
+protocol::Ask Asking(protocol::Question question, protocol::Form form, uint16_t columns = 0) {
+  protocol::Ask ask;
+  ask.question = question;
+  ask.form = form;
+  ask.columns = columns;
+  ask.job = "slurm-1201";
+  return ask;
+}
+
+TEST(PagesTest, StatusShowsDevicesAndJobs) {
+  const std::string page = PageOf(Asking(protocol::Question::kStatus, protocol::Form::kText), Report());
+
+  EXPECT_NE(page.find("0   NVIDIA H200               140.0 GiB   12.0 GiB    8.0 GiB       1"),
+            std::string::npos)
+      << page;
+  EXPECT_NE(page.find("slurm-1201       0   reactive     12.0 GiB  20.0 GiB   8.0 GiB       0 B"),
+            std::string::npos)
+      << page;
+}
+
+TEST(PagesTest, TablesKeepToTheColumns) {
+  for (protocol::Question question :
+       {protocol::Question::kStatus, protocol::Question::kJobs, protocol::Question::kJob}) {
+    std::istringstream page(PageOf(Asking(question, protocol::Form::kText, 60), Report()));
+    for (std::string line; std::getline(page, line);) EXPECT_LE(line.size(), 60u) << line;
+  }
+}
+
+TEST(PagesTest, JsonHasItsSchemaAndBearsAnyCommand) {
+  for (protocol::Question question :
+       {protocol::Question::kStatus, protocol::Question::kJobs, protocol::Question::kJob}) {
+    const auto json = nlohmann::json::parse(PageOf(Asking(question, protocol::Form::kJson), Report()));
+    EXPECT_EQ(json.at("schema"), 1);
+  }
+  const auto job =
+      nlohmann::json::parse(PageOf(Asking(protocol::Question::kJob, protocol::Form::kJson), Report()));
+  EXPECT_EQ(job.at("job"), "slurm-1201");
+  EXPECT_EQ(job.at("devices").at(0).at("budget_bytes"), 12 * kGiB);
+}
+
+TEST(MetricsTest, SeriesHaveTheirJobsLabels) {
+  const std::string metrics = MetricsOf(Report());
+
+  for (const char* line : {
+           "spillway_gpu_memory_budgeted_bytes{gpu=\"0\",uuid=\"GPU-1\"} 12884901888",
+           "spillway_job_memory_budget_bytes{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\"} 12884901888",
+           "spillway_job_stall_seconds_total{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\"} 1.5",
+           "spillway_job_phase{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\",phase=\"reactive\"} 1",
+           "spillway_jobs{phase=\"reactive\"} 1",
+       }) {
+    EXPECT_NE(metrics.find(std::string(line) + "\n"), std::string::npos) << line << " is not in\n" << metrics;
+  }
+}
+
+TEST(MetricsTest, WithoutJobsThereAreNoSeriesOfJobs) {
+  EXPECT_EQ(MetricsOf(NodeReport{}).find("job_id"), std::string::npos);
+}
+
+TEST(LogLinesTest, NoNameForgesAField) {
+  JobReport job = Report().jobs[0];
+  job.command = "x\" uid=0";
+
+  EXPECT_EQ(StartLine(job), "job started job=slurm-1201 source=slurm uid=1000 command=\"x? uid=0\"");
+  EXPECT_NE(EndLine(job).find("seconds=90.000 devices=1"), std::string::npos) << EndLine(job);
+}
+
+TEST(DeviceListTest, UuidsAreRead) {
+  protocol::DeviceUuid uuid;
+
+  ASSERT_TRUE(ParseUuid("GPU-01fF0000-0000-0000-0000-0000000000a0", &uuid));
+  EXPECT_EQ(uuid[0], 1);
+  EXPECT_EQ(uuid[1], 0xff);
+  EXPECT_EQ(uuid[15], 0xa0);
+  for (const char* wrong :
+       {"", "GPU-", "01ff0000-0000-0000-0000-0000000000a0", "GPU-01ff0000-0000-0000-0000-0000000000",
+        "GPU-01ff0000-0000-0000-0000-0000000000a0a0", "GPU-zz"}) {
+    EXPECT_FALSE(ParseUuid(wrong, &uuid)) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace spillway::agent
