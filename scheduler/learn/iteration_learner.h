@@ -26,7 +26,8 @@
 namespace spillway::scheduler {
 
 struct LearnerOptions {
-  int64_t longest_iteration = int64_t{1} << 18;  // events; a longer one is not found
+  // In events; a longer one is not found. Until one is, some 160 bytes are kept for each of these.
+  int64_t longest_iteration = int64_t{1} << 18;
 };
 
 class IterationLearner {
