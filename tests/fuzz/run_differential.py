@@ -26,6 +26,7 @@ ORDERING_RULES = pathlib.Path(__file__).resolve().parents[2] / "interposer" / "e
 BUDGETS_MIB = [64, 96, 128, None]  # None: the whole device
 MUTANT_BUDGET_MIB = 64
 VOUCHED_FEATURES = "graphs,guests,pointers,tensor_maps,textures"
+QUICK_STRATEGIES = ("delta", "vdnn-all", "autoswap")  # that plan within milliseconds
 MUTANT_QUIET_S = 8  # a broken build may hang in many seeds
 
 
@@ -99,11 +100,10 @@ def check_plans(bench, arguments):
     """The main check with plans: learned by the calling threads, so that every run is the same."""
     library = bench.build / "lib" / (f"libspillway_{arguments.sanitizer}.so" if arguments.sanitizer else "libspillway.so")
     plain = bench.options if arguments.features is not None else bench.options + ["--features", ""]  # objects do not repeat
-    learning = {"SPILLWAY_LEARN": "wait"}
     tasks = []
     for i, part in enumerate(batches(arguments.seeds or range(1, 301))):
         budget = (64, 80, 96)[i % 3] * MIB
-        settings = dict(learning)
+        settings = {"SPILLWAY_LEARN": "wait", "SPILLWAY_STRATEGY": QUICK_STRATEGIES[i % len(QUICK_STRATEGIES)]}
         if i % 2 == 0:
             settings["SPILLWAY_PARK"] = "off"
         if i % 4 >= 2 and budget > 64 * MIB:

@@ -1,0 +1,212 @@
+// A job's memory follows a plan, over the simulated driver: what moves ahead of need, what does not, and that the bytes stay.
+//
+// The iteration is learned from what the job records itself; the plan is made by hand.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/execute/job_memory.h"
+#include "scheduler/learn/iteration_learner.h"
+
+namespace spillway::interposer {
+namespace {
+
+using driver::Driver;
+using scheduler::ActionKind;
+using scheduler::IterationPattern;
+using scheduler::JobEvent;
+using scheduler::LivePlan;
+
+constexpr size_t kBuffers = 4;
+constexpr size_t kBufferBytes = 16 * kMiB;
+constexpr size_t kWordsPerStep = 1024;
+constexpr int kLearningIterations = 24;  // so short an iteration needs many to be sure of
+
+// Its iteration writes into four buffers, one after the other, each time to another place. Three of them fit.
+class JobMemoryPlanTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(Driver().cuInit(0), CUDA_SUCCESS) << "SPILLWAY_DRIVER names the simulated driver";
+    ASSERT_EQ(Driver().cuDevicePrimaryCtxRetain(&context_, 0), CUDA_SUCCESS);
+    ASSERT_EQ(Driver().cuCtxSetCurrent(context_), CUDA_SUCCESS);
+    ASSERT_EQ(Driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    job_ = std::make_unique<JobMemory>(context_, 0, 3 * kBufferBytes, size_t{1} << 30, ParkChoice::kOff,
+                                       LearnChoice::kAlways);
+    for (CUdeviceptr& buffer : buffers_) ASSERT_EQ(job_->Allocate(kBufferBytes, &buffer), CUDA_SUCCESS);
+  }
+  void TearDown() override {
+    Driver().cuCtxSynchronize();
+    job_->ReleaseAll();
+    Driver().cuStreamDestroy_v2(stream_);
+    Driver().cuDevicePrimaryCtxRelease_v2(0);
+  }
+
+  void Step(size_t buffer, Shape shape = 7) {
+    Addresses addresses;
+    addresses.push_back(buffers_[buffer]);
+    TouchSet set;
+    set.shape = MixShape(shape, buffer);
+    ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    const CUdeviceptr place = buffers_[buffer] + written_[buffer] * kWordsPerStep * 4;
+    Driver().cuMemsetD32Async(place, Value(buffer, written_[buffer]), kWordsPerStep, stream_);
+    ++written_[buffer];
+    job_->End(&set, Effect::kLaunches);
+  }
+  void Iterate(int times) {
+    for (int i = 0; i < times; ++i) {
+      for (size_t buffer = 0; buffer < kBuffers; ++buffer) Step(buffer);
+    }
+  }
+  static unsigned int Value(size_t buffer, size_t time) {
+    return static_cast<unsigned int>(buffer * 1000 + time + 1);
+  }
+
+  std::shared_ptr<const IterationPattern> Learned() {
+    scheduler::IterationLearner learner;
+    std::shared_ptr<const IterationPattern> pattern;
+    std::vector<LiveAllocation> live;
+    job_->recorder().TakeBegun(&live);
+    Recorder::Drained drained;
+    while (job_->recorder().Next(&drained)) {
+      std::vector<scheduler::JobTouch> touches;
+      for (const RecordedTouch& touch : drained.touches) touches.push_back({touch.allocation, touch.writes});
+      const bool allocates = drained.event.kind == RecordedKind::kAllocate;
+      if (!allocates && drained.event.kind != RecordedKind::kOperation) continue;
+      const auto found = learner.Add(
+          allocates ? JobEvent::Allocate(drained.event.allocation, static_cast<int64_t>(drained.event.value))
+                    : JobEvent::Operation(drained.event.value, touches));
+      if (found) pattern = found;
+    }
+    return pattern;
+  }
+
+  // After each step its buffer leaves; before each the next step's is asked for.
+  static scheduler::Plan Rotation(const IterationPattern& pattern) {
+    scheduler::Plan plan = scheduler::PlanWithoutActions(pattern.profile);
+    const auto steps = static_cast<int32_t>(plan.steps.size());
+    for (int32_t step = 0; step < steps; ++step) {
+      const auto of = [&](int32_t s) {
+        return pattern.profile.operations[static_cast<size_t>(s % steps)].writes.front();
+      };
+      plan.actions.push_back({.kind = ActionKind::kPrefetch, .buffer = of(step + 1), .step = step});
+      plan.actions.push_back({.kind = ActionKind::kOffload, .buffer = of(step), .step = step});
+    }
+    return plan;
+  }
+  std::shared_ptr<const LivePlan> LiveRotation() {
+    const auto pattern = Learned();
+    if (!pattern) return nullptr;
+    auto live = LivePlan::Make(pattern, Rotation(*pattern), 1'000'000, 3 * kBufferBytes);
+    return live ? std::make_shared<const LivePlan>(std::move(*live)) : nullptr;
+  }
+
+  void ExpectTheBytes() {
+    for (size_t buffer = 0; buffer < kBuffers; ++buffer) {
+      Addresses addresses;
+      addresses.push_back(buffers_[buffer]);
+      TouchSet set;
+      ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
+      std::vector<unsigned int> words(written_[buffer] * kWordsPerStep);
+      Driver().cuMemcpyDtoHAsync_v2(words.data(), buffers_[buffer], words.size() * 4, stream_);
+      Driver().cuStreamSynchronize(stream_);
+      job_->End(&set, Effect::kReads);
+      for (size_t i = 0; i < words.size(); ++i)
+        ASSERT_EQ(words[i], Value(buffer, i / kWordsPerStep)) << "buffer " << buffer << " word " << i;
+    }
+  }
+  Counters Count() { return job_->Read().counters; }
+
+  CUcontext context_ = nullptr;
+  CUstream stream_ = nullptr;
+  std::unique_ptr<JobMemory> job_;
+  CUdeviceptr buffers_[kBuffers] = {};
+  size_t written_[kBuffers] = {};
+};
+
+TEST_F(JobMemoryPlanTest, FollowedNothingIsFetchedOnDemand) {
+  Iterate(kLearningIterations);
+  const auto plan = LiveRotation();
+  ASSERT_TRUE(plan);
+  job_->Adopt(plan);
+  Iterate(3);
+
+  const Counters before = Count();
+  Iterate(8);
+  const Counters after = Count();
+
+  EXPECT_EQ(after.demand_fetches, before.demand_fetches);
+  EXPECT_EQ(after.prefetch_hits - before.prefetch_hits, 8 * kBuffers);
+  EXPECT_EQ(after.planned_departures - before.planned_departures, 8 * kBuffers);
+  EXPECT_EQ(after.planned_iterations - before.planned_iterations, 8u);
+  ExpectTheBytes();
+}
+
+TEST_F(JobMemoryPlanTest, StrangersAreServedAndThePlanGoesOn) {
+  Iterate(kLearningIterations);
+  const auto plan = LiveRotation();
+  ASSERT_TRUE(plan);
+  job_->Adopt(plan);
+  Iterate(3);
+
+  for (int i = 0; i < 6; ++i) {
+    Step(2, 99);
+    Step(0, 98);
+    Iterate(1);
+  }
+  const Counters before = Count();
+  Iterate(4);
+
+  EXPECT_GE(Count().prefetch_hits - before.prefetch_hits, 3 * kBuffers);
+  ExpectTheBytes();
+}
+
+TEST_F(JobMemoryPlanTest, AJobThatDoesSomethingElseKeepsItsBytes) {
+  Iterate(kLearningIterations);
+  const auto plan = LiveRotation();
+  ASSERT_TRUE(plan);
+  job_->Adopt(plan);
+  Iterate(2);
+
+  for (size_t i = 0; i < 40; ++i) Step(i * 7 % kBuffers, 50 + i % 5);
+
+  ExpectTheBytes();
+  EXPECT_LE(job_->Read().held_peak_bytes, 3 * kBufferBytes);
+}
+
+TEST_F(JobMemoryPlanTest, ABudgetThatShrinksIsMetAndThePlanStaysAHint) {
+  Iterate(kLearningIterations);
+  const auto plan = LiveRotation();
+  ASSERT_TRUE(plan);
+  job_->Adopt(plan);
+  Iterate(3);
+
+  job_->SetBudget(2 * kBufferBytes);
+  EXPECT_LE(job_->Read().held_bytes, 2 * kBufferBytes);
+  Iterate(5);
+  EXPECT_LE(job_->Read().held_bytes, 2 * kBufferBytes);
+  job_->SetBudget(4 * kBufferBytes);
+  Iterate(5);
+
+  EXPECT_EQ(Count().budget_changes, 2u);
+  ExpectTheBytes();
+}
+
+TEST_F(JobMemoryPlanTest, WhatIsFreedWhileItIsAskedForIsForgotten) {
+  Iterate(kLearningIterations);
+  const auto plan = LiveRotation();
+  ASSERT_TRUE(plan);
+  job_->Adopt(plan);
+  Iterate(3);
+
+  ASSERT_TRUE(job_->Free(buffers_[3]));
+  ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[3]), CUDA_SUCCESS);
+  written_[3] = 0;
+  Iterate(6);
+
+  ExpectTheBytes();
+}
+
+}  // namespace
+}  // namespace spillway::interposer
