@@ -151,6 +151,7 @@ void Engine::AttendantMain() {
   int looks_asleep = 0;
   while (!HasShutDown()) {
     std::this_thread::sleep_for(kLookEvery);
+    node_->Beat();
     looks_alone = IsLeftAlone(calls_seen) ? looks_alone + 1 : 0;
     if (looks_alone == 0) looks_asleep = 0;
     if (looks_alone == 0) continue;

@@ -10,6 +10,7 @@
 #include <climits>
 #include <cstring>
 
+#include "base/clock.h"
 #include "simulator/driver/process_status.h"
 
 namespace spillway::simulator {
@@ -22,6 +23,8 @@ using node::State;
 
 // Whoever waits in vain for this long looks whether the one he waits for is still there.
 constexpr node::Nanos kWatchEvery_ns = 50'000'000;
+// A process of which nothing is heard for this long has no attendant any more: it became another program.
+constexpr node::Nanos kSilence_ns = 2'000'000'000;
 
 long FutexWait(std::uint32_t* word, std::uint32_t seen, node::Nanos limit_ns) {
   const timespec limit = {static_cast<time_t>(limit_ns / 1'000'000'000),
@@ -147,9 +150,27 @@ void Node::Sleep(std::uint32_t wake_count, Nanos limit_ns) {
   __atomic_sub_fetch(&own.sleepers, 1, __ATOMIC_SEQ_CST);
   if (!in_vain || limit_ns < kWatchEvery_ns) return;
   const NodeLock lock(file_);
-  if (!IsFirst()) Sweep(file_, Whom::kFirst);
+  if (!IsFirst()) WatchFirst();
   WakeFirst();
 }
+
+void Node::WatchFirst() {
+  Sweep(file_, Whom::kFirst);
+  const int first = First(file_.state);
+  if (first < 0) return;
+  Seat& seat = file_.state.seats[static_cast<std::size_t>(first)];
+  const std::uint32_t beats = __atomic_load_n(&seat.beats, __ATOMIC_RELAXED);
+  const auto now_ns = static_cast<Nanos>(base::MonotonicNs());
+  if (first != watched_seat_ || beats != watched_beats_) {
+    watched_seat_ = first;
+    watched_beats_ = beats;
+    watched_since_ns_ = now_ns;
+  } else if (seat.state == SeatState::kPresent && now_ns - watched_since_ns_ > kSilence_ns) {
+    Suspend(file_.state, seat);
+  }
+}
+
+void Node::Beat() { __atomic_add_fetch(&OwnSeat().beats, 1, __ATOMIC_RELAXED); }
 
 void Node::WakeOwn() {
   const NodeLock lock(file_);

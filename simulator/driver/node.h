@@ -7,8 +7,8 @@
 // Invariants
 //  1. A process acts only in its turn; AwaitTurn and an answered Ask are what make it that.
 //  2. The file's lock is never held while anything waits.
-//  3. Nobody waits for a process that is dead or stopped for longer than it takes to notice (kWatchEvery_ns); the engine's
-//     attendant sees to a process that is elsewhere.
+//  3. Nobody waits for a process that is dead or stopped for longer than it takes to notice (kWatchEvery_ns), nor for one that
+//     has become another program (kSilence_ns); the engine's attendant sees to a process that is elsewhere.
 #pragma once
 
 #include <memory>
@@ -49,6 +49,9 @@ class Node {
   // Wakes those of this process's threads that sleep.
   void WakeOwn();
 
+  // This process is still there, whatever it does. Called every few hundredths of a second; any thread.
+  void Beat();
+
   // Returns when this process may act at its own present, and that.
   Nanos AwaitTurn();
 
@@ -83,11 +86,16 @@ class Node {
   bool IsFirst() const;
   void BeHere();
   void WakeFirst();
+  void WatchFirst();
   Answer Granted(Nanos at_ns, Turn turn);
 
   NodeFile& file_;
   const bool shares_time_;
   int seat_ = -1;
+  // Under the file's lock: whom this process waits for, and since when nothing was heard of it.
+  int watched_seat_ = -1;
+  std::uint32_t watched_beats_ = 0;
+  Nanos watched_since_ns_ = 0;
 };
 
 }  // namespace spillway::simulator

@@ -73,6 +73,7 @@ struct Seat {
   Nanos target_ns;
   std::uint32_t sleepers;    // threads that sleep on `wake_count`
   std::uint32_t wake_count;  // a futex
+  std::uint32_t beats;       // grows as long as the program that sat down runs
   std::array<std::array<std::uint32_t, kEngines>, kMostDevices> holds;
   std::array<std::array<Work, kEngines>, kMostDevices> next_end;  // `given` at which its next operation ends
   SeatBooks books;

@@ -86,6 +86,14 @@ TEST(SharedMachineFailureTest, StoppedProcessHoldsNobodyAndGoesOnLater) {
   EXPECT_NEAR(static_cast<double>(TimeOf(stopped.Rest())), static_cast<double>(TimeOf(lines)) + 1e6, 0.1e6);
 }
 
+TEST(SharedMachineFailureTest, ProcessThatBecameAnotherProgramHoldsNobody) {
+  const TestMachine machine;
+  TenantProcess former = machine.Start("1/2", {"kernels:1", "time", "exec"});
+  TenantProcess other = machine.Start("2/2", {"kernels:20", "time"});
+
+  EXPECT_LT(TimeOf(other.Rest()), 22'000'000);
+}
+
 // A tenant that goes on for long and says so after every step.
 std::vector<std::string> LongLife() {
   std::vector<std::string> words = {"alloc:100"};

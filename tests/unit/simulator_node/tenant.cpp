@@ -6,8 +6,10 @@
 //   wait         reads a line, outside the driver
 //   compute:MS   is busy without the driver, by this process's clock
 //   time         "time NS" on the virtual clock
+//   exec         becomes a program that sleeps
 #include <cuda.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -63,6 +65,7 @@ class Tenant {
     if (name == "compute") Compute(number);
     if (name == "time") std::printf("time %llu\n", spillway_sim_read("simulated_ns"));
     if (name == "free_bytes") SayFree();
+    if (name == "exec") execl("/bin/sleep", "sleep", "1000", nullptr);
     std::fflush(stdout);
   }
 
