@@ -208,6 +208,8 @@ def parse(arguments):
     parser.add_argument("--steps", type=int, default=26, help=f"of each run; the last {STEADY_STEPS} count")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time")
     parser.add_argument("--limit-s", type=int, default=600, help="for one run, by the real clock")
+    parser.add_argument("--no-learning", dest="learning", action="store_false",
+                        help="leave out what learning costs and when the plan is there")
     parser.add_argument("--json", metavar="FILE", help="all figures, reports and books")
     options = parser.parse_args(arguments)
     for name in options.networks:
@@ -225,7 +227,7 @@ def main():
             for network in options.networks:
                 all_series.append(Series(options, pool, network, profile))
                 print_series(options, all_series[-1])
-                if "spillway" in options.policies:
+                if options.learning:
                     print_learning(options, all_series[-1])
         problems = list(differing(all_series))
     if options.json:
