@@ -34,6 +34,9 @@ class Collector {
     Says(transfer.width_bytes * transfer.rows);
     transfers_.push_back(transfer);
   }
+  // The name of what the call does, for the trace; it lives as long as the process.
+  void IsCalled(const char* name) { name_ = name; }
+  const char* name() const { return name_; }
   // What the call is, beside what it names (Note [Shapes]).
   void Says(std::uint64_t word) { shape_ = interposer::MixShape(shape_, word); }
   // What it brings may be another thing than what is there now.
@@ -49,6 +52,7 @@ class Collector {
   Addresses addresses_;
   interposer::Transfers transfers_;
   bool is_unsure_ = false;
+  const char* name_ = nullptr;
   interposer::Shape shape_ = 0;
 };
 
@@ -64,6 +68,7 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
   if (collector.is_unsure()) job->SomethingNew();
   interposer::TouchSet set;
   set.shape = collector.shape();
+  set.name = collector.name();
   const CUresult begun = job->Begin(collector.addresses(), stream, effect, &set);
   if (begun != CUDA_SUCCESS) return begun;
   const CUresult result = AroundJobs(place, stream, effect, collect, call);

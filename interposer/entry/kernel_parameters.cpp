@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "interposer/driver/driver_api.h"
+#include "interposer/record/trace_names.h"
 
 namespace spillway::entry {
 namespace {
@@ -80,14 +81,20 @@ bool Ask(CUfunction function, KernelParameters* out) {
   return as_kernel || (as_function && out->size_bytes.empty());
 }
 
-interposer::Shape NameOf(CUfunction function, const KernelParameters& parameters) {
+// What the driver calls it; null where it tells no name.
+const char* DriversName(CUfunction function) {
   const char* name = nullptr;
   const auto is_told = [&name](auto ask, auto handle) {
     return ask && ask(&name, handle) == CUDA_SUCCESS && name;
   };
-  if (is_told(Driver().cuFuncGetName, function) ||
-      is_told(Driver().cuKernelGetName, reinterpret_cast<CUkernel>(function)))
-    return interposer::ShapeOfName(name);
+  return is_told(Driver().cuFuncGetName, function) ||
+                 is_told(Driver().cuKernelGetName, reinterpret_cast<CUkernel>(function))
+             ? name
+             : nullptr;
+}
+
+interposer::Shape NameOf(CUfunction function, const KernelParameters& parameters) {
+  if (const char* const name = DriversName(function)) return interposer::ShapeOfName(name);
   interposer::Shape shape = 0;
   for (const std::uint32_t size_bytes : parameters.size_bytes)
     shape = interposer::MixShape(shape, size_bytes);
@@ -139,6 +146,12 @@ KernelFacts FactsOf(CUfunction function, KernelParameters* scratch, void (*at_fi
   const KernelFacts kept{Keep(*scratch), name};
   WriteSlot(free, free_word, word, function, kept);
   return kept;
+}
+
+const char* ReadableName(CUfunction function, interposer::Shape name) {
+  if (const char* const known = interposer::KnownTraceName(name)) return known;
+  const char* const told = function ? DriversName(function) : nullptr;
+  return interposer::KeepTraceName(name, told ? told : "kernel");
 }
 
 void ForgetKernelParameters() { current_generation.fetch_add(1, std::memory_order_acq_rel); }

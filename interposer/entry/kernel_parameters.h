@@ -37,6 +37,8 @@ inline const KernelParameters& ParametersOf(CUfunction function, KernelParameter
                                             void (*at_first_sight)() = nullptr) {
   return *FactsOf(function, scratch, at_first_sight).parameters;
 }
+// The kernel's name for people, for as long as the process lives; `name` is FactsOf's.
+const char* ReadableName(CUfunction function, interposer::Shape name);
 void ForgetKernelParameters();
 
 }  // namespace spillway::entry

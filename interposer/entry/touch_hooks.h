@@ -15,11 +15,15 @@ using spillway::entry::Effect;
 
 // One hook: its exact name, whose default stream it means, its stream, its parameters, the same as arguments, its
 // effect on device memory, and the statement that adds the addresses it names.
-#define SPILLWAY_TOUCH(name, per_thread, stream, parameters, arguments, effect, ...)         \
-  SPILLWAY_EXPORT CUresult name parameters {                                                 \
-    return Around(                                                                           \
-        {stream, per_thread}, effect, [&]([[maybe_unused]] Collector& add) { __VA_ARGS__; }, \
-        [&] { return Driver().name arguments; });                                            \
+#define SPILLWAY_TOUCH(name, per_thread, stream, parameters, arguments, effect, ...) \
+  SPILLWAY_EXPORT CUresult name parameters {                                         \
+    return Around(                                                                   \
+        {stream, per_thread}, effect,                                                \
+        [&](Collector& add) {                                                        \
+          add.IsCalled(#name);                                                       \
+          __VA_ARGS__;                                                               \
+        },                                                                           \
+        [&] { return Driver().name arguments; });                                    \
   }
 // The hook and its twin for the per-thread default stream.
 #define SPILLWAY_TOUCH_TWINS(name, suffix, stream, parameters, arguments, effect, ...) \
