@@ -29,6 +29,8 @@ void AddPlan(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
   plan->add_option("--seed", options->seed, "for strategies that draw at random")->capture_default_str();
+  plan->add_flag("--repair", options->repair, "put right what a strategy's rule leaves over the budget");
+  plan->add_flag("--place", options->place, "give buffers addresses");
   plan->add_flag("--explain", options->explain, "why each action was taken");
   plan->add_flag("--json", options->json, "for scripts");
   plan->add_option("--svg", options->svg_path, "draw memory and engines over time into a file");

@@ -11,12 +11,15 @@
 #include "cli/planner/profile_source.h"
 #include "cli/size.h"
 #include "scheduler/plan/lower_bound.h"
+#include "scheduler/plan/placing.h"
 #include "scheduler/plan/plan_explainer.h"
 #include "scheduler/plan/plan_validator.h"
 #include "scheduler/plan/strategies/registry.h"
 
 namespace spillway::cli {
 namespace {
+
+constexpr int64_t kPlacingNodes = 0;  // placement alone: exact search takes minutes for a network
 
 using namespace scheduler;
 using Json = nlohmann::ordered_json;
@@ -32,10 +35,10 @@ struct Result {
   bool good() const { return outcome.plan && prediction.runs() && fault.empty(); }
 };
 
-Result Judge(const Strategy& strategy, const Problem& problem) {
+Result Judge(const Strategy& strategy, const Problem& problem, bool repair = false) {
   Result result;
   result.strategy = &strategy;
-  result.outcome = strategy.MakePlan(problem);
+  result.outcome = repair ? strategy.MakeRunnablePlan(problem) : strategy.MakePlan(problem);
   if (!result.outcome.plan) return result;
   const Plan& plan = *result.outcome.plan;
   if (const auto offence = ValidatePlan(problem, plan)) {
@@ -46,6 +49,13 @@ Result Judge(const Strategy& strategy, const Problem& problem) {
   if (!result.prediction.runs()) return result;
   if (const auto offence = ValidateTimeline(problem, plan, result.timeline)) result.fault = offence->what;
   return result;
+}
+
+void Place(const Problem& problem, Result& result) {
+  if (!result.good()) return;
+  PlaceBuffers(problem, result.timeline, kPlacingNodes, *result.outcome.plan);
+  if (const auto offence = ValidatePlacements(problem, *result.outcome.plan, result.timeline))
+    result.fault = offence->what;
 }
 
 double Milliseconds(int64_t nanos) { return static_cast<double>(nanos) / 1e6; }
@@ -95,6 +105,26 @@ void PrintRow(const Result& result, const Problem& problem, const LowerBound& bo
               Bytes(it.to_host_bytes).c_str(), Bytes(it.to_device_bytes).c_str());
 }
 
+void PrintArenas(const std::vector<Result>& results) {
+  std::printf("\n%-24s %10s %10s\n", "addresses, no workspaces", "arena", "places");
+  for (const Result& result : results) {
+    if (!result.good() || result.outcome.plan->placements.empty()) continue;
+    std::printf("%-24s %10s %10zu\n", std::string(result.strategy->name()).c_str(),
+                Bytes(result.outcome.plan->arena_bytes).c_str(), result.outcome.plan->placements.size());
+  }
+}
+
+Json PlacementsToJson(const Plan& plan, const IterationProfile& profile) {
+  Json placements = Json::array();
+  for (const Placement& it : plan.placements) {
+    placements.push_back({{"buffer", profile.at(it.buffer).name},
+                          {"from_step", it.from_step},
+                          {"until_step", it.until_step},
+                          {"offset_bytes", it.offset_bytes}});
+  }
+  return placements;
+}
+
 Json ActionsToJson(const Result& result, const IterationProfile& profile) {
   constexpr const char* kActions[] = {"offload", "prefetch", "drop"};
   Json actions = Json::array();
@@ -128,6 +158,10 @@ Json ResultToJson(const Result& result, const Problem& problem, const LowerBound
                      {"recomputes", step.recomputes},
                      {"workspace", step.workspace}});
   json["steps"] = std::move(steps);
+  if (!result.outcome.plan->placements.empty()) {
+    json["arena_bytes"] = result.outcome.plan->arena_bytes;
+    json["placements"] = PlacementsToJson(*result.outcome.plan, problem.iteration());
+  }
   json["actions"] = ActionsToJson(result, problem.iteration());
   return json;
 }
@@ -216,13 +250,17 @@ int RunPlanCommand(const PlanOptions& options) {
   const LowerBound bound = FindTightBound(problem);
 
   std::vector<Result> results;
-  for (const Strategy* strategy : Choose(options.strategy)) results.push_back(Judge(*strategy, problem));
+  for (const Strategy* strategy : Choose(options.strategy)) {
+    results.push_back(Judge(*strategy, problem, options.repair));
+    if (options.place) Place(problem, results.back());
+  }
   if (options.json) {
     PrintJson(results, problem, bound, loaded.modelled);
   } else {
     PrintHeader(problem, bound, loaded.modelled);
     for (const Result& result : results) PrintRow(result, problem, bound);
   }
+  if (options.place && !options.json) PrintArenas(results);
   const Result& last = results.back();  // Spillway's own, or the one that was asked for
   if (options.explain && last.good()) {
     std::printf("\n");

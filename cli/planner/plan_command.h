@@ -18,6 +18,8 @@ struct PlanOptions {
   std::string chunk = "2MiB";
   int link_percent = 100;
   uint64_t seed = 1;
+  bool repair = false;  // what a strategy's rule leaves over the budget is put right
+  bool place = false;   // buffers get addresses
   bool explain = false;
   bool json = false;
   std::string svg_path;
