@@ -228,9 +228,10 @@ Decoded ReadFields(const uint8_t* bytes) {
 template <size_t... Index>
 Decoded ReadKind(const uint8_t* bytes, size_t index, std::index_sequence<Index...>) {
   Decoded decoded{std::nullopt, Fault::kKind};
-  ((index == Index ? (decoded = ReadFields<std::variant_alternative_t<Index, Message>>(bytes), true)
-                   : false) ||
-   ...);
+  const auto read = [&]<size_t I>() {
+    if (index == I) decoded = ReadFields<std::variant_alternative_t<I, Message>>(bytes);
+  };
+  (read.template operator()<Index>(), ...);
   return decoded;
 }
 

@@ -121,7 +121,7 @@ class Arbiter {
 
   Decisions Decide(int64_t now_ns);
   // The next moment at which time alone changes something; the largest value for never.
-  int64_t NextWake() const;
+  int64_t NextWake() const { return next_wake_ns_; }
 
   bool Has(const Seat& seat) const;
   std::vector<TenancyView> Tenancies() const;  // by job, then device
@@ -159,6 +159,8 @@ class Arbiter {
   using Key = std::pair<JobId, DeviceId>;
   class Deciding;
 
+  bool IsDirty() const;
+  int64_t FindNextWake() const;
   Tenancy& TenancyFor(const Seat& seat, const Terms& terms, int64_t now_ns);
   Tenancy* Find(JobId job, DeviceId device);
   const Tenancy* Find(JobId job, DeviceId device) const;
@@ -183,6 +185,7 @@ class Arbiter {
   bool frozen_ = false;
   bool queue_dirty_ = false;
   int64_t last_decided_ns_ = INT64_MIN;
+  int64_t next_wake_ns_ = INT64_MAX;  // as of the last decisions: it may be too early, never too late
 };
 
 }  // namespace spillway::agent

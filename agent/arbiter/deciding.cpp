@@ -255,12 +255,19 @@ class Arbiter::Deciding {
 };
 
 Decisions Arbiter::Decide(int64_t now_ns) {
+  if (!IsDirty() && now_ns < next_wake_ns_) return {};
   Decisions decisions = Deciding(this, now_ns).Run();
   last_decided_ns_ = now_ns;
+  next_wake_ns_ = FindNextWake();
   return decisions;
 }
 
-int64_t Arbiter::NextWake() const {
+bool Arbiter::IsDirty() const {
+  return queue_dirty_ ||
+         std::any_of(devices_.begin(), devices_.end(), [](const auto& one) { return one.second.dirty; });
+}
+
+int64_t Arbiter::FindNextWake() const {
   int64_t next = host_.NextDeadline();
   for (const auto& [id, device] : devices_) next = std::min(next, device.memory.NextDeadline());
   for (const auto& [key, tenancy] : tenancies_) {

@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <iterator>
 
 namespace spillway::agent {
 namespace {
@@ -61,7 +64,33 @@ Labels Of(const JobReport& job, const TenancyReport& tenancy) {
   return {{"job_id", job.name}, {"gpu", std::to_string(tenancy.device_number)}, {"uuid", tenancy.uuid}};
 }
 
+// Seconds since 1970 at which this process began: its age is counted in ticks since the machine's start.
+double StartTimeSeconds() {
+  FILE* stat = std::fopen("/proc/self/stat", "re");
+  if (stat == nullptr) return 0;
+  constexpr char kSkippedFields[] =
+      "%*d (%*[^)]) %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu";
+  unsigned long long started_ticks = 0;
+  if (std::fscanf(stat, kSkippedFields, &started_ticks) != 1) started_ticks = 0;
+  std::fclose(stat);
+  timespec now{}, since_boot{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  clock_gettime(CLOCK_BOOTTIME, &since_boot);
+  const auto seconds = [](const timespec& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / kNs;
+  };
+  return seconds(now) - seconds(since_boot) +
+         static_cast<double>(started_ticks) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+double OpenFiles() {
+  std::error_code error;
+  const std::filesystem::directory_iterator files("/proc/self/fd", error);
+  return error ? 0 : static_cast<double>(std::distance(begin(files), end(files)));
+}
+
 void AddProcess(Families& out) {
+  static const double start_time_s = StartTimeSeconds();
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
   const auto seconds = [](const timeval& time) {
@@ -76,6 +105,9 @@ void AddProcess(Families& out) {
   }
   out.Gauge("process_resident_memory_bytes", "Resident memory size in bytes.",
             static_cast<double>(resident_pages) * static_cast<double>(sysconf(_SC_PAGESIZE)));
+  out.Gauge("process_open_fds", "Number of open file descriptors.", OpenFiles());
+  out.Gauge("process_start_time_seconds", "Start time of the process since unix epoch in seconds.",
+            start_time_s);
 }
 
 void AddDevices(const NodeReport& report, Families& out) {
@@ -102,7 +134,18 @@ void AddNode(const NodeReport& report, Families& out) {
   out.Gauge("spillway_host_memory_budgeted_bytes", "Host memory that is promised to jobs.",
             static_cast<double>(report.host_promised_bytes));
   out.Gauge("spillway_sessions", "Connections of jobs and operators.", static_cast<double>(report.sessions));
-  const NodeCounters& counters = report.counters;
+  out.Gauge("spillway_draining", "Whether no new job may begin here.", report.draining ? 1 : 0);
+  out.Gauge("spillway_resuming", "Whether jobs of an earlier agent are waited for.", report.resuming ? 1 : 0);
+}
+
+void AddCounters(const NodeCounters& counters, Families& out) {
+  out.Begin("spillway_config_reloads_total", MetricType::Counter,
+            "Times that the configuration was read again.");
+  out.Add({{"result", "accepted"}}, counters.reloads);
+  out.Add({{"result", "refused"}}, counters.failed_reloads);
+  out.Counter("spillway_jobs_started_total", "Jobs that have begun.",
+              static_cast<double>(counters.jobs_started));
+  out.Counter("spillway_jobs_ended_total", "Jobs that have ended.", static_cast<double>(counters.jobs_ended));
   out.Begin("spillway_admissions_total", MetricType::Counter, "Decisions on jobs that asked for a device.");
   out.Add({{"result", "admitted"}}, counters.admitted);
   out.Add({{"result", "queued"}}, counters.queued);
@@ -122,9 +165,10 @@ void AddNode(const NodeReport& report, Families& out) {
 }
 
 // The states that a job can be in on a device, as labels; each has a series, so that none goes missing.
-constexpr const char* kPhases[] = {"waiting", "learning", "planned", "reactive", "passthrough"};
+constexpr const char* kPhases[] = {"waiting", "learning", "planned", "reactive", "passthrough", "rejected"};
 
 std::string_view PhaseOf(const TenancyReport& tenancy) {
+  if (tenancy.view.state == TenancyState::kRejected) return kPhases[5];
   if (tenancy.view.state != TenancyState::kAdmitted) return kPhases[0];
   return kPhases[static_cast<size_t>(tenancy.phase)];
 }
@@ -169,6 +213,10 @@ constexpr JobValue kJobValues[] = {
     {"spillway_job_memory_footprint_bytes", MetricType::Gauge,
      "Device memory that the program has allocated.",
      [](const TenancyReport& t) { return static_cast<double>(t.view.wanted_bytes); }},
+    {"spillway_job_memory_host_budget_bytes", MetricType::Gauge, "Host memory that the job's data may take.",
+     [](const TenancyReport& t) { return static_cast<double>(t.view.host_granted_bytes); }},
+    {"spillway_job_link_share_ratio", MetricType::Gauge, "Share of the link between host and device.",
+     [](const TenancyReport& t) { return static_cast<double>(t.view.link_permille) / 1000; }},
     {"spillway_job_memory_host_bytes", MetricType::Gauge, "Host memory that holds the job's data.",
      [](const TenancyReport& t) { return static_cast<double>(t.host_bytes); }},
     {"spillway_job_stall_seconds_total", MetricType::Counter, "Time in which the program waited for memory.",
@@ -191,6 +239,11 @@ void AddJobs(const NodeReport& report, Families& out) {
              {"source", job.source}},
             1.0);
   }
+  out.Begin("spillway_job_processes", MetricType::Gauge, "Processes of a job, by their connection.");
+  for (const JobReport& job : report.jobs) {
+    out.Add({{"job_id", job.name}, {"state", "connected"}}, static_cast<int64_t>(job.processes));
+    out.Add({{"job_id", job.name}, {"state", "detached"}}, static_cast<int64_t>(job.detached_processes));
+  }
   for (const JobValue& value : kJobValues) {
     out.Begin(value.name, value.type, value.help);
     ForEachTenancy(report, [&](const JobReport& job, const TenancyReport& tenancy) {
@@ -210,6 +263,7 @@ std::string MetricsOf(const NodeReport& report) {
   Families families;
   AddProcess(families);
   AddNode(report, families);
+  AddCounters(report.counters, families);
   AddDevices(report, families);
   AddPhases(report, families);
   AddJobs(report, families);

@@ -274,6 +274,7 @@ void Node::Forget(SessionId id, int64_t now_ns) {
   User& user = users_[session.peer->uid()];
   if (--user.sessions == 0 && now_ns - user.connections.last_ns() > 2'000'000'000)
     users_.erase(session.peer->uid());
+  waiting_.erase(id);
   sessions_.erase(id);
   EndJobIfEmpty(job_id, now_ns);
 }
@@ -359,13 +360,14 @@ void Node::Settle(int64_t now_ns) {
     services_->Warn((job == jobs_.end() ? "?" : job->second.name) + " has not given back memory of device " +
                     std::to_string(static_cast<uint32_t>(seat.device)) + " in time");
   }
-  for (auto& [id, session] : sessions_) TellWaiting(session);
+  for (SessionId id : std::set<SessionId>(waiting_)) TellWaiting(sessions_.at(id));
 }
 
 int64_t Node::NextWake() const {
   int64_t next = arbiter_.NextWake();
   if (resuming_) next = std::min(next, settled_ns_ + std::min(resume_left_ns_, kMostCountedNs));
-  for (const auto& [id, session] : sessions_) {
+  for (SessionId id : waiting_) {
+    const Session& session = sessions_.at(id);
     if (!session.unsent_admissions.empty()) next = std::min(next, settled_ns_ + kRetryNs);
     for (const auto& [number, registration] : session.registrations) {
       const bool waits_for_room = registration.unsent && registration.unread.size() < kMostUnread;
@@ -407,8 +409,8 @@ void Node::Tell(const GrantDecision& decision) {
   for (auto& [number, registration] : session->registrations) {
     if (registration.device != decision.seat.device) continue;
     registration.unsent = decision;
-    TellGrant(*session, number, registration);
   }
+  TellWaiting(*session);
 }
 
 void Node::TellGrant(Session& session, uint32_t number, Registration& registration) {
@@ -428,13 +430,20 @@ void Node::TellGrant(Session& session, uint32_t number, Registration& registrati
   registration.unsent.reset();
 }
 
+// All that could not be told yet; who has to be asked again is in waiting_.
 void Node::TellWaiting(Session& session) {
+  waiting_.insert(session.id);
   if (session.channel == nullptr) return;
   while (!session.unsent_admissions.empty()) {
     if (session.channel->Send(session.unsent_admissions.front()) != protocol::Sent::kSent) return;
     session.unsent_admissions.erase(session.unsent_admissions.begin());
   }
-  for (auto& [number, registration] : session.registrations) TellGrant(session, number, registration);
+  bool waits = false;
+  for (auto& [number, registration] : session.registrations) {
+    TellGrant(session, number, registration);
+    waits = waits || registration.unsent;
+  }
+  if (!waits) waiting_.erase(session.id);
 }
 
 void Node::Stop() {

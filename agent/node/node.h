@@ -145,6 +145,7 @@ class Node {
   bool last_reload_succeeded_ = true;
   int64_t settled_ns_;
   std::map<SessionId, Session> sessions_;
+  std::set<SessionId> waiting_;  // have something that could not be sent yet
   std::map<JobId, Job> jobs_;
   std::map<std::string, JobId> jobs_by_key_;
   std::map<uid_t, User> users_;
