@@ -116,6 +116,19 @@ TEST(PlanCommandTest, DrawsTheSlowDownOfEveryStrategyOverBudgets) {
   EXPECT_THAT(text, HasSubstr("</svg>"));
 }
 
+TEST(PlanCommandTest, RepairsAPlanThatDoesNotRunAndGivesItAddresses) {
+  const std::string command = "plan network:alexnet:64 -d k40c -b 70%peak -s superneurons-liveness --json";
+  EXPECT_EQ(Spillway(command).exit_code, 1);
+
+  const Ran ran = Spillway(command + " --repair --place");
+
+  ASSERT_EQ(ran.exit_code, 0) << ran.output;
+  const nlohmann::json plan = nlohmann::json::parse(ran.output).at("plans").at(0);
+  EXPECT_THAT(plan.at("actions").dump(), HasSubstr("without it the budget would not hold"));
+  EXPECT_GT(plan.at("placements").size(), 50u);
+  EXPECT_GE(plan.at("arena_bytes"), plan.at("peak_bytes").get<int64_t>() / 2);
+}
+
 TEST(PlanCommandTest, ABudgetThatCannotHoldTheIterationIsExitCodeOne) {
   const Ran ran = Spillway("plan network:alexnet:16 -d k40c -b 1MiB");
   EXPECT_EQ(ran.exit_code, 1);
@@ -174,11 +187,11 @@ TEST(TraceCommandTest, TrimsTracesAndRefusesDamagedFiles) {
                   {EventKind::kOperation, 2, -1, 0, 0, 0, 10, {{1, true, true}}}};
   const std::string whole = TemporaryPath("t.trace"), part = TemporaryPath("part.trace"),
                     broken = TemporaryPath("x.trace");
-  WriteBytes(whole, write_trace(trace));
+  WriteBytes(whole, WriteTrace(trace));
   ASSERT_EQ(Spillway("trace trim " + whole + " " + part + " --from 2 --until 3").exit_code, 0);
   EXPECT_THAT(Spillway("trace print " + part).output, HasSubstr("2 events"));
   EXPECT_EQ(Spillway("trace trim " + whole + " " + part + " --from 3 --until 9").exit_code, 2);
-  std::vector<uint8_t> bytes = write_trace(trace);
+  std::vector<uint8_t> bytes = WriteTrace(trace);
   bytes.resize(bytes.size() / 2);
   WriteBytes(broken, bytes);
   EXPECT_THAT(Spillway("trace print " + broken).output, HasSubstr("truncated or damaged"));
