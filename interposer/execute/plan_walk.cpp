@@ -64,7 +64,7 @@ std::uint64_t PlanWalk::AllocationAfter(std::int32_t position, std::int32_t buff
 void PlanWalk::Tell(const Followed& followed, PlanStep* step) {
   step->began_iteration = std::exchange(has_begun_, false);
   if (step->began_iteration) step->last_misses = static_cast<std::uint64_t>(now_->follower.last_misses());
-  const auto add = [&](const LiveAction& action, PlanStep::Allocations* to) {
+  const auto add = [&](const LiveAction& action, PlanStep::Allocations* to) SPILLWAY_REQUIRES(lock_) {
     if (const std::uint64_t allocation = AllocationAfter(followed.position, action.buffer))
       to->push_back(allocation);
   };

@@ -13,7 +13,6 @@ namespace {
 using scheduler::DriftVerdict;
 using scheduler::IterationPattern;
 using scheduler::JobEvent;
-using scheduler::LivePlan;
 
 constexpr int kEventsAtOnce = 1 << 14;
 
@@ -67,8 +66,8 @@ std::uint64_t Averaged(std::uint64_t mean, std::int64_t value) {
 
 }  // namespace
 
-Pipeline::Pipeline(PlannedJob* job, PipelineOptions options)
-    : job_(job), recorder_(job->recorder()), options_(std::move(options)) {}
+Pipeline::Pipeline(PlannedJob* job, const PipelineOptions& options)
+    : job_(job), recorder_(job->recorder()), options_(options) {}
 
 std::optional<Pipeline::Request> Pipeline::Collect(std::uint64_t now_ns, bool* more) {
   NoteBudget();
@@ -218,9 +217,9 @@ Pipeline::Answer Pipeline::Solve(const Request& request) {
           .planning_ns = base::MonotonicNs() - began_ns};
 }
 
-void Pipeline::Take(Answer answer) {
+void Pipeline::Take(const Answer& answer) {
   counts_.planning_ns += answer.planning_ns;
-  PlanAnswer& plan = answer.plan;
+  const PlanAnswer& plan = answer.plan;
   if (!plan.live) {
     ++(plan.is_invalid ? counts_.plans_invalid : counts_.plans_refused);
     return;
@@ -315,8 +314,10 @@ std::int64_t Pipeline::PatternSize() const {
 
 // Whether a plan for that budget is one for the budget of now.
 bool Pipeline::Serves(std::int64_t planned_bytes) const {
-  return least_.bytes() >= planned_bytes &&
-         least_.bytes() <= planned_bytes + base::scale(planned_bytes, kBudgetSlackPercent, 100);
+  // The chunk that Ask leaves free is no reason to ask again, however small the budget.
+  const std::int64_t slack_bytes =
+      std::max(base::scale(planned_bytes, kBudgetSlackPercent, 100), 2 * options_.device.chunk_bytes);
+  return least_.bytes() >= planned_bytes && least_.bytes() <= planned_bytes + slack_bytes;
 }
 
 void Pipeline::FollowBudget() {
