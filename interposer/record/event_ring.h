@@ -50,13 +50,6 @@ class EventRing {
   void CopyTouches(std::uint32_t count, RecordedTouch* out) const;
   void Pop(const RecordedEvent& front);
 
-  // Constant once in the list of all rings (recorder.cpp).
-  EventRing* next = nullptr;
-  std::uint32_t number = 0;  // among all rings; from 1 on
-  // Synchronise themselves.
-  std::atomic<const void*> owner{nullptr};  // of the thread that writes; null: it has ended
-  std::atomic<std::uint64_t> recorder{0};   // the serial of the recorder that it serves; 0: none any more
-
  private:
   static constexpr std::size_t kHeaderWords = 4;
   std::uint64_t& At(std::uint64_t position) { return words_[position % kWords]; }
@@ -65,6 +58,16 @@ class EventRing {
   alignas(64) std::atomic<std::uint64_t> written_{0};  // words so far
   std::uint64_t known_read_ = 0;                       // the writer's: no fewer have been read
   alignas(64) std::atomic<std::uint64_t> read_{0};
+
+ public:
+  // Constant once in the list of all rings (recorder.cpp).
+  EventRing* next = nullptr;
+  std::uint32_t number = 0;  // among all rings; from 1 on
+  // Synchronise themselves.
+  std::atomic<const void*> owner{nullptr};  // of the thread that writes; null: it has ended
+  std::atomic<std::uint64_t> recorder{0};   // the serial of the recorder that it serves; 0: none any more
+
+ private:
   std::uint64_t words_[kWords];  // not set: pages that are never used are never made
 };
 

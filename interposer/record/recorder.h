@@ -122,10 +122,10 @@ class Recorder {
   std::atomic<bool> recording_{false};
   std::atomic<RecordListener*> listener_{nullptr};  // to be told
   std::atomic<RecordListener*> attached_{nullptr};
-  alignas(64) std::atomic<std::uint64_t> tickets_{0};
-  alignas(64) std::atomic<std::uint64_t> dropped_{0};
   DurationSamples samples_;
   IterationTimes iterations_;
+  std::atomic<std::uint64_t> tickets_{0};
+  std::atomic<std::uint64_t> dropped_{0};
   base::Mutex begun_lock_{base::LockRank::kRecorder};
   // Guarded by begun_lock_.
   bool has_begun_ SPILLWAY_GUARDED_BY(begun_lock_) = false;

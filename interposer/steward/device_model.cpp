@@ -28,21 +28,22 @@ std::string Simplified(const std::string& name) {
   return simple;
 }
 
-DeviceModel ModelByName(const std::string& device_name) {
+KnownDevice ByName(const std::string& device_name) {
   const std::string simple = Simplified(device_name);
   for (const std::string& known : scheduler::networks::DeviceNames()) {
     if (simple.find(known) == std::string::npos) continue;
-    if (const std::optional<Device> device = scheduler::networks::FindDevice(known)) return device->model;
+    if (const std::optional<Device> device = scheduler::networks::FindDevice(known))
+      return {device->model, true};
   }
-  return kUnknownDevice;
+  return {kUnknownDevice, false};
 }
 
 }  // namespace
 
-DeviceModel DeviceModelFor(const std::string& device_name) {
-  DeviceModel model = ModelByName(device_name);
-  model.chunk_bytes = static_cast<std::int64_t>(kGranuleBytes);
-  return model;
+KnownDevice DeviceModelFor(const std::string& device_name) {
+  KnownDevice device = ByName(device_name);
+  device.model.chunk_bytes = static_cast<std::int64_t>(kGranuleBytes);
+  return device;
 }
 
 }  // namespace spillway::interposer

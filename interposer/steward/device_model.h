@@ -9,8 +9,12 @@
 
 namespace spillway::interposer {
 
-// From the device's name, where it is one whose figures we have (scheduler/networks/devices.h); else those of a link of
-// 3.0 x16, which most have at least.
-scheduler::DeviceModel DeviceModelFor(const std::string& device_name);
+struct KnownDevice {
+  scheduler::DeviceModel model;
+  bool is_known = false;  // by its name; else it has the link that most have at least, 3.0 x16
+};
+
+// Those that we have figures of: scheduler/networks/devices.h.
+KnownDevice DeviceModelFor(const std::string& device_name);
 
 }  // namespace spillway::interposer

@@ -10,7 +10,6 @@ namespace spillway::interposer {
 namespace {
 
 using scheduler::IterationPattern;
-using scheduler::JobEventKind;
 using scheduler::PatternEvent;
 using State = DurationSamples::State;
 

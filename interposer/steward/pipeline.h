@@ -56,7 +56,7 @@ struct PipelineOptions {
 
 class Pipeline {
  public:
-  Pipeline(PlannedJob* job, PipelineOptions options);
+  Pipeline(PlannedJob* job, const PipelineOptions& options);
 
   struct Request {
     PlanRequest asked;
@@ -73,7 +73,7 @@ class Pipeline {
   // A plan to be made; nothing when there is none to make now. `more`: there is more to do at once.
   std::optional<Request> Collect(std::uint64_t now_ns, bool* more);
   static Answer Solve(const Request& request);
-  void Take(Answer answer);
+  void Take(const Answer& answer);
 
   // What the steward's patience depends on.
   bool IsRecording() const { return recorder_.IsRecording(); }

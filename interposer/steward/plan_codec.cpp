@@ -8,9 +8,7 @@ namespace spillway::interposer {
 namespace {
 
 using scheduler::IterationPattern;
-using scheduler::IterationProfile;
 using scheduler::JobEventKind;
-using scheduler::Plan;
 
 constexpr char kMagic[8] = {'S', 'P', 'I', 'L', 'L', 'P', 'L', 'N'};
 constexpr std::size_t kHeaderBytes = sizeof kMagic + 4 + 4 + 8 + 8;

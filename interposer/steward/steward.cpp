@@ -15,6 +15,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/steward/device_model.h"
 #include "interposer/steward/job_key.h"
+#include "interposer/steward/link_measurement.h"
 #include "scheduler/plan/strategies/registry.h"
 
 namespace spillway::interposer {
@@ -81,7 +82,7 @@ std::string NameOf(int device) {
 
 PipelineOptions OptionsFor(const std::string& device_name) {
   return {.strategy = ChosenStrategy(),
-          .device = DeviceModelFor(device_name),
+          .device = DeviceModelFor(device_name).model,
           .store = Store(),
           .job_key = JobKey(device_name)};
 }
@@ -101,6 +102,16 @@ class Steward::Job final : public PlannedJob, public RecordListener {
   void EventsAreThere() override { steward_->Serve(this); }
 
   JobMemory* memory() const { return memory_; }
+  // The device with its link measured, once, where its name does not say how fast that is.
+  scheduler::DeviceModel MeasuredDevice(const scheduler::DeviceModel& assumed) {
+    if (!device_) {
+      const bool is_known = DeviceModelFor(NameOf(memory_->device())).is_known;
+      device_ = is_known ? assumed : WithMeasuredLink(memory_, assumed).value_or(assumed);
+    }
+    to_host_bytes_per_second_ = static_cast<std::uint64_t>(device_->to_host_bytes_per_second);
+    to_device_bytes_per_second_ = static_cast<std::uint64_t>(device_->to_device_bytes_per_second);
+    return *device_;
+  }
   Pipeline& pipeline() { return pipeline_; }
   void IncludeIn(LearningFigures* all);
 
@@ -111,6 +122,8 @@ class Steward::Job final : public PlannedJob, public RecordListener {
   Steward* const steward_;
   JobMemory* const memory_;
   Pipeline pipeline_;
+  std::optional<scheduler::DeviceModel> device_;  // guarded by the steward's lock
+  std::atomic<std::uint64_t> to_host_bytes_per_second_{0}, to_device_bytes_per_second_{0};
 };
 
 Steward& Steward::Instance() {
@@ -169,8 +182,9 @@ bool Steward::TakeTurn(Job* job, std::uint64_t now_ns) {
       const MutexLock lock(mutex_);
       if (!section.may_call() || job->is_over) return false;
       const CurrentContext current(job->memory()->context());
-      if (answer) job->pipeline().Take(std::move(*answer));
+      if (answer) job->pipeline().Take(*answer);
       request = job->pipeline().Collect(now_ns, &more);
+      if (request) request->asked.device = job->MeasuredDevice(request->asked.device);
     }
     if (!request) return more;
     answer = Pipeline::Solve(*request);
@@ -230,6 +244,8 @@ void Steward::Job::IncludeIn(LearningFigures* all) {
   all->planned_at_iteration = counts.planned_at_iteration;
   all->predicted_iteration_ns = counts.predicted_iteration_ns;
   all->lower_bound_ns = counts.lower_bound_ns;
+  all->to_host_bytes_per_second = to_host_bytes_per_second_;
+  all->to_device_bytes_per_second = to_device_bytes_per_second_;
   all->measured_iteration_ns = counts.measured_iteration_ns;
 }
 

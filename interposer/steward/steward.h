@@ -5,7 +5,7 @@
 // which starts with the first job that wants more than its budget, and not before.
 //
 // The thread: all signals blocked; it takes the locks of the job's memory like any calling thread, and the driver's calls
-// that it makes are those that read events, and those of JobMemory::Adopt. In a forked child there is none.
+// that it makes are those that read events, those of link_measurement.h, and those of JobMemory::Adopt. In a forked child there is none.
 //
 // Invariants
 //  1. After exit began neither thread nor pipeline calls the driver; the exit waits for a call in progress.
@@ -34,6 +34,8 @@ struct LearningFigures {
   std::uint64_t planned_at_iteration = 0;  // the last job's that was planned, like all that follow
   std::uint64_t planning_ns = 0;
   std::uint64_t predicted_iteration_ns = 0;
+  std::uint64_t to_host_bytes_per_second = 0;  // of the link, as plans assume
+  std::uint64_t to_device_bytes_per_second = 0;
   std::uint64_t lower_bound_ns = 0;
   std::uint64_t measured_iteration_ns = 0;
 };

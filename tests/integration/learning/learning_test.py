@@ -92,6 +92,18 @@ class LearningTest(unittest.TestCase):
         self.check(GPT, run, budget_bytes)
         self.assertEqual(run.errors.count("plans of this run are not kept"), 1)
 
+    def test_the_link_of_a_device_of_no_known_name_is_measured_within_the_budget(self):
+        budget_bytes = self.half(GPT)
+        known = (BUILD / "simulator" / "profiles" / "a100.profile").read_text()
+        with tempfile.TemporaryDirectory(prefix="spillway-profile-") as folder:
+            profile = pathlib.Path(folder) / "own.profile"
+            profile.write_text(known.replace("device_name = Simulated A100-SXM4-40GB", "device_name = Somebody's GPU"))
+            run = learn(GPT, budget_bytes, more={"SPILLWAY_SIM_PROFILE": str(profile)})
+        self.check(GPT, run, budget_bytes)
+        named = learn(GPT, budget_bytes)
+        measured = run.report["learning"]["to_host_bytes_per_second"]
+        self.assertAlmostEqual(measured / named.report["learning"]["to_host_bytes_per_second"], 1, delta=0.05)
+
     def test_what_is_not_to_be_learned_is_not(self):
         budget_bytes = self.half(GPT)
         learning = self.check(GPT, learn(GPT, budget_bytes, how="off"), budget_bytes)
