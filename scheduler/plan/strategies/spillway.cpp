@@ -17,7 +17,7 @@ constexpr int64_t kWorkForSearch =
     3'000'000;  // evaluations x (operations + intervals), when the problem sets no limit
 constexpr size_t kImprovedStarts = 3;
 constexpr int64_t kApproachSteps = 6;
-constexpr int64_t kWorkForRenewals = 12'000;  // renewals x (operations + intervals)
+constexpr int64_t kWorkForRenewals = 40'000;  // renewals x (operations + intervals)
 constexpr int64_t kLeastRenewals = 4, kMostRenewals = 40;
 constexpr int64_t kLargeProblem = 20'000;  // operations + intervals: fewer starts are considered
 
