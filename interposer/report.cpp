@@ -178,9 +178,11 @@ void AddLearning(Text* out) {
            all.plans_refused, all.plans_invalid);
   out->Add(", \"planned_at_iteration\": %" PRIu64 ", \"planning_ns\": %" PRIu64
            ", \"iterations_followed\": %" PRIu64 ", \"predicted_iteration_ns\": %" PRIu64
-           ", \"measured_iteration_ns\": %" PRIu64 "}",
+           ", \"lower_bound_ns\": %" PRIu64 ", \"measured_iteration_ns\": %" PRIu64
+           ", \"to_host_bytes_per_second\": %" PRIu64 ", \"to_device_bytes_per_second\": %" PRIu64 "}",
            all.planned_at_iteration, all.planning_ns, all.iterations_followed, all.predicted_iteration_ns,
-           all.measured_iteration_ns);
+           all.lower_bound_ns, all.measured_iteration_ns, all.to_host_bytes_per_second,
+           all.to_device_bytes_per_second);
 }
 
 void AddUnmovable(const Counters& sums, Text* out) {
