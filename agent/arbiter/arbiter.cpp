@@ -18,7 +18,7 @@ Arbiter::Arbiter(const ArbiterRules& rules) : rules_(rules), host_(0, rules.step
 
 void Arbiter::SetRules(const ArbiterRules& rules) {
   rules_ = rules;
-  for (auto& [id, device] : devices_) device.dirty = true;
+  TouchAll();
 }
 
 void Arbiter::SetDevice(DeviceId id, int64_t memory_bytes) {
@@ -30,7 +30,7 @@ void Arbiter::SetDevice(DeviceId id, int64_t memory_bytes) {
 void Arbiter::SetHost(int64_t bytes) {
   host_.SetCapacity(bytes);
   queue_dirty_ = true;
-  for (auto& [id, device] : devices_) device.dirty = true;
+  TouchAll();
 }
 
 void Arbiter::SetDraining(bool draining) {
@@ -41,7 +41,7 @@ void Arbiter::SetDraining(bool draining) {
 void Arbiter::SetFrozen(bool frozen) {
   frozen_ = frozen;
   queue_dirty_ = true;
-  for (auto& [id, device] : devices_) device.dirty = true;
+  TouchAll();
 }
 
 Arbiter::Tenancy* Arbiter::Find(JobId job, DeviceId device) {
@@ -129,7 +129,12 @@ void Arbiter::PassUp(Tenancy& tenancy) {
   host_.Obeyed(tenancy.number, all, tenancy.host.promised());
 }
 
-void Arbiter::Touch(Tenancy& tenancy) { devices_[tenancy.device].dirty = true; }
+void Arbiter::Touch(Tenancy& tenancy) { tenancy.dirty = devices_[tenancy.device].dirty = true; }
+
+void Arbiter::TouchAll() {
+  for (auto& [id, device] : devices_) device.dirty = true;
+  for (auto& [key, tenancy] : tenancies_) tenancy.dirty = true;
+}
 
 std::string Arbiter::WhyNot(JobId job, DeviceId id, const Terms& terms) const {
   const auto device = devices_.find(id);

@@ -147,6 +147,7 @@ class Arbiter {
     TenancyState state = TenancyState::kQueued;
     uint32_t position = 0;
     bool told_state = false;
+    bool dirty = true;  // its claims, or what its seats have, may be out of date
     int32_t link_permille = 0;
     Ration memory = Ration(0);  // among its seats
     Ration host = Ration(0);
@@ -165,6 +166,7 @@ class Arbiter {
   Tenancy* Find(JobId job, DeviceId device);
   const Tenancy* Find(JobId job, DeviceId device) const;
   void Touch(Tenancy& tenancy);
+  void TouchAll();
   void PutClaims(Tenancy& tenancy);
   void PassUp(Tenancy& tenancy);
   std::vector<Terms> TermsOf(const DeviceId* device, const Tenancy* except) const;

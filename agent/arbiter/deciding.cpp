@@ -1,6 +1,7 @@
 // Arbiter::Decide: what follows from the facts of this moment.
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "agent/arbiter/amounts.h"
 #include "agent/arbiter/arbiter.h"
@@ -18,7 +19,7 @@ class Arbiter::Deciding {
   Deciding(Arbiter* arbiter, int64_t now_ns) : a_(*arbiter), now_ns_(now_ns) {}
 
   Decisions Run() {
-    NoteOverdue();
+    if (now_ns_ >= a_.next_wake_ns_) NoteOverdue();
     if (a_.frozen_) {
       TellKept();
     } else {
@@ -41,7 +42,7 @@ class Arbiter::Deciding {
         decisions_.overdue.push_back({tenancy.job, SessionId{session}, tenancy.device});
     }
     if (!any && decisions_.overdue.empty()) return;
-    for (auto& [id, device] : a_.devices_) device.dirty = true;
+    a_.TouchAll();
   }
 
   void TellKept() {
@@ -106,6 +107,7 @@ class Arbiter::Deciding {
     tenancy.granted_terms = terms;
     tenancy.position = 0;
     tenancy.told_state = false;
+    a_.Touch(tenancy);
     TellAdmission(tenancy, "");
   }
 
@@ -142,17 +144,18 @@ class Arbiter::Deciding {
     for (auto& [id, device] : a_.devices_) any_dirty |= device.dirty;
     if (!any_dirty) return false;
     for (auto& [key, tenancy] : a_.tenancies_) {
-      if (tenancy.state == TenancyState::kAdmitted && a_.devices_[tenancy.device].dirty)
-        a_.PutClaims(tenancy);
+      if (tenancy.state == TenancyState::kAdmitted && tenancy.dirty) a_.PutClaims(tenancy);
     }
     for (auto& [id, device] : a_.devices_) {
       if (device.dirty) any_ruling |= Apply(device.memory, &Tenancy::memory);
-      if (device.dirty) DivideLink(id);
+      if (device.dirty && link_divided_.insert(id).second) DivideLink(id);  // rulings do not change it
     }
     any_ruling |= Apply(a_.host_, &Tenancy::host);
     for (auto& [key, tenancy] : a_.tenancies_) {
-      Device& device = a_.devices_[tenancy.device];
-      if (tenancy.state == TenancyState::kAdmitted && device.dirty) any_ruling |= DivideAmongSeats(tenancy);
+      if (tenancy.state != TenancyState::kAdmitted || !tenancy.dirty) continue;
+      // What its seats have now is in its claims of the next round.
+      tenancy.dirty = DivideAmongSeats(tenancy);
+      any_ruling |= tenancy.dirty;
     }
     for (auto& [id, device] : a_.devices_) device.dirty = any_ruling && device.dirty;
     return any_ruling;
@@ -251,6 +254,7 @@ class Arbiter::Deciding {
   const int64_t now_ns_;
   Decisions decisions_;
   std::map<uint64_t, RulingReason> reasons_;  // by tenancy
+  std::set<DeviceId> link_divided_;
   std::map<Seat, GrantDecision> changed_;
 };
 

@@ -241,7 +241,8 @@ void AddJobs(const NodeReport& report, Families& out) {
   }
   out.Begin("spillway_job_processes", MetricType::Gauge, "Processes of a job, by their connection.");
   for (const JobReport& job : report.jobs) {
-    out.Add({{"job_id", job.name}, {"state", "connected"}}, static_cast<int64_t>(job.processes));
+    out.Add({{"job_id", job.name}, {"state", "connected"}},
+            static_cast<int64_t>(job.processes - job.detached_processes));
     out.Add({{"job_id", job.name}, {"state", "detached"}}, static_cast<int64_t>(job.detached_processes));
   }
   for (const JobValue& value : kJobValues) {

@@ -1,0 +1,186 @@
+// How the agent bears many sessions: 1,000 processes, each with a session that tells its usage twice a second; one of them asks for
+// more and for less, and measures the time from its word to its grant. Then one user connects as fast as it can.
+//
+// usage: agent_sessions SPILLWAYD [PROCESSES] [ROUND TRIPS]
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "protocol/socket_channel.h"
+
+namespace {
+
+using namespace spillway;
+using protocol::Received;
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+constexpr protocol::DeviceUuid kDevice = {1};
+
+// The next message of this kind.
+template <class M>
+M Await(protocol::SocketChannel& channel) {
+  for (;;) {
+    pollfd watched{channel.file(), POLLIN, 0};
+    if (poll(&watched, 1, 30'000) <= 0) break;
+    const Received received = channel.Receive();
+    if (received.what == Received::What::kNothing) continue;
+    if (received.what != Received::What::kMessage) break;
+    if (const M* message = std::get_if<M>(&received.message)) return *message;
+    if (std::holds_alternative<protocol::Error>(received.message)) break;
+  }
+  std::fprintf(stderr, "agent_sessions: the agent ended a session\n");
+  std::exit(1);
+}
+
+protocol::SocketChannel Begin(const std::string& socket, int64_t wanted_bytes) {
+  protocol::SocketChannel channel(protocol::ConnectTo(socket));
+  channel.Send(protocol::Hello{});
+  Await<protocol::Welcome>(channel);
+  protocol::Register asked;
+  asked.uuid = kDevice;
+  asked.wanted_bytes = wanted_bytes;
+  channel.Send(asked);
+  return channel;
+}
+
+protocol::Grant Obey(protocol::SocketChannel& channel) {
+  const auto grant = Await<protocol::Grant>(channel);
+  channel.Send(protocol::Obeyed{0, grant.serial, grant.budget_bytes, grant.host_bytes});
+  return grant;
+}
+
+[[noreturn]] void BeTenant(const std::string& socket, int number, int ready) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  protocol::SocketChannel channel = Begin(socket, 8 << 20);
+  Obey(channel);
+  if (write(ready, "x", 1) != 1) std::exit(1);
+  protocol::Usage usage;
+  usage.wanted_bytes = 8 << 20;
+  for (;; ++usage.iterations) {
+    pollfd watched{channel.file(), POLLIN, 0};
+    if (poll(&watched, 1, 400 + number % 200) > 0) Obey(channel);
+    channel.Send(usage);
+  }
+}
+
+double Percentile(std::vector<double>& values, double share) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+// One that wants more, gets it, and wants less again.
+std::vector<double> RoundTrips(const std::string& socket, int count) {
+  protocol::SocketChannel channel = Begin(socket, kGiB);
+  Obey(channel);
+  std::vector<double> took_us;
+  protocol::Usage usage;
+  for (int i = 0; i < count; ++i) {
+    usage.wanted_bytes = kGiB + (int64_t{128} << 20) * (i + 1);
+    const uint64_t begin = base::MonotonicNs();
+    channel.Send(usage);
+    Obey(channel);
+    took_us.push_back(static_cast<double>(base::MonotonicNs() - begin) / 1000);
+    usleep(4000);
+  }
+  return took_us;
+}
+
+// As another user, who may only be refused.
+pid_t StartFlood(const std::string& socket) {
+  const pid_t flood = fork();
+  if (flood != 0) return flood;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (setuid(65534) != 0) std::exit(1);
+  for (;;) {
+    protocol::ConnectTo(socket);
+    usleep(50);
+  }
+}
+
+void Print(const char* what, std::vector<double> took_us) {
+  std::printf("%-28s median %8.0f us   p99 %8.0f us   largest %8.0f us\n", what, Percentile(took_us, 0.5),
+              Percentile(took_us, 0.99), Percentile(took_us, 1));
+}
+
+double CpuSeconds(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string word;
+  double ticks = 0;
+  for (int field = 1; stat >> word && field <= 15; ++field) {
+    if (field >= 14) ticks += std::atof(word.c_str());
+  }
+  return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+long ResidentMib(pid_t pid) {
+  std::ifstream statm("/proc/" + std::to_string(pid) + "/statm");
+  long pages = 0, resident = 0;
+  statm >> pages >> resident;
+  return resident * sysconf(_SC_PAGESIZE) >> 20;
+}
+
+pid_t StartAgent(const char* executable, const std::string& folder, const std::string& socket) {
+  const std::string config = folder + "/spillway.toml";
+  std::ofstream(config)
+      << "[agent]\nresume_ms = 0\nlog_level = \"error\"\n[devices]\nfind = false\nreserve = 0\n"
+         "[[device]]\nuuid = \"GPU-01000000-0000-0000-0000-000000000000\"\nmemory = \"4TiB\"\n"
+         "[arbiter]\nheadroom = 0\n[defaults]\nfloor = 0\n"
+         "[limits]\nconnections_per_second_per_user = 2000\nsessions_per_user = 4000\n";
+  const pid_t agent = fork();
+  if (agent != 0) return agent;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  execl(executable, "spillwayd", "--config", config.c_str(), "--socket", socket.c_str(),
+        static_cast<char*>(nullptr));
+  std::exit(1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return std::fprintf(stderr, "usage: agent_sessions SPILLWAYD [PROCESSES] [ROUND TRIPS]\n"), 2;
+  const int processes = argc > 2 ? std::atoi(argv[2]) : 1000;
+  const int count = argc > 3 ? std::atoi(argv[3]) : 1000;
+  char folder[] = "/tmp/agent_sessions.XXXXXX";
+  if (mkdtemp(folder) == nullptr || chmod(folder, 0755) != 0) return 1;
+  const std::string socket = std::string(folder) + "/agent.sock";
+  const pid_t agent = StartAgent(argv[1], folder, socket);
+  while (!protocol::ConnectTo(socket)) usleep(10'000);
+
+  Print("alone", RoundTrips(socket, count));
+  int ready[2];
+  if (pipe(ready) != 0) return 1;
+  std::vector<pid_t> tenants;
+  for (int i = 0; i < processes; ++i) {
+    tenants.push_back(fork());
+    if (tenants.back() == 0) BeTenant(socket, i, ready[1]);
+    char done;
+    if (read(ready[0], &done, 1) != 1) return 1;
+  }
+  const double cpu_before = CpuSeconds(agent);
+  const uint64_t begin = base::MonotonicNs();
+  Print("beside the other sessions", RoundTrips(socket, count));
+  const double wall = static_cast<double>(base::MonotonicNs() - begin) / 1e9;
+  std::printf("%d sessions, 2 reports a second each: agent %ld MiB, %.2f of a core\n", processes,
+              ResidentMib(agent), (CpuSeconds(agent) - cpu_before) / wall);
+  const pid_t flood = StartFlood(socket);
+  Print("and a user who floods", RoundTrips(socket, count));
+  for (pid_t child : tenants) kill(child, SIGKILL);
+  for (pid_t child : {flood, agent}) kill(child, SIGKILL);
+  while (wait(nullptr) > 0) {
+  }
+  unlink(socket.c_str());
+  unlink((std::string(folder) + "/spillway.toml").c_str());
+  rmdir(folder);
+  return 0;
+}
