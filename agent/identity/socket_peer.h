@@ -1,7 +1,9 @@
 // The process at the other end of a real socket, held by a pidfd: its number cannot become another's while we look at it.
 #pragma once
 
-#include "agent/node/services.h"
+#include <memory>
+
+#include "agent/identity/peer.h"
 #include "base/unique_fd.h"
 
 namespace spillway::agent {

@@ -1,28 +1,15 @@
 // What the node needs of the world: who is at a socket, what to tell the operator. Real ones in agent/, fakes in tests.
 #pragma once
 
-#include <sys/types.h>
-
-#include <memory>
 #include <optional>
 #include <string>
 
 #include "agent/identity/job_identity.h"
+#include "agent/identity/peer.h"
 #include "agent/node/node_report.h"
 #include "protocol/message.h"
 
 namespace spillway::agent {
-
-// The process behind a connection, known by more than its number: another process with the same number is another.
-class Peer {
- public:
-  virtual ~Peer() = default;
-  virtual pid_t pid() const = 0;
-  virtual uid_t uid() const = 0;
-  virtual bool IsAlive() const = 0;
-  // To be polled; readable when the process has ended. -1: there is nothing to poll.
-  virtual int file() const { return -1; }
-};
 
 class NodeServices {
  public:
