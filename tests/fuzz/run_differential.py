@@ -26,7 +26,7 @@ ORDERING_RULES = pathlib.Path(__file__).resolve().parents[2] / "interposer" / "e
 BUDGETS_MIB = [64, 96, 128, None]  # None: the whole device
 MUTANT_BUDGET_MIB = 64
 VOUCHED_FEATURES = "graphs,guests,pointers,tensor_maps,textures"
-QUICK_STRATEGIES = ("delta", "vdnn-all", "autoswap")  # that plan within milliseconds
+STRATEGIES = ("spillway", "capuchin", "spillway", "autoswap")
 MUTANT_QUIET_S = 8  # a broken build may hang in many seeds
 
 
@@ -103,7 +103,7 @@ def check_plans(bench, arguments):
     tasks = []
     for i, part in enumerate(batches(arguments.seeds or range(1, 301))):
         budget = (64, 80, 96)[i % 3] * MIB
-        settings = {"SPILLWAY_LEARN": "wait", "SPILLWAY_STRATEGY": QUICK_STRATEGIES[i % len(QUICK_STRATEGIES)]}
+        settings = {"SPILLWAY_LEARN": "wait", "SPILLWAY_STRATEGY": STRATEGIES[i % len(STRATEGIES)]}
         if i % 2 == 0:
             settings["SPILLWAY_PARK"] = "off"
         if i % 4 >= 2 and budget > 64 * MIB:
