@@ -127,8 +127,9 @@ std::string DescribeStart(const RunOptions& options, const Machine& machine, con
 void ForgetOldSettings(EnvironmentChanges& environment) {
   for (const char* name :
        {environment::kBudget, environment::kHostLimit, environment::kPark, environment::kLearn,
-        environment::kStrategy, environment::kPlanStore, environment::kReport, environment::kPeakFile,
-        environment::kCallSites, environment::kProgress, environment::kSummary, environment::kJobPid}) {
+        environment::kStrategy, environment::kPlanStore, environment::kReport, environment::kTrace,
+        environment::kPeakFile, environment::kCallSites, environment::kProgress, environment::kSummary,
+        environment::kJobPid}) {
     environment.Unset(name);
   }
 }
@@ -172,7 +173,8 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   if (!options.learn) environment.Set(environment::kLearn, "off");
   if (!options.strategy.empty()) environment.Set(environment::kStrategy, options.strategy);
   if (!plan_store.empty()) environment.Set(environment::kPlanStore, plan_store);
-  if (!options.report.empty()) environment.Set(environment::kReport, ClearReport(options.report));
+  if (!options.report.empty()) environment.Set(environment::kReport, ClearFile(options.report, "report"));
+  if (!options.trace.empty()) environment.Set(environment::kTrace, ClearFile(options.trace, "trace"));
   if (!options.call_sites.empty()) environment.Set(environment::kCallSites, options.call_sites);
   if (!peak_file.empty()) environment.Set(environment::kPeakFile, peak_file);
   environment.Set(environment::kDriver, machine.accelerator.driver_path);

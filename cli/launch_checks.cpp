@@ -144,19 +144,19 @@ void CheckAccelerator(const AcceleratorFacts& accelerator) {
   }
 }
 
-std::string ClearReport(const std::string& report) {
-  const std::string path = AbsolutePath(report);
+std::string ClearFile(const std::string& file, const std::string& what) {
+  const std::string path = AbsolutePath(file);
   struct stat facts = {};
   const bool exists = stat(path.c_str(), &facts) == 0;
   // The library writes beside and renames: that would put a file in the place of a device such as /dev/null.
   if (exists && !S_ISREG(facts.st_mode)) {
-    throw Failure(kExitRefused, "cannot write the report to " + path, "it is a folder, a device or a pipe",
-                  "name a file that may be replaced");
+    throw Failure(kExitRefused, "cannot write the " + what + " to " + path,
+                  "it is a folder, a device or a pipe", "name a file that may be replaced");
   }
   const std::string checked = exists ? path : ParentFolder(path);
   if (access(checked.c_str(), W_OK) != 0) {
-    throw Failure(kExitRefused, "cannot write the report to " + path, checked + ": " + std::strerror(errno),
-                  "choose another place, or make the folder first");
+    throw Failure(kExitRefused, "cannot write the " + what + " to " + path,
+                  checked + ": " + std::strerror(errno), "choose another place, or make the folder first");
   }
   if (exists) unlink(path.c_str());
   return path;

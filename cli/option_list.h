@@ -11,6 +11,12 @@
 
 namespace spillway::cli {
 
+// What a subcommand takes: getopt's letters, and long options up to an entry of zeros.
+struct OptionList {
+  const char* letters;
+  const option* options;
+};
+
 // Calls `take(letter, value)` for each option before the first operand or "--" (`value` is empty when there
 // is none) and returns the operands. `options` ends with an entry of zeros; its `val`s are letters. Throws
 // Failure (2) naming the command `subcommand`.

@@ -12,6 +12,7 @@ constexpr option kOptions[] = {
     {"host", required_argument, nullptr, 'H'},
     {"simulate", optional_argument, nullptr, 's'},
     {"report", required_argument, nullptr, 'r'},
+    {"trace", required_argument, nullptr, 't'},
     {"park", required_argument, nullptr, 'p'},
     {"strategy", required_argument, nullptr, 'S'},
     {"no-learn", no_argument, nullptr, 'L'},
@@ -49,10 +50,11 @@ Size ParseHostOption(const std::string& value) {
   return size;
 }
 
-std::string ParseReportOption(const std::string& value) {
+std::string ParseFileOption(const std::string& option_name, const std::string& example,
+                            const std::string& value) {
   if (!value.empty()) return value;
-  throw Failure(kExitUsage, "--report needs a file name", "the one given is empty",
-                "name a file, for example --report report.json");
+  throw Failure(kExitUsage, option_name + " needs a file name", "the one given is empty",
+                "name a file, for example " + option_name + " " + example);
 }
 
 std::string ParseParkOption(const std::string& value) {
@@ -99,7 +101,10 @@ void TakeOption(RunOptions& options, int letter, const std::string& value) {
       options.simulate = value.empty() ? kDefaultProfile : value;
       break;
     case 'r':
-      options.report = ParseReportOption(value);
+      options.report = ParseFileOption("--report", "report.json", value);
+      break;
+    case 't':
+      options.trace = ParseFileOption("--trace", "trace.json", value);
       break;
     case 'c':
       options.call_sites = ParseCallSitesOption(value);
@@ -146,10 +151,10 @@ void CheckTogether(const RunOptions& options) {
                   "leave out --no-learn, or leave out the others");
   }
   if (options.off && (plans || !options.learn || options.budget || options.host || !options.report.empty() ||
-                      !options.park.empty() || !options.call_sites.empty())) {
+                      !options.trace.empty() || !options.park.empty() || !options.call_sites.empty())) {
     throw Failure(
         kExitUsage,
-        "--off cannot be combined with --budget, --host, --park, --report, or how to learn and plan",
+        "--off cannot be combined with --budget, --host, --park, --report, --trace, or how to learn and plan",
         "--off runs the command without Spillway, so nobody would keep or report them",
         "leave out --off, or leave out the others");
   }
@@ -157,10 +162,12 @@ void CheckTogether(const RunOptions& options) {
 
 }  // namespace
 
+OptionList RunOptionList() { return {"b:r:qh", kOptions}; }
+
 RunOptions ParseRunOptions(const std::vector<std::string>& arguments) {
   RunOptions options;
   options.command =
-      ForEachOption(arguments, "run", "b:r:qh", kOptions,
+      ForEachOption(arguments, "run", RunOptionList().letters, kOptions,
                     [&](int letter, const std::string& value) { TakeOption(options, letter, value); });
   if (!options.help) CheckTogether(options);
   return options;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/option_list.h"
 #include "cli/size.h"
 
 namespace spillway::cli {
@@ -15,6 +16,7 @@ struct RunOptions {
   std::optional<std::string> simulate;  // profile name or path; none: a real device
   std::string call_sites;               // empty: not sampled; else one of how many allocations
   std::string report;                   // empty: no report
+  std::string trace;                    // empty: no trace
   std::string strategy;                 // empty: the library's default
   bool learn = true;                    // false: memory moves only when it is needed
   std::string plan_store;               // a folder; empty: the user's own
@@ -28,6 +30,8 @@ struct RunOptions {
 
 // `arguments` starts with "run", as argv of a program of that name. Throws Failure (2).
 RunOptions ParseRunOptions(const std::vector<std::string>& arguments);
+
+OptionList RunOptionList();
 
 inline constexpr char kDefaultProfile[] = "h200";
 

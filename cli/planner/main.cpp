@@ -1,4 +1,4 @@
-// `spillway-plan`: what `spillway plan`, `spillway trace` and `spillway advise` become.
+// `spillway-plan`: what `spillway plan`, `spillway trace`, `spillway advise` and `spillway view` become.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -7,6 +7,7 @@
 #include "cli/planner/advise_command.h"
 #include "cli/planner/plan_command.h"
 #include "cli/planner/trace_command.h"
+#include "cli/timeline_report/view_command.h"
 
 namespace spillway::cli {
 namespace {
@@ -102,6 +103,23 @@ void AddAdvise(CLI::App& app, Action& action) {
   advise->callback([options, &action] { action = [options] { return RunAdviseCommand(*options); }; });
 }
 
+void AddView(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ViewOptions>();
+  CLI::App* view = app.add_subcommand("view", "what a job did, from its trace, as one page for a browser");
+  view->add_option("TRACE", options->trace, "what `spillway run --trace TRACE` wrote; the job may still run")
+      ->required();
+  view->add_option("-o,--output", options->output,
+                   "the page, - for standard output (default: beside the trace, .html)");
+  view->footer(
+      "The page shows memory over time, what was moved and why, prefetches used, late and not used, waits by "
+      "cause,\n"
+      "idle times, and iterations against the plan's prediction. It needs no network.\n\n"
+      "Example\n"
+      "  spillway run --budget 50% --trace t.json -- ./train && spillway view t.json -o report.html\n\n"
+      "Exit codes: 0; 1 the trace cannot be read, or the page not be written; 2 the command line is wrong.");
+  view->callback([options, &action] { action = [options] { return RunViewCommand(*options); }; });
+}
+
 int Run(int argc, char** argv) {
   CLI::App app("spillway - plans for jobs that want more device memory than they have", "spillway");
   app.require_subcommand(1);
@@ -109,6 +127,7 @@ int Run(int argc, char** argv) {
   AddPlan(app, action);
   AddTrace(app, action);
   AddAdvise(app, action);
+  AddView(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

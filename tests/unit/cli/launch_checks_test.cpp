@@ -143,11 +143,11 @@ TEST(AcceleratorTest, EachFailureSaysWhatToDo) {
 TEST(ReportTest, OldReportsAreRemovedAndBadPlacesRefused) {
   ScratchFolder folder;
   const std::string old = folder.Write("report.json", "{}");
-  EXPECT_EQ(ClearReport(old), old);
+  EXPECT_EQ(ClearFile(old, "report"), old);
   EXPECT_NE(access(old.c_str(), F_OK), 0);
-  EXPECT_THAT(RefusalOf([&] { ClearReport("/dev/null"); }), HasSubstr("a device"));
-  EXPECT_THAT(RefusalOf([&] { ClearReport(folder.path()); }), HasSubstr("a folder"));
-  EXPECT_THAT(RefusalOf([&] { ClearReport(folder.path() + "/none/report.json"); }),
+  EXPECT_THAT(RefusalOf([&] { ClearFile("/dev/null", "report"); }), HasSubstr("a device"));
+  EXPECT_THAT(RefusalOf([&] { ClearFile(folder.path(), "report"); }), HasSubstr("a folder"));
+  EXPECT_THAT(RefusalOf([&] { ClearFile(folder.path() + "/none/report.json", "report"); }),
               HasSubstr("No such file"));
 }
 

@@ -1,0 +1,14 @@
+// The page: everything that is told of a run, as one HTML text without network and scripts.
+//
+// Pure.
+#pragma once
+
+#include <string>
+
+#include "cli/timeline_report/recorded_run.h"
+
+namespace spillway::cli {
+
+std::string ReportPage(const RecordedRun& run);
+
+}  // namespace spillway::cli

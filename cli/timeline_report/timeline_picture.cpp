@@ -1,0 +1,194 @@
+#include "cli/timeline_report/timeline_picture.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "cli/size.h"
+#include "cli/timeline_report/run_figures.h"
+
+namespace spillway::cli {
+namespace {
+
+constexpr int kColumns = 600;
+constexpr int kWidth = 760, kLeft = 96, kTop = 12, kMemoryHeight = 220, kRowHeight = 18, kRowGap = 6;
+constexpr int kPictureWidth = kWidth - kLeft - 12;
+constexpr int kRowTop = kTop + kMemoryHeight + 30;
+
+std::string Format(const char* format, auto... values) {
+  char text[400];
+  std::snprintf(text, sizeof text, format, values...);
+  return text;
+}
+
+// The most in each column; what it was before where nothing changed.
+struct Curves {
+  std::vector<std::int64_t> resident, wanted, budget;
+  std::int64_t most_bytes = 1;
+};
+
+Curves CurvesOf(const RecordedDevice& device, const RecordedSpan& within) {
+  Curves curves;
+  const double column_ns =
+      std::max<double>(1, static_cast<double>(within.end_ns - within.begin_ns)) / kColumns;
+  RecordedMemory now;
+  std::size_t next = 0;
+  for (int column = 0; column < kColumns; ++column) {
+    const double end_ns = static_cast<double>(within.begin_ns) + column_ns * (column + 1);
+    RecordedMemory most = now;
+    for (; next < device.memory.size() && static_cast<double>(device.memory[next].time_ns) <= end_ns;
+         ++next) {
+      now = device.memory[next];
+      if (now.time_ns < within.begin_ns) {
+        most = now;
+        continue;
+      }
+      most.resident_bytes = std::max(most.resident_bytes, now.resident_bytes);
+      most.wanted_bytes = std::max(most.wanted_bytes, now.wanted_bytes);
+      most.budget_bytes = std::max(most.budget_bytes, now.budget_bytes);
+    }
+    curves.resident.push_back(most.resident_bytes);
+    curves.wanted.push_back(most.wanted_bytes);
+    curves.budget.push_back(most.budget_bytes);
+    curves.most_bytes = std::max({curves.most_bytes, most.resident_bytes, most.wanted_bytes});
+  }
+  // A budget far beyond what is wanted would flatten everything.
+  const std::int64_t budget_bytes = *std::max_element(curves.budget.begin(), curves.budget.end());
+  if (budget_bytes <= 2 * curves.most_bytes) curves.most_bytes = std::max(curves.most_bytes, budget_bytes);
+  return curves;
+}
+
+double X(int column) { return kLeft + static_cast<double>(kPictureWidth) * column / kColumns; }
+
+class Picture {
+ public:
+  Picture(const RecordedDevice& device, const RecordedSpan& within) : device_(device), within_(within) {}
+
+  std::string Draw(const std::string& id, const std::string& title, const std::string& description) {
+    text_ = Format("<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-labelledby=\"%s-t %s-d\">\n", kWidth,
+                   kRowTop + 4 * (kRowHeight + kRowGap) + 4, id.c_str(), id.c_str());
+    text_ += "<title id=\"" + id + "-t\">" + EscapeHtml(title) + "</title><desc id=\"" + id + "-d\">" +
+             EscapeHtml(description) + "</desc>\n";
+    DrawMemory();
+    DrawRow(0, "computing", "compute", SpansOf(device_.operations));
+    DrawRow(1, "copies out", "out", Copies(true));
+    DrawRow(2, "copies in", "in", Copies(false));
+    DrawRow(3, "waits", "stall", SpansOf(device_.stalls));
+    return text_ + "</svg>\n";
+  }
+
+ private:
+  double Y(std::int64_t bytes) const {
+    return kTop + kMemoryHeight * (1 - static_cast<double>(bytes) / static_cast<double>(curves_.most_bytes));
+  }
+
+  void Label(double x, double y, const char* anchor, const std::string& text) {
+    text_ += Format("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor) + EscapeHtml(text) +
+             "</text>\n";
+  }
+
+  void Steps(const std::vector<std::int64_t>& bytes, const char* style, bool filled) {
+    const double first_y = std::max<double>(kTop, Y(bytes.front()));
+    std::string path = filled ? Format("M%d %dV%.1f", kLeft, kTop + kMemoryHeight, first_y)
+                              : Format("M%d %.1f", kLeft, first_y);
+    double last_y = first_y;
+    for (int column = 1; column < kColumns; ++column) {
+      const double y = std::max<double>(kTop, Y(bytes[static_cast<std::size_t>(column)]));
+      if (y != last_y) path += Format("H%.1fV%.1f", X(column), y);
+      last_y = y;
+    }
+    path += Format("H%.1f", X(kColumns));
+    if (filled) path += Format("V%dZ", kTop + kMemoryHeight);
+    text_ += Format("<path class=\"%s\" d=\"", style) + path + "\"/>\n";
+  }
+
+  void DrawMemory() {
+    curves_ = CurvesOf(device_, within_);
+    for (int i = 0; i <= 2; ++i) {
+      const std::int64_t bytes = curves_.most_bytes / 2 * i;
+      text_ += Format("<path class=\"grid\" d=\"M%d %.1fH%d\"/>\n", kLeft, Y(bytes), kLeft + kPictureWidth);
+      Label(kLeft - 6, Y(bytes) + 4, "end", FormatBytes(static_cast<std::uint64_t>(bytes)));
+    }
+    Steps(curves_.resident, "resident", true);
+    Steps(curves_.wanted, "wanted", false);
+    if (curves_.budget.back() <= curves_.most_bytes) Steps(curves_.budget, "budget", false);
+    Label(kLeft, kTop + kMemoryHeight + 16, "start", "0");
+    Label(kLeft + kPictureWidth, kTop + kMemoryHeight + 16, "end",
+          FormatTime(within_.end_ns - within_.begin_ns));
+  }
+
+  std::vector<RecordedSpan> Copies(bool out) const {
+    std::vector<RecordedSpan> spans;
+    for (const RecordedCopy& copy : device_.copies) {
+      if (copy.is_out == out) spans.push_back(copy);
+    }
+    return spans;
+  }
+
+  // How much of each column is busy, as its strength; equal neighbours are one bar.
+  void DrawRow(int row, const std::string& name, const char* style, const std::vector<RecordedSpan>& spans) {
+    const double y = kRowTop + row * (kRowHeight + kRowGap);
+    Label(kLeft - 6, y + kRowHeight - 5, "end", name);
+    text_ += Format("<rect class=\"lane\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%d\"/>\n<g class=\"%s\">",
+                    kLeft, y, kPictureWidth, kRowHeight, style);
+    const std::vector<double> shares = BusyShares(spans, within_, kColumns);
+    for (int column = 0; column < kColumns;) {
+      const int strength = Strength(shares[static_cast<std::size_t>(column)]);
+      int end = column + 1;
+      while (end < kColumns && Strength(shares[static_cast<std::size_t>(end)]) == strength) ++end;
+      if (strength > 0)
+        text_ += Format("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" opacity=\"0.%d\"/>",
+                        X(column), y, X(end) - X(column), kRowHeight, strength);
+      column = end;
+    }
+    text_ += "</g>\n";
+  }
+
+  // 0 to 9, never 0 for something.
+  static int Strength(double share) {
+    return share <= 0 ? 0 : std::clamp(static_cast<int>(share * 10), 2, 9);
+  }
+
+  const RecordedDevice& device_;
+  const RecordedSpan within_;
+  Curves curves_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string TimelinePicture(const RecordedDevice& device, const RecordedSpan& within, const std::string& id,
+                            const std::string& title, const std::string& description) {
+  return Picture(device, within).Draw(id, title, description);
+}
+
+std::string FormatTime(std::int64_t time_ns) {
+  const double time = static_cast<double>(time_ns);
+  if (time_ns >= 1'000'000'000) return Format("%.2f s", time / 1e9);
+  if (time_ns >= 1'000'000) return Format("%.2f ms", time / 1e6);
+  return Format("%.1f µs", time / 1e3);
+}
+
+std::string EscapeHtml(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
+}  // namespace spillway::cli
