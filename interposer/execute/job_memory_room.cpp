@@ -48,6 +48,7 @@ bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool(
       const MutexLock lock(state_);
       executor_.BringBack();
       if (take_now()) return true;
+      if (!walk_.IsActive()) timeline_.CheckpointEveryOperation();
       GiveBackEmptySlabs();
       if (take_now()) return true;
       const bool may_move = MayMoveNow();

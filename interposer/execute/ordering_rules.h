@@ -51,10 +51,10 @@ SPILLWAY_ORDERING_RULE(kParkingWaitsForIdle);  // SPILLWAY_PARK=host --features 
 
 // What a call names at that moment does not leave because a plan says so.
 SPILLWAY_ORDERING_RULE(
-    kPlansSpareNamedMemory);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait --iterations 10 --hosts 4
+    kPlansSpareNamedMemory);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
 // Data that a plan sends away is copied, whatever the plan expects, unless the host has it.
 SPILLWAY_ORDERING_RULE(
-    kDropsAreChecked);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait --iterations 10 --features ''
+    kDropsAreChecked);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
 
 // Memory freed in a stream's order is used anew only after what that stream did before.
 SPILLWAY_ORDERING_RULE(kStreamFreeFollowsItsStream);  // SPILLWAY_PARK=off --features ''
