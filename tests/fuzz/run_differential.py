@@ -161,7 +161,7 @@ def ordering_rules(sanitizer):
 
     Pairs of a name and the options of `differential` to look for it with; NAME=VALUE among them is set in the environment.
     """
-    pattern = re.compile(r"^SPILLWAY_ORDERING_RULE\((\w+)\);(?: *// *([at]san|elsewhere)?(.*))?$", re.MULTILINE)
+    pattern = re.compile(r"^SPILLWAY_ORDERING_RULE\(\s*(\w+)\);(?: *// *([at]san|elsewhere)?(.*))?$", re.MULTILINE)
     rules = pattern.findall(ORDERING_RULES.read_text())
     return [(name, shlex.split(options)) for name, wanted, options in rules if (wanted or None) == sanitizer]
 
