@@ -22,7 +22,10 @@ CUresult ReadToHost(StreamName stream, void* to, CUdeviceptr from, size_t bytes,
       if (job->ReadAway(from, to, bytes)) return CUDA_SUCCESS;
     }
   }
-  const auto collect = [&](Collector& add) { AddRead(add, from, bytes); };
+  const auto collect = [&](Collector& add) {
+    add.IsCalled("cuMemcpyDtoH_v2");
+    AddRead(add, from, bytes);
+  };
   const CUresult result = Around(stream, Effect::kReads, collect, call);
   interposer::ShowProgress();
   return result;

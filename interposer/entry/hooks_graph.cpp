@@ -133,6 +133,7 @@ CUresult Launch(CUgraphExec executable, StreamName stream, Call call) {
   if (ReentryGuard guard; !guard.IsOutermost() || JobMemory::Captures(stream)) return call();
   const GraphLedger::Launch launch = Ledger().AboutToLaunch(executable);
   const auto collect = [&](Collector& add) {
+    add.IsCalled("cuGraphLaunch");
     if (launch.facts && ordering_rules::kGraphsNameTheirMemory) AddFacts(*launch.facts, add, true);
     if (!launch.facts || !launch.facts->complete || launch.brings_new_kernels) add.IsUnsure();
   };
