@@ -68,6 +68,14 @@ struct Sum {
   uint64_t Counters::*counter;
 };
 constexpr Sum kSums[] = {
+    {"planned_iterations", &Counters::planned_iterations},
+    {"planned_iterations_missed", &Counters::planned_iterations_missed},
+    {"planned_departures", &Counters::planned_departures},
+    {"prefetches", &Counters::prefetches},
+    {"prefetched_bytes", &Counters::prefetched_bytes},
+    {"prefetch_hits", &Counters::prefetch_hits},
+    {"prefetches_late", &Counters::prefetches_late},
+    {"prefetches_unused", &Counters::prefetches_unused},
     {"offloaded_bytes", &Counters::offloaded_bytes},
     {"restored_bytes", &Counters::restored_bytes},
     {"dropped_bytes", &Counters::dropped_bytes},
@@ -76,6 +84,8 @@ constexpr Sum kSums[] = {
     {"demand_fetches", &Counters::demand_fetches},
     {"served_from_host", &Counters::served_from_host},
     {"stall_ns", &Counters::stall_ns},
+    {"budget_changes", &Counters::budget_changes},
+    {"over_budget_ns", &Counters::over_budget_ns},
     {"idle_waits", &Counters::idle_waits},
     {"idle_waits_given_up", &Counters::idle_waits_given_up},
     {"censuses", &Counters::censuses},
@@ -90,6 +100,8 @@ constexpr Sum kSums[] = {
 
 void Include(const JobMemory::Snapshot& life, Figures* all) {
   for (const Sum& sum : kSums) all->sums.*sum.counter += life.counters.*sum.counter;
+  for (size_t i = 0; i < std::size(kStallNames); ++i)
+    all->sums.stall_ns_by_cause[i] += life.counters.stall_ns_by_cause[i];
   for (size_t i = 0; i < life.counters.unmovable.size(); ++i) {
     size_t& peak_bytes = all->sums.unmovable[i].peak_bytes;
     peak_bytes = std::max(peak_bytes, life.counters.unmovable[i].peak_bytes);
@@ -185,6 +197,13 @@ void AddLearning(Text* out) {
            all.to_device_bytes_per_second);
 }
 
+void AddStalls(const Counters& sums, Text* out) {
+  out->Add(",\n  \"stalls\": {");
+  for (size_t i = 0; i < std::size(kStallNames); ++i)
+    out->Add("%s\"%s_ns\": %" PRIu64, i == 0 ? "" : ", ", kStallNames[i], sums.stall_ns_by_cause[i]);
+  out->Add("}");
+}
+
 void AddUnmovable(const Counters& sums, Text* out) {
   out->Add(",\n  \"unmovable_peak_bytes\": {");
   for (size_t i = 1; i < sums.unmovable.size(); ++i) {
@@ -235,6 +254,7 @@ void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
   add("app_pinned_peak_bytes", AppMemory::Pinned().peak_bytes());
   add("app_managed_peak_bytes", AppMemory::Managed().peak_bytes());
   AddLearning(out);
+  AddStalls(all.sums, out);
   AddUnmovable(all.sums, out);
   AddUnknownFunctions(out);
   AddCallSites(out);
