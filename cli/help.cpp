@@ -9,6 +9,7 @@ constexpr char kOverview[] = R"(spillway - runs an unmodified CUDA program in le
   spillway doctor                        what on this machine would stop that
   spillway plan TRACE --budget SIZE      what a recorded or modelled iteration would cost at a budget
   spillway trace print|convert|trim      look at recorded iterations
+  spillway view TRACE -o REPORT.html     what a job did, from run --trace, as one page for a browser
   spillway advise PROFILE PROFILE...     which minibatch suits a budget
   spillway status | jobs | job NAME      what the node agent shares between which jobs
   spillway budget set JOB SIZE           give a running job another budget
@@ -43,6 +44,9 @@ Options
                            (default: $XDG_STATE_HOME/spillway/plans, or ~/.local/state/spillway/plans)
       --simulate[=PROFILE] run on the simulated GPU (k40c, m40, 1080ti, a100, h200; default h200)
   -r, --report FILE        write what happened as JSON when the job ends
+      --trace FILE         write what happens, as it happens: operations, copies, memory, waits, plans, in Chrome's
+                           trace format, for `spillway view FILE` or ui.perfetto.dev; costs some microseconds per
+                           operation. A job that is killed leaves what it did. Child processes write FILE.<pid>
       --call-sites[=N]     with --report: list which libraries and functions allocated the device memory, by every
                            N-th allocation (default 16) and all large ones; better where libunwind is installed
       --off                run the command without Spillway, for comparison
@@ -61,6 +65,7 @@ Sizes
 
 Examples
   spillway run --budget 8GiB --report report.json -- python3 train.py --epochs 10
+  spillway run -b 50% --trace t.json -- ./train && spillway view t.json -o report.html
   spillway run -- ./train              first run: measures the peak ...
   spillway run -b 50%peak -- ./train   ... which later runs can take a share of
 

@@ -42,7 +42,8 @@ int BecomePlanner(const std::vector<std::string>& arguments) {
 }
 
 bool IsPlannersOwn(const std::string& subcommand) {
-  return subcommand == "plan" || subcommand == "trace" || subcommand == "advise";
+  return subcommand == "plan" || subcommand == "trace" || subcommand == "advise" ||
+         subcommand == "view";
 }
 
 int Dispatch(const std::vector<std::string>& arguments) {
@@ -59,7 +60,7 @@ int Dispatch(const std::vector<std::string>& arguments) {
   if (subcommand.empty())
     throw Failure(kExitUsage, "nothing to do", "no subcommand was given", "see: spillway --help");
   throw Failure(kExitUsage, "no subcommand '" + subcommand + "'",
-                "there are run, doctor, status, jobs, job, budget, drain, undrain, config, plan, trace, advise and help",
+                "there are run, doctor, status, jobs, job, budget, drain, undrain, config, plan, trace, view, advise and help",
                 "see: spillway --help; to run a program: spillway run -- " + subcommand);
 }
 
