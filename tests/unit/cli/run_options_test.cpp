@@ -29,6 +29,7 @@ TEST(RunOptionsTest, TakesEveryOption) {
   EXPECT_EQ(options.host->bytes, 68719476736U);
   EXPECT_EQ(options.simulate, "a100");
   EXPECT_EQ(options.report, "r.json");
+  EXPECT_EQ(ParseRunOptions({"run", "--trace", "t.json", "--", "x"}).trace, "t.json");
   EXPECT_EQ(options.park, "host");
   EXPECT_TRUE(options.quiet);
   EXPECT_FALSE(options.framework_switches);
@@ -94,6 +95,8 @@ TEST(RunOptionsTest, UnknownAndIncompleteOptionsAreNamed) {
   EXPECT_THAT(RefusalOf({"run", "-q", "-z", "x"}), HasSubstr("-z"));
   EXPECT_THAT(RefusalOf({"run", "--budget"}), HasSubstr("--budget needs a value"));
   EXPECT_THAT(RefusalOf({"run", "--report=", "x"}), HasSubstr("file name"));
+  EXPECT_THAT(RefusalOf({"run", "--trace=", "x"}), HasSubstr("--trace needs a file name"));
+  EXPECT_THAT(RefusalOf({"run", "--off", "--trace", "t.json", "--", "x"}), HasSubstr("--trace"));
 }
 
 TEST(RunOptionsTest, OffStandsAlone) {
