@@ -10,7 +10,7 @@
 namespace spillway::cli {
 namespace {
 
-constexpr std::size_t kListedBuffers = 20;
+constexpr std::size_t kListedBuffers = 20, kListedSizes = 8;
 
 constexpr char kStyle[] = R"(
 :root{color-scheme:light dark;--ink:#1c2430;--soft:#5b6675;--paper:#fff;--card:#f4f6f8;--line:#d5dbe2;--resident:#2f6fb3;
@@ -189,19 +189,43 @@ class DevicePart {
             Tile("Left without a copy", std::to_string(all.dropped)) + "</dl>\n" +
             Causes("Copied out of the device", figures_.out_by_cause) +
             Causes("Copied back", figures_.in_by_cause);
+    return text + Sizes() + Buffers();
+  }
+
+  static std::vector<std::string> MovedCells(const std::string& first, const MovedBuffer& moved) {
+    return {first,
+            Bytes(moved.size_bytes),
+            Bytes(moved.out_bytes),
+            std::to_string(moved.times_out),
+            Bytes(moved.in_bytes),
+            std::to_string(moved.times_in),
+            FormatTime(moved.copy_ns),
+            std::to_string(moved.dropped),
+            std::to_string(moved.hits),
+            std::to_string(moved.late),
+            std::to_string(moved.unused)};
+  }
+  static std::vector<std::string> MovedColumns(const std::string& first) {
+    return {first, "Size", "Out", "Times", "In", "Times", "Copying", "Dropped", "Used", "Late", "Not used"};
+  }
+  static std::string Listed(const std::string& what, std::size_t listed, std::size_t all) {
+    return what + " that moved most (" + std::to_string(listed) + " of " + std::to_string(all) + ")";
+  }
+
+  std::string Sizes() const {
+    const std::size_t listed = std::min(kListedSizes, figures_.sizes.size());
+    Table table(Listed("Sizes", listed, figures_.sizes.size()), MovedColumns("Allocations"));
+    for (std::size_t i = 0; i < listed; ++i)
+      table.Row(MovedCells(std::to_string(figures_.sizes[i].allocations), figures_.sizes[i].moved));
+    return table.End();
+  }
+
+  std::string Buffers() const {
     const std::size_t listed = std::min(kListedBuffers, figures_.buffers.size());
-    Table table(
-        "Allocations that moved most (" + std::to_string(listed) + " of " +
-            std::to_string(figures_.buffers.size()) + ")",
-        {"Number", "Size", "Out", "Times", "In", "Times", "Copying", "Dropped", "Used", "Late", "Not used"});
-    for (std::size_t i = 0; i < listed; ++i) {
-      const MovedBuffer& moved = figures_.buffers[i];
-      table.Row({std::to_string(moved.buffer), Bytes(moved.size_bytes), Bytes(moved.out_bytes),
-                 std::to_string(moved.times_out), Bytes(moved.in_bytes), std::to_string(moved.times_in),
-                 FormatTime(moved.copy_ns), std::to_string(moved.dropped), std::to_string(moved.hits),
-                 std::to_string(moved.late), std::to_string(moved.unused)});
-    }
-    return text + table.End();
+    Table table(Listed("Allocations", listed, figures_.buffers.size()), MovedColumns("Number"));
+    for (std::size_t i = 0; i < listed; ++i)
+      table.Row(MovedCells(std::to_string(figures_.buffers[i].buffer), figures_.buffers[i]));
+    return table.End();
   }
 
   std::string Stalls() const {

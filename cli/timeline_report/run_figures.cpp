@@ -111,10 +111,37 @@ class Computation {
       moved.buffer = number;
       figures_.buffers.push_back(moved);
     }
-    std::stable_sort(figures_.buffers.begin(), figures_.buffers.end(),
-                     [](const MovedBuffer& a, const MovedBuffer& b) {
-                       return a.out_bytes + a.in_bytes > b.out_bytes + b.in_bytes;
-                     });
+    std::stable_sort(figures_.buffers.begin(), figures_.buffers.end(), MovedMore);
+    SumSizes();
+  }
+
+  static bool MovedMore(const MovedBuffer& a, const MovedBuffer& b) {
+    return a.out_bytes + a.in_bytes > b.out_bytes + b.in_bytes;
+  }
+
+  static void Include(const MovedBuffer& one, MovedBuffer* all) {
+    all->size_bytes = one.size_bytes;
+    all->out_bytes += one.out_bytes;
+    all->in_bytes += one.in_bytes;
+    all->times_out += one.times_out;
+    all->times_in += one.times_in;
+    all->dropped += one.dropped;
+    all->hits += one.hits;
+    all->late += one.late;
+    all->unused += one.unused;
+    all->copy_ns += one.copy_ns;
+  }
+
+  void SumSizes() {
+    std::map<std::int64_t, MovedSize> sizes;
+    for (const MovedBuffer& buffer : figures_.buffers) {
+      MovedSize& size = sizes[buffer.size_bytes];
+      ++size.allocations;
+      Include(buffer, &size.moved);
+    }
+    for (const auto& [bytes, size] : sizes) figures_.sizes.push_back(size);
+    std::stable_sort(figures_.sizes.begin(), figures_.sizes.end(),
+                     [](const MovedSize& a, const MovedSize& b) { return MovedMore(a.moved, b.moved); });
   }
 
   void SumStalls() {

@@ -22,6 +22,12 @@ struct MovedBuffer {
   std::int64_t copy_ns = 0;
 };
 
+// All that moved of one size: an iteration makes its short-lived allocations anew each time.
+struct MovedSize {
+  std::int64_t allocations = 0;
+  MovedBuffer moved;
+};
+
 struct MovedByCause {
   std::int64_t times = 0, bytes = 0, copy_ns = 0;
 };
@@ -49,6 +55,7 @@ struct RunFigures {
   std::int64_t computing_ns = 0;
   MovedBuffer moved;                 // all together
   std::vector<MovedBuffer> buffers;  // the most bytes first
+  std::vector<MovedSize> sizes;      // the same
   std::map<std::string, MovedByCause> out_by_cause, in_by_cause;
   std::map<std::string, StalledByCause> stalls;
   std::vector<IdleDevice> idle_device;     // the longest first

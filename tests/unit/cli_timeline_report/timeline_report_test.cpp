@@ -117,6 +117,9 @@ TEST(RunFiguresTest, TellWhatMovedWhatWaitedAndWhatWasIdle) {
   EXPECT_EQ(figures.buffers[0].in_bytes, 4194304);
   EXPECT_EQ(figures.buffers[0].hits, 1);
   EXPECT_EQ(figures.buffers[0].dropped, 1);
+  ASSERT_EQ(figures.sizes.size(), 1u);
+  EXPECT_EQ(figures.sizes[0].allocations, 1);
+  EXPECT_EQ(figures.sizes[0].moved.out_bytes, 4194304);
   EXPECT_EQ(figures.stalls.at("demand").total_ns, 38'000);
   ASSERT_EQ(figures.idle_device.size(), 3u);
   EXPECT_EQ(figures.idle_device[0].end_ns - figures.idle_device[0].begin_ns, 50'000);
