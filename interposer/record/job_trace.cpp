@@ -45,6 +45,8 @@ CUstream JobTrace::OwnStream() {
 void JobTrace::Prepare() {
   if (is_prepared_) return;
   is_prepared_ = true;
+  pending_.resize(kMostPending);
+  spare_.reserve(2 * kMostPending);
   const RelaxedCapture relaxed(true);
   const CurrentContext current(context_);
   anchor_host_ns_ = HostNow();
@@ -112,8 +114,8 @@ void JobTrace::Cancel(const TraceMoment& begun) {
 void JobTrace::Add(const TraceEvent& event, const TraceMoment& begin, const TraceMoment& end) {
   Pending pending{event, begin, end};
   pending.event.device = static_cast<std::int16_t>(device_);
-  if (pending_.size() >= kMostPending || is_released_) return PutPending(&pending, false);
-  pending_.push_back(pending);
+  if (count_ == kMostPending || is_released_) return PutPending(&pending, false);
+  pending_[(first_ + count_++) % kMostPending] = pending;
   PollLocked();
 }
 
@@ -125,13 +127,12 @@ void JobTrace::Poll() {
 
 // In the order in which they came: what is behind one that the device has not passed has mostly not been passed either.
 void JobTrace::PollLocked() {
-  if (pending_.empty() || is_released_) return;
+  if (count_ == 0 || is_released_) return;
   const RelaxedCapture relaxed(true);
-  while (!pending_.empty()) {
-    const CUevent last = pending_.front().end.event;
+  while (count_ > 0) {
+    const CUevent last = pending_[first_].end.event;
     if (last && Driver().cuEventQuery(last) == CUDA_ERROR_NOT_READY) break;
-    PutPending(&pending_.front(), true);
-    pending_.pop_front();
+    PutOldest(true);
   }
   if (anchor_ns_ - base_ns_ > kBaseAgeNs) RenewBase();
 }
@@ -186,10 +187,15 @@ void JobTrace::PutPending(Pending* pending, bool ask) {
   PutTrace(event);
 }
 
+void JobTrace::PutOldest(bool ask) {
+  PutPending(&pending_[first_], ask);
+  first_ = (first_ + 1) % kMostPending;
+  --count_;
+}
+
 void JobTrace::Settle() {
   if (!lock_.TryLock()) return;
-  for (Pending& pending : pending_) PutPending(&pending, false);
-  pending_.clear();
+  while (count_ > 0) PutOldest(false);
   is_released_ = true;
   lock_.Unlock();
 }
@@ -198,8 +204,7 @@ void JobTrace::Release() {
   const MutexLock lock(lock_);
   if (!is_prepared_ || is_released_) return;
   PollLocked();
-  for (Pending& pending : pending_) PutPending(&pending, false);
-  pending_.clear();
+  while (count_ > 0) PutOldest(false);
   is_released_ = true;
   for (CUevent event : spare_) Driver().cuEventDestroy_v2(event);
   spare_.clear();

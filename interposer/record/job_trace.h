@@ -16,7 +16,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "base/mutex.h"
@@ -82,6 +81,7 @@ class JobTrace {
   bool ReadSinceBase(CUevent event, std::int64_t* time_ns) SPILLWAY_REQUIRES(lock_);
   std::int64_t TimeOf(const TraceMoment& moment, bool* is_hosts) SPILLWAY_REQUIRES(lock_);
   void PutPending(Pending* pending, bool ask) SPILLWAY_REQUIRES(lock_);
+  void PutOldest(bool ask) SPILLWAY_REQUIRES(lock_);
 
   // Constant after construction.
   const CUcontext context_;
@@ -97,7 +97,10 @@ class JobTrace {
   // The last moment that both clocks told.
   std::int64_t anchor_host_ns_ SPILLWAY_GUARDED_BY(lock_) = 0;
   std::int64_t anchor_ns_ SPILLWAY_GUARDED_BY(lock_) = 0;
-  std::deque<Pending> pending_ SPILLWAY_GUARDED_BY(lock_);
+  // Under way, the oldest at first_; all places there can be, once prepared.
+  std::vector<Pending> pending_ SPILLWAY_GUARDED_BY(lock_);
+  std::size_t first_ SPILLWAY_GUARDED_BY(lock_) = 0;
+  std::size_t count_ SPILLWAY_GUARDED_BY(lock_) = 0;
   std::vector<CUevent> spare_ SPILLWAY_GUARDED_BY(lock_);
   std::size_t made_ SPILLWAY_GUARDED_BY(lock_) = 0;
 };
