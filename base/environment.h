@@ -19,8 +19,8 @@ inline constexpr char kLearn[] =
 inline constexpr char kStrategy[] = "SPILLWAY_STRATEGY";     // who plans what moves; default "spillway"
 inline constexpr char kPlanStore[] = "SPILLWAY_PLAN_STORE";  // folder of plans; default: none are kept
 inline constexpr char kReport[] = "SPILLWAY_REPORT";         // file for the JSON report at exit
-inline constexpr char kTrace[] = "SPILLWAY_TRACE";           // file for a trace of what happens, as it happens
-inline constexpr char kPeakFile[] = "SPILLWAY_PEAK_FILE";    // file that remembers this command's own peak
+inline constexpr char kTrace[] = "SPILLWAY_TRACE";         // file for a trace of what happens, as it happens
+inline constexpr char kPeakFile[] = "SPILLWAY_PEAK_FILE";  // file that remembers this command's own peak
 inline constexpr char kCallSites[] = "SPILLWAY_CALL_SITES";  // N: sample every N-th allocation's call site
 inline constexpr char kProgress[] = "SPILLWAY_PROGRESS";     // "1": a progress line on the terminal
 inline constexpr char kSummary[] = "SPILLWAY_SUMMARY";       // "1": a summary on standard error at exit
@@ -38,7 +38,7 @@ inline constexpr char kSimNode[] = "SPILLWAY_SIM_NODE";  // file of the machine 
 inline constexpr char kSimSeat[] = "SPILLWAY_SIM_SEAT";  // "2/4": the second of four that begin together
 inline constexpr char kSimHostNuma[] = "SPILLWAY_SIM_HOST_NUMA";  // "0": no host memory at device addresses
 inline constexpr char kSimKernels[] = "SPILLWAY_SIM_KERNELS";     // colon-separated kernel plug-ins
-inline constexpr char kSimTimeline[] = "SPILLWAY_SIM_TIMELINE";  // file for what it did when (CSV)
+inline constexpr char kSimTimeline[] = "SPILLWAY_SIM_TIMELINE";   // file for what it did when (CSV)
 inline constexpr char kSimStats[] =
     "SPILLWAY_SIM_STATS";  // file for the simulator's own books (JSON) at exit
 

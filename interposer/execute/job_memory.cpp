@@ -39,8 +39,8 @@ JobMemory::JobMemory(CUcontext context, int device, size_t budget_bytes, size_t 
       recorder_(learn),
       trace_(context, device),
       timeline_(context),
-      residency_(device, budget_bytes_.load(), host_limit_bytes, park != ParkChoice::kOff, &timeline_, &counters_,
-                 &trace_),
+      residency_(device, budget_bytes_.load(), host_limit_bytes, park != ParkChoice::kOff, &timeline_,
+                 &counters_, &trace_),
       slabs_(&ledger_, &timeline_),
       trust_(park, residency_.host().mappable()) {
   everything_.gate.OpenForAll();

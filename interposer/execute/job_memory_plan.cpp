@@ -52,7 +52,8 @@ void JobMemory::FollowPlan(const TouchSet& set, StreamName stream, Effect effect
 
 void JobMemory::BeginIteration(StreamName stream, const PlanStep& step) {
   if (step.last_misses == 0) timeline_.CheckpointWhenAsked();
-  trace_.At(HandleOf(stream), {.kind = TraceKind::kIteration, .values = {static_cast<std::int64_t>(step.last_misses)}});
+  trace_.At(HandleOf(stream),
+            {.kind = TraceKind::kIteration, .values = {static_cast<std::int64_t>(step.last_misses)}});
   const CurrentContext current(context_);
   if (!driver::ContextCensus::HasSeveral()) recorder_.IterationBegan(stream.handle, step.last_misses);
   const MutexLock lock(state_);

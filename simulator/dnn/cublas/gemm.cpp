@@ -256,12 +256,12 @@ cublasStatus_t Gemm(cublasHandle_t handle, const GemmCall& call) {
   SPILLWAY_BLAS_REQUIRE(call.c != nullptr, CUBLAS_STATUS_INVALID_VALUE);
   const GemmOperation operation = {ProblemOf(handle, call), handle->workspace_bytes};
   const GemmProblem& p = operation.problem;
-  return FromDriver(
-      Enqueue(StreamOf(handle), operation,
-              {Reads(call.a, BatchBytes(p.a, p.batch_count)), Reads(call.b, BatchBytes(p.b, p.batch_count)),
-               ScaledOutput(p.beta, call.c, BatchBytes(p.c, p.batch_count)), ScalarOperand(p.alpha, call.alpha),
-               ScalarOperand(p.beta, call.beta), Writes(handle->workspace, handle->workspace_bytes)},
-              Flops(p)));
+  return FromDriver(Enqueue(
+      StreamOf(handle), operation,
+      {Reads(call.a, BatchBytes(p.a, p.batch_count)), Reads(call.b, BatchBytes(p.b, p.batch_count)),
+       ScaledOutput(p.beta, call.c, BatchBytes(p.c, p.batch_count)), ScalarOperand(p.alpha, call.alpha),
+       ScalarOperand(p.beta, call.beta), Writes(handle->workspace, handle->workspace_bytes)},
+      Flops(p)));
 }
 
 cublasStatus_t GemmOfPointers(cublasHandle_t handle, const GemmCall& call) {

@@ -167,9 +167,10 @@ cudnnStatus_t cudnnLRNCrossChannelBackward(cudnnHandle_t handle, cudnnLRNDescrip
                        CUDNN_STATUS_BAD_PARAM);
   LrnBackwardOperation operation = {
       {ParametersOf(lrn), x_view}, y_view, dy_view, dx_view, ScalarOf(alpha), ScalarOf(beta)};
-  return FromDriver(Enqueue(StreamOf(handle), operation,
-                            {Input(y_view, y), Input(dy_view, dy), Input(x_view, x), Output(dx_view, dx, beta)},
-                            40.0 * static_cast<double>(x_view.Count())));
+  return FromDriver(
+      Enqueue(StreamOf(handle), operation,
+              {Input(y_view, y), Input(dy_view, dy), Input(x_view, x), Output(dx_view, dx, beta)},
+              40.0 * static_cast<double>(x_view.Count())));
 }
 
 }  // extern "C"

@@ -205,9 +205,9 @@ cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, const cudnnPoolingDescr
   if (status != CUDNN_STATUS_SUCCESS) return status;
   const PoolingBackwardOperation operation = {x_view,   dy_view,         dx_view,
                                               geometry, ScalarOf(alpha), ScalarOf(beta)};
-  return FromDriver(Enqueue(StreamOf(handle), operation,
-                            {Input(y_view, y), Input(dy_view, dy), Input(x_view, x), Output(dx_view, dx, beta)},
-                            Flops(geometry)));
+  return FromDriver(Enqueue(
+      StreamOf(handle), operation,
+      {Input(y_view, y), Input(dy_view, dy), Input(x_view, x), Output(dx_view, dx, beta)}, Flops(geometry)));
 }
 
 }  // extern "C"
