@@ -54,6 +54,8 @@ std::vector<Supervisor::Socket> Supervisor::TakeSockets() {
     std::string name;
     std::getline(names, name, ':');
     fcntl(kFirstSocket + i, F_SETFD, FD_CLOEXEC);
+    fcntl(kFirstSocket + i, F_SETFL,
+          O_NONBLOCK);  // whoever opened it may not have; the loop never waits in accept
     sockets.push_back({kFirstSocket + i, name});
   }
   for (const char* variable : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) unsetenv(variable);

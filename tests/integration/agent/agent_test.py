@@ -109,7 +109,9 @@ class Job:
             self.pid = 0
 
 
-class AgentTest(unittest.TestCase):
+class AgentFixture(unittest.TestCase):
+    """An agent of one's own, on a socket and a port of its own."""
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix=f"spillway-agent-{os.getpid()}-")
         self.addCleanup(folder.cleanup)
@@ -131,7 +133,7 @@ class AgentTest(unittest.TestCase):
         log = open(self.folder / "log", "ab")
         self.agent = subprocess.Popen(
             [BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", self.path],
-            stderr=log, env=dict(os.environ, NOTIFY_SOCKET=str(notify_path), **environment))
+            stdout=log, stderr=log, env=dict(os.environ, NOTIFY_SOCKET=str(notify_path), **environment))
         log.close()
         self.assertIn(b"READY=1", notices.recv(4096))
         self.addCleanup(notices.close)
@@ -164,6 +166,8 @@ class AgentTest(unittest.TestCase):
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
 
+
+class AgentTest(AgentFixture):
     def test_killed_job_gives_back_within_a_tenth_of_a_second(self):
         self.start()
         took_s = [self.time_until_given_back() for _ in range(3)]  # on a busy machine one may be unlucky
@@ -301,6 +305,22 @@ class AgentTest(unittest.TestCase):
         while told != b"STOPPING=1":
             told = notices.recv(4096)
         self.assertFalse(self.path.exists())
+
+    def test_socket_of_a_supervisor_is_taken_over(self):
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(listener.close)
+        listener.bind(str(self.path))
+        listener.listen()
+        log = open(self.folder / "log", "ab")
+        self.addCleanup(log.close)
+        self.agent = subprocess.Popen(
+            ["sh", "-c", f'LISTEN_FDS=1 LISTEN_PID=$$ exec "$@" 3<&{listener.fileno()}', "sh", BUILD / "bin/spillwayd",
+             "--config", self.folder / "spillway.toml"], stdout=log, stderr=log, pass_fds=[listener.fileno()])
+
+        self.assertEqual(self.spillway("status").returncode, 0)
+        self.assertEqual(self.spillway("jobs").stdout.splitlines()[-1], "no jobs")
+        self.stop()
+        self.assertTrue(self.path.exists(), "it is the supervisor's")
 
     def test_without_an_agent_the_command_says_so(self):
         refused = self.spillway("status")
