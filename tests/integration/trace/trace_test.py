@@ -62,6 +62,8 @@ class TraceTest(unittest.TestCase):
 
     def view(self, trace):
         page = self.folder / "page.html"
+        if not (BUILD / "bin" / "spillway-plan").exists():
+            self.skipTest("spillway view is not built: its libraries are missing")
         command = [BUILD / "bin" / "spillway-plan", "view", trace, "-o", page]
         result = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
