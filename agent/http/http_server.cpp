@@ -53,6 +53,8 @@ class HttpServer::Impl {
                                                        : -1;
     if (port_ < 0) return "cannot listen on " + address_;
     thread_ = std::thread([this] { server_.listen_after_bind(); });
+    // cpp-httplib 0.11 forgets a stop() that comes before it runs, and the join after it would wait for ever.
+    while (!server_.is_running()) std::this_thread::yield();
     return "";
   }
   int port() const { return port_; }
