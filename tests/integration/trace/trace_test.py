@@ -164,6 +164,20 @@ class TraceTest(unittest.TestCase):
         self.assertGreater(len(text), 100_000)
         self.assertGreater(len(json.loads(text + "]")), 500)
 
+    def test_the_launcher_asks_for_it_and_child_processes_have_their_own(self):
+        program = " ".join(str(word) for word in words(GPT))
+        command = [str(BUILD / "bin" / "spillway"), "run", "--simulate", "--budget", "48MiB", "--trace", "trace.json", "--",
+                   "bash", "-c", f"{program}; {program}; true"]
+        env = {name: value for name, value in simulated_gpu.environment(BUILD).items() if name != "LD_LIBRARY_PATH"}
+        env.update(HOME=str(self.folder), SPILLWAY_SIM_COMPUTE="tags")
+        result = subprocess.run(command, env=env, cwd=self.folder, capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        traces = sorted(self.folder.glob("trace.json*"))
+        self.assertEqual(len(traces), 2, traces)
+        for trace in traces:
+            process = json.loads(trace.read_text())[0]["args"]["process"]
+            self.assertEqual(trace.name, f"trace.json.{process}")
+
     def test_without_it_no_thread_and_no_file(self):
         self.run_gpt(self.half())
         self.assertEqual([path.name for path in self.folder.iterdir()], ["report.json"])
