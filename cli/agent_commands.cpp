@@ -22,12 +22,21 @@ using protocol::Question;
 
 struct ViewOptions {
   std::string socket;
+  std::string config;  // empty: the agent's
   bool json = false;
   bool help = false;
   std::vector<std::string> operands;
 };
 
 constexpr option kViewOptions[] = {
+    {"json", no_argument, nullptr, 'j'},
+    {"socket", required_argument, nullptr, 's'},
+    {"help", no_argument, nullptr, 'h'},
+    {},
+};
+
+constexpr option kConfigOptions[] = {
+    {"config", required_argument, nullptr, 'c'},
     {"json", no_argument, nullptr, 'j'},
     {"socket", required_argument, nullptr, 's'},
     {"help", no_argument, nullptr, 'h'},
@@ -67,11 +76,13 @@ Failure Misused(const std::string& subcommand, const std::string& what, const st
 
 ViewOptions ParseViewOptions(const std::vector<std::string>& arguments, size_t operands) {
   ViewOptions options;
-  options.operands = TakeOptions(arguments, kViewOptions, [&](int letter, const std::string& value) {
-    if (letter == 'j') options.json = true;
-    if (letter == 'h') options.help = true;
-    if (letter == 's') options.socket = value;
-  });
+  options.operands = TakeOptions(arguments, AgentOptionList(arguments.front()).options,
+                                 [&](int letter, const std::string& value) {
+                                   if (letter == 'j') options.json = true;
+                                   if (letter == 'h') options.help = true;
+                                   if (letter == 's') options.socket = value;
+                                   if (letter == 'c') options.config = value;
+                                 });
   if (!options.help && options.operands.size() != operands)
     throw Misused(arguments.front(),
                   "`spillway " + arguments.front() + "` takes " + std::to_string(operands) + " operands",
@@ -150,10 +161,11 @@ int Drain(const std::vector<std::string>& arguments) {
 }
 
 // The configuration is the daemon's to read.
-[[noreturn]] void BecomeDaemon(const char* wish) {
+[[noreturn]] void BecomeDaemon(const char* wish, const std::string& config) {
   const std::string executable = FindInstallation().executable;
   const std::string daemon = executable.substr(0, executable.rfind('/')) + "/spillwayd";
-  execl(daemon.c_str(), "spillwayd", wish, static_cast<char*>(nullptr));
+  if (config.empty()) execl(daemon.c_str(), "spillwayd", wish, static_cast<char*>(nullptr));
+  execl(daemon.c_str(), "spillwayd", wish, "--config", config.c_str(), static_cast<char*>(nullptr));
   throw Failure(kExitCannotExecute, "cannot run " + daemon, std::strerror(errno),
                 "is it installed beside spillway?");
 }
@@ -162,11 +174,14 @@ int Config(const std::vector<std::string>& arguments) {
   const ViewOptions options = ParseViewOptions(arguments, 1);
   if (options.help) return std::fputs(HelpText("config").c_str(), stdout), 0;
   const std::string& verb = options.operands.front();
-  if (verb == "check") BecomeDaemon("--check");
-  if (verb == "show") BecomeDaemon("--show");
-  if (verb == "diff") BecomeDaemon("--diff");
+  if (verb == "check") BecomeDaemon("--check", options.config);
+  if (verb == "show") BecomeDaemon("--show", options.config);
+  if (verb == "diff") BecomeDaemon("--diff", options.config);
   if (verb != "reload")
     throw Misused("config", "no `config " + verb + "`", "there are check, show, diff and reload");
+  if (!options.config.empty())
+    throw Misused("config", "`config reload` takes no --config",
+                  "the agent reads the file it was started with");
   const protocol::Done done =
       AgentClient(options.socket).Request(protocol::Control{protocol::Action::kReload, ""});
   PrintDone(done, "the configuration is read again", options.json);
@@ -214,6 +229,11 @@ BudgetOptions ParseBudgetOptions(const std::vector<std::string>& arguments) {
   if (operands.size() == 2 && !changes)
     throw Misused("budget", "nothing to change", "neither a size nor an option is given");
   return options;
+}
+
+OptionList AgentOptionList(const std::string& subcommand) {
+  if (subcommand == "budget") return {"h", kBudgetOptions};
+  return {"h", subcommand == "config" ? kConfigOptions : kViewOptions};
 }
 
 bool IsAgentCommand(const std::string& subcommand) {

@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "cli/option_list.h"
 #include "protocol/message.h"
 
 namespace spillway::cli {
 
 bool IsAgentCommand(const std::string& subcommand);
+OptionList AgentOptionList(const std::string& subcommand);
 int RunAgentCommand(const std::vector<std::string>& arguments);
 
 // `budget set JOB [SIZE] ...` as a message; `arguments` begin with "budget".

@@ -44,6 +44,8 @@ std::string Verdict(const Findings& findings) {
 
 }  // namespace
 
+OptionList DoctorOptionList() { return {"h", kOptions}; }
+
 int Doctor(const std::vector<std::string>& arguments) {
   const DoctorOptions options = ParseOptions(arguments);
   if (options.help) {

@@ -9,11 +9,14 @@
 
 #include "cli/findings.h"
 #include "cli/installation.h"
+#include "cli/option_list.h"
 
 namespace spillway::cli {
 
 // `arguments` starts with "doctor". Returns the exit code: 1 when there is a problem. Throws Failure (2).
 int Doctor(const std::vector<std::string>& arguments);
+
+OptionList DoctorOptionList();
 
 // The parts, for the tests. `root` is "" or a folder that stands for /, with proc and sys as fixtures.
 void ExamineInstallation(const Installation& installation, Findings& findings);

@@ -15,6 +15,7 @@ constexpr char kOverview[] = R"(spillway - runs an unmodified CUDA program in le
   spillway budget set JOB SIZE           give a running job another budget
   spillway drain | undrain               let no new job begin on this node; let them again
   spillway config check|show|diff|reload the agent's configuration
+  spillway completion bash|zsh|fish      teaches a shell these words
   spillway help run                      all options, sizes and exit codes
   spillway --version
 
@@ -47,7 +48,7 @@ Options
       --trace FILE         write what happens, as it happens: operations, copies, memory, waits, plans, in Chrome's
                            trace format, for `spillway view FILE` or ui.perfetto.dev; costs some microseconds per
                            operation. A job that is killed leaves what it did. Child processes write FILE.<pid>
-      --call-sites[=N]     with --report: list which libraries and functions allocated the device memory, by every
+      --call-sites[=N]     list in the report which libraries and functions allocated the device memory, by every
                            N-th allocation (default 16) and all large ones; better where libunwind is installed
       --off                run the command without Spillway, for comparison
       --no-framework-switches
@@ -96,8 +97,12 @@ constexpr char kStatus[] = R"(spillway status, jobs, job - what the node agent s
   spillway jobs [--json] [--socket PATH]
   spillway job NAME [--json] [--socket PATH]   all that is known of one job
 
+Options
+      --json              for scripts: "schema" is a number; fields keep their meaning within it
+      --socket PATH       of the agent (default: $SPILLWAY_SOCKET, or /run/spillway/agent.sock)
+
 Budget is what a job may hold now, wanted what its program has allocated, resident what of that is on the device; the rest is
-in host memory. JSON has a "schema" number; fields keep their meaning within it.
+in host memory.
 
 Exit codes: 0; 2 the command line is wrong; 3 there is no such job; 4 there is no agent.
 )";
@@ -115,7 +120,8 @@ Options
       --weight N          of its share beside jobs of the same priority (1 to 10000)
       --priority N        higher goes first (0 to 1000)
       --dry-run           only say whether it would be done
-      --json, --socket PATH
+      --json              for scripts
+      --socket PATH       of the agent (default: $SPILLWAY_SOCKET, or /run/spillway/agent.sock)
 
 Examples
   spillway budget set slurm-1201 12GiB
@@ -129,7 +135,13 @@ constexpr char kDrain[] = R"(spillway drain, undrain - let no new job begin on t
   spillway drain [--json] [--socket PATH]
   spillway undrain [--json] [--socket PATH]
 
-Jobs that run go on. Exit codes: 0; 2 the command line is wrong; 3 not permitted; 4 there is no agent.
+Jobs that run go on.
+
+Options
+      --json              for scripts
+      --socket PATH       of the agent (default: $SPILLWAY_SOCKET, or /run/spillway/agent.sock)
+
+Exit codes: 0; 2 the command line is wrong; 3 not permitted; 4 there is no agent.
 )";
 
 constexpr char kConfig[] = R"(spillway config - the node agent's configuration
@@ -139,8 +151,22 @@ constexpr char kConfig[] = R"(spillway config - the node agent's configuration
   spillway config diff     what differs from the defaults
   spillway config reload   let the agent read it again: all of it, or nothing
 
+Options
+      --config FILE       to check or show instead of /etc/spillway/spillway.toml; drop-ins are in spillway.d beside it
+      --json              for scripts (reload)
+      --socket PATH       of the agent that reloads (default: $SPILLWAY_SOCKET, or /run/spillway/agent.sock)
+
 Exit codes: 0; 1 the configuration is wrong; 2 the command line is; 3 refused, with the reason; 4 there is no agent.
 )";
+
+constexpr char kCompletion[] = R"text(spillway completion - teach a shell the command's words
+
+  spillway completion bash|zsh|fish
+
+Prints a script. For one session: eval "$(spillway completion bash)", or: spillway completion fish | source
+For good: into /usr/share/bash-completion/completions/spillway, /usr/share/zsh/vendor-completions/_spillway,
+or /usr/share/fish/vendor_completions.d/spillway.fish.
+)text";
 
 }  // namespace
 
@@ -152,8 +178,11 @@ std::string HelpText(const std::string& topic) {
   if (topic == "budget") return kBudget;
   if (topic == "drain" || topic == "undrain") return kDrain;
   if (topic == "config") return kConfig;
-  throw Failure(kExitUsage, "no help on '" + topic + "'",
-                "the topics are run, doctor, status, budget, drain, config, plan, trace and advise", "see: spillway --help");
+  if (topic == "completion") return kCompletion;
+  throw Failure(
+      kExitUsage, "no help on '" + topic + "'",
+      "the topics are run, doctor, status, budget, drain, config, completion, plan, trace and advise",
+      "see: spillway --help");
 }
 
 std::string VersionText() { return "spillway " SPILLWAY_VERSION "\n"; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/agent_commands.h"
+#include "cli/completion/completion.h"
 #include "cli/doctor.h"
 #include "cli/failure.h"
 #include "cli/help.h"
@@ -42,8 +43,7 @@ int BecomePlanner(const std::vector<std::string>& arguments) {
 }
 
 bool IsPlannersOwn(const std::string& subcommand) {
-  return subcommand == "plan" || subcommand == "trace" || subcommand == "advise" ||
-         subcommand == "view";
+  return subcommand == "plan" || subcommand == "trace" || subcommand == "advise" || subcommand == "view";
 }
 
 int Dispatch(const std::vector<std::string>& arguments) {
@@ -52,6 +52,7 @@ int Dispatch(const std::vector<std::string>& arguments) {
   if (subcommand == "doctor") return Doctor(arguments);
   if (IsPlannersOwn(subcommand)) return BecomePlanner(arguments);
   if (IsAgentCommand(subcommand)) return RunAgentCommand(arguments);
+  if (subcommand == "completion") return Print(CompletionScript(arguments));
   if (subcommand == "--version" || subcommand == "version") return Print(VersionText());
   if (subcommand == "--help" || subcommand == "-h" || subcommand == "help") {
     if (arguments.size() > 1 && IsPlannersOwn(arguments[1])) return BecomePlanner({arguments[1], "--help"});
@@ -60,7 +61,8 @@ int Dispatch(const std::vector<std::string>& arguments) {
   if (subcommand.empty())
     throw Failure(kExitUsage, "nothing to do", "no subcommand was given", "see: spillway --help");
   throw Failure(kExitUsage, "no subcommand '" + subcommand + "'",
-                "there are run, doctor, status, jobs, job, budget, drain, undrain, config, plan, trace, view, advise and help",
+                "there are run, doctor, status, jobs, job, budget, drain, undrain, config, completion, plan, "
+                "trace, view, advise and help",
                 "see: spillway --help; to run a program: spillway run -- " + subcommand);
 }
 

@@ -1,0 +1,138 @@
+#include "cli/completion/completion.h"
+
+namespace spillway::cli {
+namespace {
+
+constexpr char kBegin[] = R"SHELL(# Completion of spillway for bash; made by `spillway completion bash`.
+_spillway_jobs() { @JOBS@; }
+
+# Sets COMPREPLY to what of a kind begins with $current.
+_spillway_offer() {
+  case $1 in
+    words) COMPREPLY=($(compgen -W "${*:2}" -- "$current")) ;;
+    file) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
+    folder) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- "$current")) ;;
+    job) COMPREPLY=($(compgen -W "$(_spillway_jobs)" -- "$current")) ;;
+    program) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -c -f -- "$current")) ;;
+  esac
+}
+
+)SHELL";
+
+constexpr char kFunction[] = R"SHELL(
+# What follows is the program's own command line.
+_spillway_program() {
+  if declare -F _command_offset >/dev/null; then
+    _command_offset "$1"
+  elif ((COMP_CWORD == $1)); then
+    _spillway_offer program
+  else
+    _spillway_offer file
+  fi
+}
+
+_spillway() {
+  local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}
+  local options='' verbs='' operand='' at operands=0 is_value=0
+  local -a values=()
+  COMPREPLY=()
+  if ((COMP_CWORD == 1)); then
+    _spillway_offer words "$_spillway_commands"
+    return
+  fi
+  _spillway_words "$command"
+  for ((at = 2; at < COMP_CWORD; ++at)); do
+    case ${COMP_WORDS[at]} in
+      --) if [[ $operand == program ]]; then _spillway_program $((at + 1)); return; fi ;;
+      -*) # bash parts --option=value at the sign.
+          if [[ ${COMP_WORDS[at+1]} == = ]]; then
+            ((at + 2 >= COMP_CWORD)) && is_value=1 before=${COMP_WORDS[at]}
+            ((at += 2))
+          elif _spillway_takes_value "$command" "${COMP_WORDS[at]}"; then
+            ((++at))
+            ((at == COMP_CWORD)) && is_value=1
+          fi ;;
+      *) if [[ $operand == program ]]; then _spillway_program "$at"; return; fi
+         ((++operands)) ;;
+    esac
+  done
+  if [[ $current == = ]]; then current=; fi
+  if ((is_value)); then
+    _spillway_values "$command" "$before"
+    _spillway_offer "${values[@]}"
+  elif [[ $current == -* ]]; then
+    _spillway_offer words "$options"
+  elif [[ -n $verbs ]] && ((operands == 0)); then
+    _spillway_offer words "$verbs"
+  elif [[ $operand != job ]] || ((operands == (${#verbs} > 0))); then
+    _spillway_offer "$operand"
+  fi
+}
+
+complete -F _spillway spillway
+)SHELL";
+
+const char* WordFor(Kind kind) {
+  switch (kind) {
+    case Kind::kFile:
+      return "file";
+    case Kind::kFolder:
+      return "folder";
+    case Kind::kWords:
+      return "words";
+    case Kind::kJob:
+      return "job";
+    case Kind::kProgram:
+      return "program";
+    default:
+      return "";
+  }
+}
+
+std::vector<std::string> Written(const OptionWord& word) {
+  std::vector<std::string> forms = {"--" + word.name};
+  if (word.letter != 0) forms.push_back({'-', word.letter});
+  return forms;
+}
+
+// A case of `COMMAND OPTION` for each way to write the option.
+std::string Pattern(const CommandWord& command, const OptionWord& word) {
+  std::string pattern;
+  for (const std::string& form : Written(word))
+    pattern += (pattern.empty() ? "" : " | ") + ("'" + command.name + " " + form + "'");
+  return pattern;
+}
+
+std::string WordsOf(const CommandWord& command) {
+  std::vector<std::string> options;
+  for (const OptionWord& word : command.options) {
+    for (const std::string& form : Written(word)) options.push_back(form);
+  }
+  return "    " + command.name + ") options='" + Joined(options) + "' verbs='" + Joined(command.verbs) +
+         "' operand=" + WordFor(command.operand) + " ;;\n";
+}
+
+}  // namespace
+
+std::string BashCompletion(const std::vector<CommandWord>& commands) {
+  std::vector<std::string> names;
+  std::string words, takers, values;
+  for (const CommandWord& command : commands) {
+    names.push_back(command.name);
+    words += WordsOf(command);
+    for (const OptionWord& word : command.options) {
+      if (word.need == Need::kAlways) takers += "    " + Pattern(command, word) + ") return 0 ;;\n";
+      if (word.value == Kind::kNothing || word.value == Kind::kText) continue;
+      values += "    " + Pattern(command, word) + ") values=(" + WordFor(word.value) + " '" +
+                Joined(word.words) + "') ;;\n";
+    }
+  }
+  std::string begin = kBegin;
+  begin.replace(begin.find("@JOBS@"), 6, kListJobs);
+  return begin + "_spillway_commands='" + Joined(names) + " --help --version'\n\n" +
+         "_spillway_words() {\n  case $1 in\n" + words + "  esac\n}\n\n" +
+         "_spillway_takes_value() {\n  case \"$1 $2\" in\n" + takers + "  esac\n  return 1\n}\n\n" +
+         "_spillway_values() {\n  case \"$1 $2\" in\n" + values + "  esac\n}\n" + kFunction;
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,22 @@
+#include "cli/completion/completion.h"
+
+#include "cli/failure.h"
+
+namespace spillway::cli {
+
+std::string Joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+std::string CompletionScript(const std::vector<std::string>& arguments) {
+  const std::string shell = arguments.size() == 2 ? arguments[1] : "";
+  if (shell == "bash") return BashCompletion(AllCommands());
+  if (shell == "zsh") return ZshCompletion(AllCommands());
+  if (shell == "fish") return FishCompletion(AllCommands());
+  throw Failure(kExitUsage, "say for which shell", "completions are made for bash, zsh and fish",
+                "for example: eval \"$(spillway completion bash)\"");
+}
+
+}  // namespace spillway::cli

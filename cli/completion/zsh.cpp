@@ -1,0 +1,97 @@
+#include "cli/completion/completion.h"
+
+namespace spillway::cli {
+namespace {
+
+constexpr char kBegin[] = R"SHELL(#compdef spillway
+# Completion of spillway for zsh; made by `spillway completion zsh`.
+_spillway_jobs() {
+  local -a jobs
+  jobs=(${(f)"$(@JOBS@)"})
+  compadd -a jobs
+}
+
+)SHELL";
+
+constexpr char kEnd[] = R"SHELL(
+# Read by compinit from a folder of $fpath, or by eval.
+if [[ ${funcstack[1]} == _spillway ]]; then
+  _spillway "$@"
+else
+  compdef _spillway spillway
+fi
+)SHELL";
+
+// Within single quotes and the brackets or colons of _arguments.
+std::string Escaped(const std::string& text) {
+  std::string escaped;
+  for (char letter : text) {
+    if (letter == '\'') {
+      escaped += "'\\''";
+    } else {
+      if (letter == '[' || letter == ']' || letter == ':') escaped += '\\';
+      escaped += letter;
+    }
+  }
+  return escaped;
+}
+
+std::string ActionOf(Kind kind, const std::vector<std::string>& words) {
+  switch (kind) {
+    case Kind::kWords:
+      return "(" + Joined(words) + ")";
+    case Kind::kFile:
+      return "_files";
+    case Kind::kFolder:
+      return "_files -/";
+    case Kind::kJob:
+      return "_spillway_jobs";
+    default:
+      return "";
+  }
+}
+
+std::string LineOf(const OptionWord& word) {
+  std::string text = word.description.empty() ? "" : "[" + Escaped(word.description) + "]";
+  const std::string value = Escaped(word.name) + ":" + ActionOf(word.value, word.words);
+  if (word.need == Need::kAlways) text += ":" + value;
+  if (word.need == Need::kMaybe) text += "::" + value;
+  const std::string sign = word.need == Need::kAlways ? "=" : word.need == Need::kMaybe ? "=-" : "";
+  std::string lines = "        '--" + word.name + sign + text + "' \\\n";
+  if (word.letter != 0) lines += std::string("        '-") + word.letter + text + "' \\\n";
+  return lines;
+}
+
+std::string OperandsOf(const CommandWord& command) {
+  std::string text;
+  if (!command.verbs.empty()) text += "        '1:word:(" + Joined(command.verbs) + ")' \\\n";
+  if (command.operand == Kind::kProgram)
+    return "        '(-)1:program: _command_names -e' \\\n        '*::argument: _normal' \\\n";
+  if (command.operand == Kind::kFile) text += "        '*:file:_files' \\\n";
+  if (command.operand == Kind::kJob)
+    text += std::string("        '") + (command.verbs.empty() ? "1" : "2") + ":job:_spillway_jobs' \\\n";
+  return text;
+}
+
+}  // namespace
+
+std::string ZshCompletion(const std::vector<CommandWord>& commands) {
+  std::string script = kBegin;
+  script.replace(script.find("@JOBS@"), 6, kListJobs);
+  script += "_spillway() {\n  local curcontext=$curcontext state line\n  local -a commands\n  commands=(\n";
+  for (const CommandWord& command : commands)
+    script += "    '" + command.name + ":" + Escaped(command.summary) + "'\n";
+  script +=
+      "  )\n  _arguments -C '(- *)--help[help]' '(- *)--version[the version]' '1:command:->command' "
+      "'*::word:->word'\n"
+      "  case $state in\n    command) _describe command commands ;;\n    word)\n      case $words[1] in\n";
+  for (const CommandWord& command : commands) {
+    if (command.options.empty() && command.verbs.empty()) continue;
+    script += "      " + command.name + ")\n        _arguments -S \\\n";
+    for (const OptionWord& word : command.options) script += LineOf(word);
+    script += OperandsOf(command) + "        && return\n        ;;\n";
+  }
+  return script + "      esac\n      ;;\n  esac\n}\n" + kEnd;
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""The completions of bash, zsh and fish: every command and option that the help names, asked of the real shells.
+
+usage: completion_test.py --build BUILD [unittest arguments]
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = FOLDER = None
+ASK_BASH = """
+source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+compopt() { :; }
+_spillway
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+ASK_FISH = 'source $argv[1]; complete -C "$argv[2]"'
+# compinit is not run: what _arguments and _describe are told is what would be offered.
+ASK_ZSH = """
+_arguments() { print -rl -- "$@"; state=$wanted; return 1 }
+_describe() { print -rl -- "${(@P)2}" }
+compdef() { :; }
+source $1
+wanted=$2 words=("${@:3}") _spillway
+"""
+
+
+def run(*command, **options):
+    environment = dict(os.environ, PATH=f"{BUILD / 'bin'}:{os.environ['PATH']}")
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, **options)
+
+
+def spillway(*arguments):
+    return run("spillway", *arguments)
+
+
+def commands():
+    """As the command itself names them when it does not know one."""
+    listed = re.search(r"why: there are (.*)", spillway("nonsense").stderr)[1]
+    return re.split(r", | and ", listed.strip())
+
+
+def help_of(command):
+    texts = [spillway(command, "--help").stdout]
+    if command == "trace":
+        texts += [spillway("trace", verb, "--help").stdout for verb in ("print", "convert", "trim")]
+    return "\n".join(texts)
+
+
+def options_in(command):
+    """Options that a help describes: first on their line, or in the usage's brackets."""
+    own = [line for line in help_of(command).splitlines() if re.match(r"\s+(-\w, *)?--\w", line) or re.match(rf"\s+spillway {command}\b", line)]
+    listed = [re.split(r"(?<=\S)  +|\[=", line.strip())[0] if line.strip().startswith("-") else line for line in own]
+    return {name for line in listed for name in re.findall(r"--[a-z][a-z-]+", line.split(" -- ")[0])}
+
+
+def script(shell):
+    path = FOLDER / f"spillway.{shell}"
+    if not path.exists():
+        path.write_text(spillway("completion", shell).stdout)
+    return str(path)
+
+
+class ListTest(unittest.TestCase):
+    def test_help_is_read_as_it_is_written(self):
+        self.assertIn("--no-framework-switches", options_in("run"))
+        self.assertIn("--guaranteed", options_in("budget"))
+        self.assertIn("--until", options_in("trace"))
+        self.assertGreater(len(commands()), 12)
+
+    def test_another_shell_is_refused(self):
+        self.assertEqual(spillway("completion", "tcsh").returncode, 2)
+
+
+class Shell:
+    def test_every_command_is_offered(self):
+        self.assertEqual(set(commands()) - self.offered("spillway", ""), set())
+
+    def test_every_option_is_offered(self):
+        for command in commands():
+            with self.subTest(command=command):
+                offered = {word.split("=")[0] for word in self.offered("spillway", command, "--")}
+                self.assertEqual(options_in(command) - offered - {"--help"}, set())
+
+
+class BashTest(Shell, unittest.TestCase):
+    def offered(self, *words):
+        return set(run("bash", "--norc", "-c", ASK_BASH, "bash", script("bash"), *words).stdout.split())
+
+    def test_values_verbs_and_programs(self):
+        self.assertEqual(self.offered("spillway", "run", "--park", ""), {"auto", "host", "off"})
+        self.assertEqual(self.offered("spillway", "run", "--simulate", "=", "h"), {"h200"})
+        self.assertEqual(self.offered("spillway", "config", ""), {"check", "show", "diff", "reload"})
+        self.assertIn("bash", self.offered("spillway", "run", "--budget", "8GiB", "--", "bas"))
+        self.assertIn("bash", self.offered("spillway", "run", "-q", "bas"))
+        self.assertNotIn("--budget", self.offered("spillway", "run", "--", "env", "--"))
+
+    def test_script_is_clean(self):
+        if not shutil.which("shellcheck"):
+            self.skipTest("shellcheck is not installed")
+        # Word splitting is how compgen's answers become a list.
+        checked = run("shellcheck", "-s", "bash", "-e", "SC2207", script("bash"))
+        self.assertEqual(checked.stdout, "")
+
+
+@unittest.skipUnless(shutil.which("fish"), "fish is not installed")
+class FishTest(Shell, unittest.TestCase):
+    def offered(self, *words):
+        answer = run("fish", "--no-config", "-c", ASK_FISH, script("fish"), " ".join(words)).stdout
+        return {line.split("\t")[0] for line in answer.splitlines()}
+
+    def test_values_verbs_and_programs(self):
+        self.assertEqual(self.offered("spillway", "run", "--park", ""), {"auto", "host", "off"})
+        self.assertEqual(self.offered("spillway", "config", ""), {"check", "show", "diff", "reload"})
+        self.assertIn("bash", self.offered("spillway", "run", "--budget", "8GiB", "--", "bas"))
+        self.assertNotIn("--budget", self.offered("spillway", "run", "--", "env", "--"))
+
+
+@unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
+class ZshTest(Shell, unittest.TestCase):
+    def offered(self, *words):
+        state = "command" if len(words) == 2 else "word"
+        told = run("zsh", "-f", "-c", ASK_ZSH, "zsh", script("zsh"), state, *words[1:]).stdout
+        return {re.split(r"[:\[]", line)[0] for line in told.splitlines()}
+
+    def test_script_is_zsh(self):
+        self.assertEqual(run("zsh", "-f", "-n", script("zsh")).stderr, "")
+
+
+def main():
+    global BUILD, FOLDER
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True, type=pathlib.Path)
+    options, rest = parser.parse_known_args()
+    BUILD = options.build.resolve()
+    with tempfile.TemporaryDirectory(prefix=f"spillway-completion-{os.getpid()}-") as folder:
+        FOLDER = pathlib.Path(folder)
+        unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()
