@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""The manual pages say of each option and setting what the commands say, no more and no less.
+
+usage: manual_test.py --build BUILD [unittest arguments]
+"""
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PAGES = ROOT / "docs/man"
+TERMS = {"job", "uid", "uuid", "memory"}  # of lists, which no `--show` of the defaults has
+BUILD = None
+
+
+def said(*command):
+    return subprocess.run([BUILD / "bin" / command[0], *command[1:]], capture_output=True, text=True).stdout
+
+
+def page(name):
+    return (PAGES / name).read_text()
+
+
+def options_of_page(name):
+    """What is described, and not only mentioned."""
+    described = re.findall(r"(?m)^\.It (.*)$", page(name))
+    return {option for line in described for option in re.findall(r"Fl Fl ([a-z][a-z-]*)", line)}
+
+
+def options_of_help(text):
+    lines = [line.split("  ")[0] if line.startswith("-") else line for line in map(str.strip, text.splitlines())
+             if line.startswith(("-", "spillway"))]
+    return {option for line in lines for option in re.findall(r"--([a-z][a-z-]+)", line.split(" -- ")[0])}
+
+
+class PagesTest(unittest.TestCase):
+    def test_run(self):
+        helped = options_of_help(re.split(r"\nExamples\n", said("spillway", "help", "run"))[0])
+        self.assertGreater(len(helped), 10)
+        self.assertEqual(options_of_page("spillway-run.1"), helped)
+
+    def test_spillway(self):
+        helped = {"help"}
+        for command in ("doctor", "status", "drain", "budget", "config"):
+            helped |= options_of_help(re.split(r"\nExamples\n", said("spillway", "help", command))[0])
+        self.assertEqual(options_of_page("spillway.1"), helped)
+
+    def test_spillway_names_every_command(self):
+        listed = subprocess.run([BUILD / "bin/spillway", "nonsense"], capture_output=True, text=True).stderr
+        commands = re.split(r", | and ", re.search(r"there are (.*)", listed)[1].strip())
+        words = set(re.findall(r"[a-z]+", " ".join(re.findall(r"(?m)^\.It Cm (.*)$", page("spillway.1")))))
+        self.assertEqual(set(commands) - words, set())
+
+    def test_spillwayd(self):
+        self.assertEqual(options_of_page("spillwayd.8"), options_of_help(said("spillwayd", "--help")) | {"help"})
+
+    def test_settings_and_their_defaults(self):
+        shown = said("spillwayd", "--show", "--config", "/nonexistent").split("\n[defaults]")[0]
+        settings = {(key, value.strip('"')) for key, value in re.findall(r"(?m)^(\w+) = (.*?)  #", shown)}
+        self.assertGreater(len(settings), 15)
+        written = re.findall(r"(?m)^\.It Ic (\w+) No = Li (.*)$", page("spillway.toml.5"))
+        self.assertEqual({(key, value.strip('"')) for key, value in written}, settings)
+
+    def test_terms(self):
+        source = (ROOT / "agent/config/config_fields.cpp").read_text()
+        terms = set(re.findall(r'\{"(\w+)", K::\w+, [^{}]*?&T::', source))
+        self.assertGreater(len(terms), 6)
+        self.assertEqual(set(re.findall(r"(?m)^\.It Ic (\w+)$", page("spillway.toml.5"))) - TERMS, terms)
+
+    @unittest.skipUnless(shutil.which("mandoc"), "mandoc is not installed")
+    def test_mandoc_has_nothing_to_say(self):
+        for path in sorted(PAGES.glob("*.[158]")):
+            checked = subprocess.run(["mandoc", "-Tlint", "-W", "warning", path], capture_output=True, text=True)
+            self.assertEqual(checked.stdout, "")
+
+
+def main():
+    global BUILD
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True, type=pathlib.Path)
+    options, rest = parser.parse_known_args()
+    BUILD = options.build.resolve()
+    unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()
