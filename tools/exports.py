@@ -3,9 +3,10 @@
 
     tools/exports.py LIBRARY    check a built libspillway.so
 
-Checked: the exported symbols are exactly those of hook_table.inc and nvml_table.inc, and `dlsym`; the library asks for no other library
-than the C library and the loader, and for nothing private in them; its name is libcuda.so.1; it runs no constructor but
-the compiler's own frame_dummy; its code needs no relocation.
+Checked: the exported symbols are exactly those of hook_table.inc and nvml_table.inc, and `dlsym`; the library asks for
+no other library than the C library (with its mathematics, by which plans are made) and the loader, and for nothing
+private in them; its name is libcuda.so.1; it runs no constructor but the compiler's own frame_dummy; its code needs no
+relocation.
 """
 import re
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 import hook_table
 
 NVML_TABLE = Path(__file__).resolve().parent.parent / "interposer/entry/nvml_table.inc"
-ALLOWED_LIBRARIES = {"libc.so.6", "ld-linux-x86-64.so.2"}
+ALLOWED_LIBRARIES = {"libc.so.6", "ld-linux-x86-64.so.2", "libm.so.6"}
 # One pointer: frame_dummy, which gcc's crtbeginS.o puts into every shared library and which does nothing here.
 CONSTRUCTOR_BYTES = 8
 
