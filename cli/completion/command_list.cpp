@@ -69,6 +69,7 @@ const std::vector<Values>& KnownValues() {
       {"report", Kind::kFile, {}},
       {"trace", Kind::kFile, {}},
       {"socket", Kind::kFile, {}},
+      {"agent", Kind::kFile, {}},
       {"config", Kind::kFile, {}},
       {"svg", Kind::kFile, {}},
       {"perfetto", Kind::kFile, {}},

@@ -78,13 +78,14 @@ std::string OperandsOf(const CommandWord& command) {
 std::string ZshCompletion(const std::vector<CommandWord>& commands) {
   std::string script = kBegin;
   script.replace(script.find("@JOBS@"), 6, kListJobs);
-  script += "_spillway() {\n  local curcontext=$curcontext state line\n  local -a commands\n  commands=(\n";
+  script +=
+      "_spillway() {\n  local curcontext=$curcontext state line\n  local -a subcommands\n  subcommands=(\n";
   for (const CommandWord& command : commands)
     script += "    '" + command.name + ":" + Escaped(command.summary) + "'\n";
   script +=
       "  )\n  _arguments -C '(- *)--help[help]' '(- *)--version[the version]' '1:command:->command' "
       "'*::word:->word'\n"
-      "  case $state in\n    command) _describe command commands ;;\n    word)\n      case $words[1] in\n";
+      "  case $state in\n    command) _describe command subcommands ;;\n    word)\n      case $words[1] in\n";
   for (const CommandWord& command : commands) {
     if (command.options.empty() && command.verbs.empty()) continue;
     script += "      " + command.name + ")\n        _arguments -S \\\n";

@@ -31,6 +31,19 @@ source $1
 wanted=$2 words=("${@:3}") _spillway
 """
 
+# A terminal of its own, into which a line and a tab are typed; what would be run is shown in its place.
+TYPE_INTO_ZSH = """
+zmodload zsh/zpty
+zpty z zsh -f -i
+zpty -w z "PS1=; autoload -Uz compinit; compinit -u -D; source $1; spillway() { echo \\<\$*\\>; }; echo REA''DY"
+zpty -r -m z line '*READY*'
+zpty -w -n z "$2"$'\\t'
+zpty -w -n z $'\\n'
+zpty -r -m z line '*<*>*'
+print -r -- $line
+zpty -d z
+"""
+
 
 def run(*command, **options):
     environment = dict(os.environ, PATH=f"{BUILD / 'bin'}:{os.environ['PATH']}")
@@ -129,6 +142,13 @@ class ZshTest(Shell, unittest.TestCase):
         state = "command" if len(words) == 2 else "word"
         told = run("zsh", "-f", "-c", ASK_ZSH, "zsh", script("zsh"), state, *words[1:]).stdout
         return {re.split(r"[:\[]", line)[0] for line in told.splitlines()}
+
+    def test_values_verbs_and_programs(self):
+        for typed, completed in (("spillway bud", "<budget>"), ("spillway run --park a", "<run --park auto>"),
+                                 ("spillway config rel", "<config reload>"),
+                                 ("spillway run --simulate=h", "<run --simulate=h200>"),
+                                 ("spillway run --budget 8GiB -- basena", "<run --budget 8GiB -- basename>")):
+            self.assertIn(completed, run("zsh", "-f", "-c", TYPE_INTO_ZSH, "zsh", script("zsh"), typed).stdout, typed)
 
     def test_script_is_zsh(self):
         self.assertEqual(run("zsh", "-f", "-n", script("zsh")).stderr, "")

@@ -91,6 +91,29 @@ TEST(MetricsTest, SeriesHaveTheirJobsLabels) {
   }
 }
 
+TEST(MetricsTest, RejectedJobsDoNotWait) {
+  NodeReport report = Report();
+  report.jobs[0].tenancies[0].view.state = TenancyState::kRejected;
+
+  const std::string metrics = MetricsOf(report);
+
+  EXPECT_NE(metrics.find("spillway_jobs{phase=\"rejected\"} 1\n"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("spillway_jobs{phase=\"waiting\"} 0\n"), std::string::npos) << metrics;
+}
+
+TEST(MetricsTest, ProcessesWithoutAConnectionAreCountedApart) {
+  NodeReport report = Report();
+  report.jobs[0].detached_processes = 1;
+
+  const std::string metrics = MetricsOf(report);
+
+  for (const char* state : {"connected", "detached"}) {
+    const std::string line =
+        std::string("spillway_job_processes{job_id=\"slurm-1201\",state=\"") + state + "\"} 1\n";
+    EXPECT_NE(metrics.find(line), std::string::npos) << metrics;
+  }
+}
+
 TEST(MetricsTest, WithoutJobsThereAreNoSeriesOfJobs) {
   EXPECT_EQ(MetricsOf(NodeReport{}).find("job_id"), std::string::npos);
 }
