@@ -27,7 +27,7 @@ from agent_test import ADMISSION, GIB, USAGE, Session, free_port  # noqa: E402
 PLANNED = 2
 PATIENCE_S = 60
 TURN_S = 0.3  # between two looks
-NEEDS_FLOOR = '[defaults]\nguaranteed = "10GiB"\nfloor = "10GiB"\n'
+NEEDS_FLOOR = '[host]\nmemory = "16GiB"\n[defaults]\nguaranteed = "10GiB"\nfloor = "10GiB"\n'
 BOARD = {"$__rate_interval": "30s", "$instance": ".+", "$job": ".+"}
 ANSWERS_WHEN_SOMETHING_HAPPENED = ("Agent starts",)
 
