@@ -140,7 +140,8 @@ TEST(RecorderTest, PutsThreadsEventsInOneOrder) {
   // Given threads that record at once, each its own number in ascending shapes, while a reader drains
   Recorder recorder(LearnChoice::kAlways);
   recorder.Begin({});
-  constexpr std::uint64_t kThreads = 4, kEach = 5'000;
+  constexpr std::uint64_t kThreads = 4, kEach = 4'000;
+  static_assert(kThreads * kEach * 4 <= EventRing::kWords, "threads one after another may share one ring");
   std::vector<std::thread> threads;
   for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&recorder, thread] {
