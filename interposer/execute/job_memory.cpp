@@ -61,17 +61,34 @@ CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {
 CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
   AskBeforeGranting(size_bytes);
-  const MutexLock lock(state_);
-  RecordIfItIsTime(size_bytes);
-  Range* range = size_bytes >= bytes && Admits(size_bytes) ? residency_.NewRange(bytes) : nullptr;
-  if (range && !IsParkedAnew(range)) {
-    residency_.Free(range, {});
-    range = nullptr;
+  Range* range;
+  bool awaits_freed;
+  {
+    const MutexLock lock(state_);
+    RecordIfItIsTime(size_bytes);
+    range = size_bytes >= bytes && Admits(size_bytes) ? residency_.NewRange(bytes) : nullptr;
+    awaits_freed = range && AwaitsFreed(*range);
+    if (range && !awaits_freed && !IsParkedAnew(range)) {
+      residency_.Free(range, {});
+      range = nullptr;
+    }
+    if (!range) return Refused();
+    Know(range);
+    if (awaits_freed) residency_.Pin(range);
   }
-  if (!range) {
-    ++counters_.refused_allocations;
-    return OutOfMemory();
-  }
+  const CUresult result = awaits_freed ? AwaitMemory(range) : CUDA_SUCCESS;
+  if (result == CUDA_SUCCESS) *out = range->base;
+  return result;
+}
+
+CUresult JobMemory::Refused() {
+  ++counters_.refused_allocations;
+  return OutOfMemory();
+}
+
+// From now on the range is an allocation of the job's.
+void JobMemory::Know(Range* range) {
+  const size_t size_bytes = range->size_bytes;
   range->id = NextId();
   if (recorder_.IsRecording()) recorder_.Allocated(range->id, static_cast<std::int64_t>(size_bytes));
   executor_.Allocated(range);
@@ -82,8 +99,6 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   Want(range->size_bytes);
   residency_.TraceNow(TraceKind::kAllocated, range);
   residency_.TraceMemory();
-  *out = range->base;
-  return CUDA_SUCCESS;
 }
 
 // What is granted can be used: beyond the budget there must be host memory for what is away, for the range that is on
@@ -135,8 +150,7 @@ CUresult JobMemory::AddSlab(size_t bytes) {
   const CUdeviceptr base = made ? residency_.MapAnew(kGranuleBytes, chunks) : 0;
   if (!base) {
     residency_.chunks().Give(&chunks);
-    ++counters_.refused_allocations;
-    return OutOfMemory();
+    return Refused();
   }
   slabs_.AddSlab(bytes, base, std::move(chunks));
   counters_.UnmovableFor(Unmovable::kSmall).Add(kGranuleBytes);
@@ -341,7 +355,9 @@ JobMemory::Snapshot JobMemory::ReadLocked() {
   return {.counters = counters,
           .held_bytes = residency_.chunks().held_bytes(),
           .held_peak_bytes = residency_.chunks().held_peak_bytes(),
+          .pinned_bytes = residency_.host().pinned_bytes(),
           .pinned_peak_bytes = residency_.host().pinned_peak_bytes(),
+          .follows_plan = walk_.IsActive(),
           .held_addresses = contents_.size() + outside_.size(),
           .opacity = trust_.opacity(),
           .standing = trust_.standing()};

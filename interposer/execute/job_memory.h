@@ -184,7 +184,8 @@ class JobMemory {
 
   struct Snapshot {
     Counters counters;
-    size_t held_bytes, held_peak_bytes, pinned_peak_bytes;
+    size_t held_bytes, held_peak_bytes, pinned_bytes, pinned_peak_bytes;
+    bool follows_plan;
     size_t held_addresses;
     Opacity opacity;
     Standing standing;
@@ -202,6 +203,8 @@ class JobMemory {
   Snapshot ReadLocked() SPILLWAY_REQUIRES(state_);
   CUresult AllocateSmall(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
   CUresult AllocateRange(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
+  CUresult Refused() SPILLWAY_REQUIRES(state_);
+  void Know(Range* range) SPILLWAY_REQUIRES(state_);
   CUresult AddSlab(size_t bytes) SPILLWAY_EXCLUDES(making_, state_);
   bool FreeInOrder(CUdeviceptr base, StreamName stream) SPILLWAY_EXCLUDES(state_);
   void NoteFreed(Range* range, const UseList& busy) SPILLWAY_REQUIRES(state_);
@@ -245,7 +248,9 @@ class JobMemory {
   void AwaitBeforeFree() SPILLWAY_EXCLUDES(state_);
   void UpdateParking() SPILLWAY_REQUIRES(state_);
   void UpdateEverything() SPILLWAY_REQUIRES(state_);
+  bool AwaitsFreed(const Range& range) const SPILLWAY_REQUIRES(state_);
   bool IsParkedAnew(Range* range) SPILLWAY_REQUIRES(state_);
+  CUresult AwaitMemory(Range* range) SPILLWAY_EXCLUDES(state_);
 
   // The census.
   struct Part {
@@ -300,6 +305,8 @@ class JobMemory {
   bool MakeResident(Range* range) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   // `take_now` is called with the state lock held.
   bool MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now) SPILLWAY_REQUIRES(making_)
+      SPILLWAY_EXCLUDES(state_);
+  bool AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now)
       SPILLWAY_EXCLUDES(state_);
   bool StartMakingRoom(size_t bytes) SPILLWAY_REQUIRES(state_);
   bool RestoreOnDemand(Range* range) SPILLWAY_REQUIRES(state_);

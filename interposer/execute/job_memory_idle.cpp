@@ -167,4 +167,22 @@ bool JobMemory::IsParkedAnew(Range* range) {
   return residency_.ParkNew(range);
 }
 
+// Within the budget there is memory for a new range, at the latest when the work of what was freed is done.
+bool JobMemory::AwaitsFreed(const Range& range) const {
+  return range.place == Place::kNowhere && trust_.MustPark() &&
+         counters_.wanted_bytes + range.size_bytes <= budget_bytes_;
+}
+
+// For a range that is pinned, since nobody knows it yet. What no wait gets memory for is parked.
+CUresult JobMemory::AwaitMemory(Range* range) {
+  AwaitFreed(range->size_bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(state_) {
+    return range->place != Place::kNowhere || residency_.Restore(range);
+  });
+  const MutexLock lock(state_);
+  residency_.Unpin(range);
+  if (IsParkedAnew(range)) return CUDA_SUCCESS;
+  FreeFound(range, {});
+  return Refused();
+}
+
 }  // namespace spillway::interposer

@@ -1,6 +1,8 @@
 // How a job gets memory when none is free: it frees, evicts and waits, in that order.
 #include <sched.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
@@ -38,7 +40,10 @@ bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool(
     if (take_now()) return true;
     must_prepare = MustPrepare();
   }
-  if (must_prepare) PrepareToMove();
+  if (must_prepare) {
+    if (AwaitFreed(bytes, cause, take_now)) return true;
+    PrepareToMove();
+  }
   const std::uint64_t deadline_ns = MonotonicNs() + kPatienceNs;
   for (;;) {
     Use next;
@@ -70,6 +75,27 @@ bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool(
       if (next.stream) event = timeline_.EventFor(next);
     }
     next.stream ? Await(next, event, waits_for) : static_cast<void>(sched_yield());
+  }
+}
+
+// What was freed before may be enough once its work is done: then nothing leaves, and no mapping that is in use changes.
+// False when it is not enough, or its work waits for the program.
+bool JobMemory::AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now) {
+  for (;;) {
+    Use next;
+    CUevent event = nullptr;
+    {
+      const MutexLock lock(state_);
+      timeline_.Poll();
+      GiveBackEmptySlabs();
+      if (take_now()) return true;
+      if (!residency_.HasRoomComing(bytes - std::min(bytes, slabs_.EmptyBytes()))) return false;
+      next = residency_.NextToAwait();
+      if (!next.stream) next = slabs_.NextToAwait();
+      if (!next.stream) return false;
+      event = timeline_.EventFor(next);
+    }
+    Await(next, event, cause);
   }
 }
 

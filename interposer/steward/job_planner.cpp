@@ -61,7 +61,7 @@ PlanAnswer Accept(const PlanRequest& request, Plan plan) {
   if (!live) return Refused("the plan runs operations again, which a job cannot", false);
   return {.live = std::make_shared<const scheduler::LivePlan>(std::move(*live)),
           .plan = std::move(plan),
-          .lower_bound_ns = scheduler::FindTightBound(problem).iteration_ns,
+          .lower_bound_ns = scheduler::FindLowerBound(problem).iteration_ns,
           .is_invalid = false,
           .why_not = {}};
 }

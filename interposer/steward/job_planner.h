@@ -27,9 +27,10 @@ struct PlanRequest {
 struct PlanAnswer {
   std::shared_ptr<const scheduler::LivePlan> live;  // null: why_not says why
   scheduler::Plan plan;
-  std::int64_t lower_bound_ns = 0;  // what any plan's iteration takes at least
-  bool is_invalid = false;          // the validator refused it: a strategy is at fault
-  std::string why_not;              // one sentence
+  std::int64_t lower_bound_ns =
+      0;  // what any plan's iteration takes at least, by the quick bound: a job waits for its plan
+  bool is_invalid = false;  // the validator refused it: a strategy is at fault
+  std::string why_not;      // one sentence
 };
 
 PlanAnswer PlanFor(const PlanRequest& request);

@@ -191,6 +191,27 @@ TEST_F(EdgesTest, DefaultStreamsOfManyThreadsAreToldApart) {
   EXPECT_EQ(Books("illegal_accesses"), 0u);
 }
 
+// While kernels are unknown, a new range without memory is mapped onto the host. Within the budget that was done, too, when
+// all that was free was still in use by work before its free; its bytes, nobody's, then went over the link.
+TEST_F(EdgesTest, WithinTheBudgetNewMemoryAwaitsWhatWasFreed) {
+  Start();
+  const CUfunction slow = Kernel(&kSlowImage, "slow_increment");
+  Filled(48 * kMiB, 1);
+  CUdeviceptr freed = Filled(16 * kMiB, 1);
+  void* parameters[] = {&freed};
+  ASSERT_EQ(Launch(slow, nullptr, parameters), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFree(freed), CUDA_SUCCESS);
+  const auto before = Books("h2d_bytes");
+
+  Filled(8 * kMiB, 2);
+  Filled(6 * kMiB, 2);
+  Filled(64 * 1024, 2);  // a slab's
+
+  EXPECT_EQ(Books("h2d_bytes"), before);
+  EXPECT_EQ(Books("d2h_bytes"), 0u);
+  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+}
+
 std::string TemporaryPath(const char* name) {
   return testing::TempDir() + "spillway_" + std::to_string(getpid()) + "_" + name;
 }
