@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Passes every C++ file of ours through clang as gcc compiles it, without making objects: a second opinion.
 
-usage: clang_syntax.py BUILD_DIR [--jobs N] [--tidy] [--only TEXT]
+usage: clang_syntax.py BUILD_DIR [--jobs N] [--tidy] [--only TEXT] [--without-tests]
 
 Takes the commands from BUILD_DIR/compile_commands.json, adds -Wthread-safety to the warnings, all as errors. With
 --tidy it runs clang-tidy by .clang-tidy instead.
@@ -64,9 +64,12 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--tidy", action="store_true")
     parser.add_argument("--only", default="", help="only files whose path contains this")
+    parser.add_argument("--without-tests", action="store_true", help="leave out what lies under tests/")
     options = parser.parse_args()
     build_dir = options.build_dir.resolve()
     entries = json.loads((build_dir / "compile_commands.json").read_text(encoding="utf-8"))
+    if options.without_tests:
+        entries = [entry for entry in entries if not pathlib.Path(entry["file"]).is_relative_to(source_tree.ROOT / "tests")]
     # One pass per file: some are compiled into several targets, with the same warnings.
     by_file = {entry["file"]: entry for entry in entries if is_ours(entry, build_dir) and options.only in entry["file"]}
     failed = 0
