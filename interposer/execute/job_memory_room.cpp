@@ -32,18 +32,17 @@ bool JobMemory::OthersMayEnd(std::uint64_t deadline_ns) {
 // nothing is under way and no call in progress holds memory that could move afterwards, or when the driver keeps
 // refusing what should be there.
 bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now) {
-  bool must_prepare;
+  bool must_prepare, must_park;
   {
     const MutexLock lock(state_);
     if (take_now()) return true;
     GiveBackEmptySlabs();
     if (take_now()) return true;
     must_prepare = MustPrepare();
+    must_park = trust_.MustPark();
   }
-  if (must_prepare) {
-    if (AwaitFreed(bytes, cause, take_now)) return true;
-    PrepareToMove();
-  }
+  if (must_prepare && must_park && AwaitFreed(bytes, cause, take_now)) return true;
+  if (must_prepare) PrepareToMove();
   const std::uint64_t deadline_ns = MonotonicNs() + kPatienceNs;
   for (;;) {
     Use next;
