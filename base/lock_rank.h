@@ -3,7 +3,7 @@
 //
 // | rank       | protects                                   | not done while holding it                     |
 // |------------|--------------------------------------------|-----------------------------------------------|
-// | kSteward   | who learns and plans (steward/steward.h)   | application calls                             |
+// | kSteward   | who learns, plans, follows the agent (steward/) | application calls                             |
 // | kMaking    | the right to make memory resident          | application calls (launches, copies)          |
 // | kState     | ledger, residency, timeline, pools         | waiting for the device, application calls     |
 // | kPlan      | the place in the plan (plan_walk.h)        | anything                                      |

@@ -15,12 +15,6 @@ namespace {
 
 constexpr char kDefaultSocket[] = "/run/spillway/agent.sock";
 
-std::string AddressOr(const std::string& socket) {
-  if (!socket.empty()) return socket;
-  const char* set = std::getenv(environment::kSocket);
-  return set != nullptr && *set != 0 ? set : kDefaultSocket;
-}
-
 base::UniqueFd Connect(const std::string& address) {
   base::UniqueFd socket = protocol::ConnectTo(address);
   if (socket) return socket;
@@ -36,8 +30,14 @@ Failure Refused(const protocol::Done& done) {
 
 }  // namespace
 
+std::string AgentAddress(const std::string& socket) {
+  if (!socket.empty()) return socket;
+  const char* set = std::getenv(environment::kSocket);
+  return set != nullptr && *set != 0 ? set : kDefaultSocket;
+}
+
 AgentClient::AgentClient(const std::string& socket)
-    : address_(AddressOr(socket)), channel_(Connect(address_)) {
+    : address_(AgentAddress(socket)), channel_(Connect(address_)) {
   protocol::Hello hello;
   hello.role = protocol::Role::kOperator;
   hello.software = "spillway";

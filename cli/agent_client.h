@@ -9,11 +9,14 @@
 
 namespace spillway::cli {
 
+// `socket` itself; where it is empty $SPILLWAY_SOCKET, or where the agent is by default.
+std::string AgentAddress(const std::string& socket);
+
 class AgentClient {
  public:
   static constexpr int kPatienceMs = 5000;
 
-  // `socket`: a path; empty: $SPILLWAY_SOCKET, or where the agent is by default.
+  // `socket`: as for AgentAddress.
   explicit AgentClient(const std::string& socket);
 
   // The text that the agent shows; a refusal is a Failure.

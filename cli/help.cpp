@@ -35,6 +35,8 @@ budget is kept in host memory while it is idle, and is back when a kernel needs 
 Options
   -b, --budget SIZE        device memory the job may hold (default: all of the device)
       --host SIZE          host memory that evicted data may take (default: 80 % of what is free)
+      --agent[=SOCKET]     follow the node agent: the budget is what it grants, at most --budget, and changes while the
+                           job runs (default socket: $SPILLWAY_SOCKET, or /run/spillway/agent.sock)
       --park WHEN          memory that is away stays mapped, on the host, so that kernels may reach it by pointers
                            in memory: host: always; off: never, the job is vouched for; auto (default): until it
                            is known that its kernels build no structures of pointers

@@ -145,6 +145,11 @@ std::string PreloadDriverIfNeeded(const LoadedProgram& program, const std::strin
          " of a driver that is younger than Spillway; these calls pass through uncounted";
 }
 
+// The job may change its folder. "@name" is an address without a file.
+std::string AbsoluteAddress(const std::string& address) {
+  return address.front() == '@' ? address : AbsolutePath(address);
+}
+
 void PrepareOff(const RunOptions& options, const Installation& installation, Launch& launch) {
   if (options.simulate) {
     const Machine machine = SimulatedMachine(installation, *options.simulate, launch.environment);
@@ -169,6 +174,7 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   const std::uint64_t budget_bytes = DecideBudget(options, machine, peak_file, launch);
   if (options.budget) environment.Set(environment::kBudget, std::to_string(budget_bytes));
   if (options.host) environment.Set(environment::kHostLimit, std::to_string(options.host->bytes));
+  if (!options.agent.empty()) environment.Set(environment::kAgent, AbsoluteAddress(options.agent));
   if (!options.park.empty()) environment.Set(environment::kPark, options.park);
   if (!options.learn) environment.Set(environment::kLearn, "off");
   if (!options.strategy.empty()) environment.Set(environment::kStrategy, options.strategy);

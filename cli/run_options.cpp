@@ -1,5 +1,6 @@
 #include "cli/run_options.h"
 
+#include "cli/agent_client.h"
 #include "cli/failure.h"
 #include "cli/option_list.h"
 #include "scheduler/plan/strategies/registry.h"
@@ -22,6 +23,7 @@ constexpr option kOptions[] = {
     {"no-framework-switches", no_argument, nullptr, 'n'},
     {"help", no_argument, nullptr, 'h'},
     {"call-sites", optional_argument, nullptr, 'c'},
+    {"agent", optional_argument, nullptr, 'a'},
     {},
 };
 
@@ -109,6 +111,9 @@ void TakeOption(RunOptions& options, int letter, const std::string& value) {
     case 'c':
       options.call_sites = ParseCallSitesOption(value);
       break;
+    case 'a':
+      options.agent = AgentAddress(value);
+      break;
     case 'p':
       options.park = ParseParkOption(value);
       break;
@@ -151,12 +156,13 @@ void CheckTogether(const RunOptions& options) {
                   "leave out --no-learn, or leave out the others");
   }
   if (options.off && (plans || !options.learn || options.budget || options.host || !options.report.empty() ||
-                      !options.trace.empty() || !options.park.empty() || !options.call_sites.empty())) {
-    throw Failure(
-        kExitUsage,
-        "--off cannot be combined with --budget, --host, --park, --report, --trace, or how to learn and plan",
-        "--off runs the command without Spillway, so nobody would keep or report them",
-        "leave out --off, or leave out the others");
+                      !options.trace.empty() || !options.agent.empty() || !options.park.empty() ||
+                      !options.call_sites.empty())) {
+    throw Failure(kExitUsage,
+                  "--off cannot be combined with --budget, --host, --agent, --park, --report, --trace, or "
+                  "how to learn and plan",
+                  "--off runs the command without Spillway, so nobody would keep or report them",
+                  "leave out --off, or leave out the others");
   }
 }
 

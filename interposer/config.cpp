@@ -84,6 +84,7 @@ Config ReadConfig(Environment environment) {
   config.plan_store_path = reader.Text(environment::kPlanStore);
   config.report_path = reader.Text(environment::kReport);
   config.trace_path = reader.Text(environment::kTrace);
+  config.agent = reader.Text(environment::kAgent);
   config.peak_path = reader.Text(environment::kPeakFile);
   config.call_sites_every = reader.PositiveNumber(environment::kCallSites, UINT64_MAX);
   config.shows_progress = reader.Flag(environment::kProgress);

@@ -14,6 +14,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/report.h"
 #include "interposer/share/peer_table.h"
+#include "interposer/steward/agent_session.h"
 #include "interposer/steward/steward.h"
 
 namespace spillway::interposer {
@@ -115,6 +116,7 @@ JobMemory* MakeJob(CUcontext context) {
     job->KnowGlobal(global->base, global->bytes);
   ReportAtExit(job);
   Steward::Instance().Attach(job);
+  if (AgentSession* const session = AgentSession::Instance()) session->Attach(job);
   for (const CUdevice peer : share::PeerTable::Instance().UsersOf(context)) job->AllowPeer(peer);
   internal::jobs.Set(device, job);
   return job;
@@ -130,6 +132,7 @@ void PeersWentAway(CUcontext context) {
 
 void Retire(JobMemory* job) {
   Steward::Instance().Detach(job);
+  if (AgentSession* const session = AgentSession::Instance()) session->Detach(job);
   internal::jobs.Set(job->device(), nullptr);
   PeersWentAway(job->context());
   job->ReleaseAll();

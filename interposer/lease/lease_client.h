@@ -1,6 +1,6 @@
 // This process's side of a session with the node agent: says what it uses, follows what it is granted.
 //
-// Called by the steward's thread only: Use once per device, Step whenever something is to be read or time has passed. A state
+// Called by one thread at a time (steward/agent_session.h): Use once per device, Step whenever something is to be read or time has passed. A state
 // machine over a Channel; it never blocks, allocates little, and does nothing where there is no agent but try again now and then.
 //
 // Invariants

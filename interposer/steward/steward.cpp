@@ -3,9 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <string>
 
@@ -14,6 +12,7 @@
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/steward/device_model.h"
+#include "interposer/steward/driver_section.h"
 #include "interposer/steward/job_key.h"
 #include "interposer/steward/link_measurement.h"
 #include "scheduler/plan/strategies/registry.h"
@@ -29,29 +28,6 @@ namespace {
 
 constexpr long kPauseWhileRecordingNs = 1'000'000;
 constexpr long kPauseNs = 20'000'000;
-constexpr int kExitPatience = 1'000;  // milliseconds
-
-// Note [The driver at exit]
-// Once the process has come to exit() the driver may shut down at any moment. Whoever is about to call it says so first and
-// then looks whether exit has begun; exit says that it has begun and then waits for those who had said so.
-constinit std::atomic<bool> exiting{false};
-constinit std::atomic<int> in_driver{0};
-constinit std::atomic<pid_t> pid{0};  // a forked child has no steward to wait for
-
-class DriverSection {
- public:
-  DriverSection() {
-    in_driver.fetch_add(1);
-    may_call_ = !exiting.load();
-  }
-  ~DriverSection() { in_driver.fetch_sub(1); }
-  DriverSection(const DriverSection&) = delete;
-  DriverSection& operator=(const DriverSection&) = delete;
-  bool may_call() const { return may_call_; }
-
- private:
-  bool may_call_;
-};
 
 void Pause(long pause_ns) {
   const timespec pause{0, pause_ns};
@@ -133,12 +109,11 @@ Steward& Steward::Instance() {
 
 void Steward::Attach(JobMemory* memory) {
   if (ProcessConfig().learn == LearnChoice::kOff) return;
-  pid.store(getpid());
   auto* const job = new Job(this, memory);
   {
     const MutexLock lock(mutex_);
     job->next = jobs_.load();
-    if (!job->next) atexit(&AtExit);
+    WatchExit();
     jobs_.store(job, std::memory_order_release);
   }
   memory->recorder().Attach(job, Store()->Has(JobKey(NameOf(memory->device()))));
@@ -214,7 +189,7 @@ void* Steward::ThreadMain(void* steward) {
 void Steward::Run() {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   Driver().cuThreadExchangeStreamCaptureMode(&mode);
-  while (!exiting.load()) {
+  while (!ThreadsMustEnd()) {
     bool more = false, is_recording = false;
     for (Job* job = jobs_.load(std::memory_order_acquire); job; job = job->next) {
       more = TakeTurn(job, base::MonotonicNs()) || more;
@@ -222,12 +197,6 @@ void Steward::Run() {
     }
     if (!more) Pause(is_recording ? kPauseWhileRecordingNs : kPauseNs);
   }
-}
-
-void Steward::AtExit() {
-  if (pid.load() != getpid()) return;
-  exiting.store(true);
-  for (int i = 0; in_driver.load() != 0 && i < kExitPatience; ++i) Pause(1'000'000);
 }
 
 void Steward::Job::IncludeIn(LearningFigures* all) {

@@ -61,7 +61,6 @@ class Steward {
   void StartThread();
   static void* ThreadMain(void* steward);
   void Run();
-  static void AtExit();
 
   // Synchronises itself.
   std::atomic<Job*> jobs_{nullptr};  // newest first; only ever longer

@@ -99,6 +99,13 @@ TEST(RunOptionsTest, UnknownAndIncompleteOptionsAreNamed) {
   EXPECT_THAT(RefusalOf({"run", "--off", "--trace", "t.json", "--", "x"}), HasSubstr("--trace"));
 }
 
+TEST(RunOptionsTest, AnAgentIsFollowedOnlyWhereItIsAskedFor) {
+  EXPECT_EQ(ParseRunOptions({"run", "x"}).agent, "");
+  EXPECT_EQ(ParseRunOptions({"run", "--agent=a.sock", "x"}).agent, "a.sock");
+  EXPECT_THAT(ParseRunOptions({"run", "--agent", "x"}).agent, HasSubstr("/"));
+  EXPECT_THAT(RefusalOf({"run", "--off", "--agent", "x"}), HasSubstr("--off cannot be combined"));
+}
+
 TEST(RunOptionsTest, OffStandsAlone) {
   EXPECT_THAT(RefusalOf({"run", "--off", "--budget", "1G", "x"}), HasSubstr("--off cannot be combined"));
   EXPECT_EQ(RefusalOf({"run", "--off", "--simulate", "x"}), "accepted");

@@ -1,0 +1,248 @@
+#include "interposer/steward/agent_session.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "interposer/config.h"
+#include "interposer/driver/driver_api.h"
+#include "interposer/steward/driver_section.h"
+#include "protocol/socket_channel.h"
+
+namespace spillway::interposer {
+
+using base::MonotonicNs;
+using base::MutexLock;
+using driver::Driver;
+
+namespace {
+
+constexpr std::uint64_t kSecondNs = 1'000'000'000;
+constexpr std::uint64_t kAnswerPatienceNs = 5 * kSecondNs;
+constexpr std::uint64_t kQueuePatienceNs = 3600 * kSecondNs;
+// A job that did nothing for so long is idle.
+constexpr std::uint64_t kIdleAfterNs = 1 * kSecondNs;
+// A job whose peak did not rise for so long has shown what it wants; before, it wants all that it may have.
+constexpr std::uint64_t kSettledAfterNs = 10 * kSecondNs;
+// Registrations and work are noticed so soon.
+constexpr std::int64_t kLongestPauseMs = 100;
+
+LeaseClient::Settings SettingsOf(const Config& config) {
+  return {.leader_pid = config.job_pid.value_or(0),
+          .own_limit_bytes = static_cast<std::int64_t>(config.budget_bytes.value_or(0)),
+          .own_host_limit_bytes = static_cast<std::int64_t>(config.host_limit_bytes.value_or(0))};
+}
+
+protocol::DeviceUuid UuidOf(int device) {
+  CUuuid uuid{};
+  protocol::DeviceUuid bytes{};
+  if (Driver().cuDeviceGetUuid(&uuid, device) == CUDA_SUCCESS) memcpy(bytes.data(), &uuid, bytes.size());
+  return bytes;
+}
+
+std::int64_t MemoryOf(int device) {
+  size_t bytes = 0;
+  return Driver().cuDeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS ? static_cast<std::int64_t>(bytes) : 0;
+}
+
+std::int64_t SumOfUnmovable(const Counters& counters) {
+  size_t bytes = 0;
+  for (const UnmovableBytes& one : counters.unmovable) bytes += one.bytes;
+  return static_cast<std::int64_t>(bytes);
+}
+
+protocol::Phase PhaseOf(JobMemory* memory, const JobMemory::Snapshot& snapshot) {
+  if (snapshot.follows_plan) return protocol::Phase::kPlanned;
+  return memory->recorder().IsRecording() ? protocol::Phase::kLearning : protocol::Phase::kReactive;
+}
+
+}  // namespace
+
+AgentSession* AgentSession::Instance() {
+  static AgentSession* const session =
+      ProcessConfig().agent.empty() ? nullptr : new AgentSession(ProcessConfig().agent);
+  return session;
+}
+
+AgentSession::AgentSession(const std::string& address)
+    : address_(address), client_(SettingsOf(ProcessConfig()), this, this) {}
+
+void AgentSession::Attach(JobMemory* memory) {
+  const int number = memory->device();
+  {
+    const MutexLock lock(mutex_);
+    Device* const device = Find(static_cast<std::uint32_t>(number));
+    if (!device) return;
+    device->memory = memory;
+    device->own_budget_bytes = static_cast<std::int64_t>(memory->budget_bytes());
+    device->grown_ns = MonotonicNs();
+    device->wanted_peak_bytes = 0;
+    client_.Use(static_cast<std::uint32_t>(number), UuidOf(number), MemoryOf(number));
+    if (device->standing == Standing::kGranted)
+      memory->SetBudget(static_cast<size_t>(std::min(device->granted_bytes, device->own_budget_bytes)));
+  }
+  StartThread();
+  AwaitFirstWord(number);
+}
+
+void AgentSession::Detach(JobMemory* memory) {
+  const MutexLock lock(mutex_);
+  for (Device& device : devices_) {
+    if (device.memory == memory) device.memory = nullptr;
+  }
+}
+
+AgentSession::Device* AgentSession::Find(std::uint32_t number) {
+  return number < devices_.size() ? &devices_[number] : nullptr;
+}
+
+AgentSession::Standing AgentSession::StandingOf(int number) {
+  const MutexLock lock(mutex_);
+  return devices_[static_cast<size_t>(number)].standing;
+}
+
+void AgentSession::AwaitFirstWord(int number) {
+  const std::uint64_t start_ns = MonotonicNs();
+  for (;;) {
+    const Standing standing = StandingOf(number);
+    if (standing == Standing::kGranted || standing == Standing::kAlone) return;
+    const std::uint64_t patience_ns = standing == Standing::kQueued ? kQueuePatienceNs : kAnswerPatienceNs;
+    const bool is_over = standing == Standing::kRejected || MonotonicNs() - start_ns > patience_ns;
+    if (is_over || ThreadsMustEnd()) return StopWaiting(number);
+    const timespec pause{0, 1'000'000};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+void AgentSession::StopWaiting(int number) {
+  const MutexLock lock(mutex_);
+  Device& device = devices_[static_cast<size_t>(number)];
+  if (device.standing == Standing::kAsking) NobodyAnswers();
+  if (device.standing == Standing::kQueued || device.standing == Standing::kRejected)
+    device.memory->SetBudget(0);
+}
+
+void AgentSession::NobodyAnswers() {
+  for (Device& device : devices_) {
+    if (!device.memory || device.standing != Standing::kAsking) continue;
+    device.standing = Standing::kAlone;
+    fprintf(stderr,
+            "spillway: the agent at %s is not there or does not take this job; the budget of `spillway run` "
+            "stands "
+            "until it does\n",
+            address_.c_str());
+  }
+}
+
+DeviceUse AgentSession::Read(std::uint32_t number) {
+  Device* const device = Find(number);
+  if (!device || !device->memory) return {};
+  const std::uint64_t now_ns = MonotonicNs();
+  const JobMemory::Snapshot snapshot = device->memory->Read();
+  const Counters& counters = snapshot.counters;
+  const std::uint64_t operations = counters.launches + counters.copies + counters.allocations;
+  if (operations != device->operations) device->busy_ns = now_ns;
+  device->operations = operations;
+  const auto number_of = [](std::uint64_t count) { return static_cast<std::int64_t>(count); };
+  return {.active = now_ns - device->busy_ns < kIdleAfterNs,
+          .phase = PhaseOf(device->memory, snapshot),
+          .wanted_bytes = Wanted(device, number_of(counters.wanted_peak_bytes), now_ns),
+          .resident_bytes = number_of(snapshot.held_bytes),
+          .unmovable_bytes = SumOfUnmovable(counters),
+          .host_bytes = number_of(snapshot.pinned_bytes),
+          .to_host_bytes = number_of(counters.offloaded_bytes),
+          .to_device_bytes = number_of(counters.restored_bytes),
+          .stall_ns = number_of(counters.stall_ns),
+          .iterations = number_of(counters.planned_iterations),
+          .demand_fetches = number_of(counters.demand_fetches),
+          .refused_allocations = number_of(counters.refused_allocations)};
+}
+
+std::int64_t AgentSession::Wanted(Device* device, std::int64_t peak_bytes, std::uint64_t now_ns) {
+  if (peak_bytes > device->wanted_peak_bytes) device->grown_ns = now_ns;
+  device->wanted_peak_bytes = peak_bytes;
+  return now_ns - device->grown_ns < kSettledAfterNs ? device->own_budget_bytes : peak_bytes;
+}
+
+void AgentSession::SetBudget(const protocol::Grant& grant, std::int64_t) {
+  Device* const device = Find(grant.device);
+  if (!device) return;
+  device->granted_bytes = grant.budget_bytes;
+  device->standing = Standing::kGranted;
+  const auto budget_bytes = static_cast<size_t>(std::min(grant.budget_bytes, device->own_budget_bytes));
+  if (device->memory) device->memory->SetBudget(budget_bytes);
+}
+
+// A job that runs already goes on, whatever a new agent says of its registration.
+void AgentSession::Admission(const protocol::Admission& admission) {
+  Device* const device = Find(admission.device);
+  const bool has_begun =
+      !device || device->standing == Standing::kGranted || device->standing == Standing::kAlone;
+  if (has_begun || admission.state == protocol::AdmissionState::kAdmitted) return;
+  const bool is_queued = admission.state == protocol::AdmissionState::kQueued;
+  const Standing standing = is_queued ? Standing::kQueued : Standing::kRejected;
+  if (device->standing == standing) return;
+  device->standing = standing;
+  const std::string reason(admission.reason.view());
+  fprintf(stderr,
+          is_queued
+              ? "spillway: the job waits in the agent's queue, to begin when there is memory for it: %s\n"
+              : "spillway: the agent gives the job no memory: %s\n",
+          reason.c_str());
+}
+
+std::unique_ptr<protocol::Channel> AgentSession::Connect() {
+  base::UniqueFd socket = protocol::ConnectTo(address_);
+  return socket ? std::make_unique<protocol::SocketChannel>(std::move(socket)) : nullptr;
+}
+
+void AgentSession::StartThread() {
+  if (thread_started_) return;
+  thread_started_ = true;
+  WatchExit();
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, &ThreadMain, this) == 0) {
+    pthread_setname_np(thread, "spillway-lease");
+    pthread_detach(thread);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void* AgentSession::ThreadMain(void* session) {
+  static_cast<AgentSession*>(session)->Run();
+  return nullptr;
+}
+
+void AgentSession::Run() {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  Driver().cuThreadExchangeStreamCaptureMode(&mode);
+  int file = -1;
+  std::int64_t next_ns = 0;
+  while (TakeTurn(&file, &next_ns)) {
+    const std::int64_t pause_ms = (next_ns - static_cast<std::int64_t>(MonotonicNs())) / 1'000'000;
+    pollfd watched{file, POLLIN, 0};
+    poll(&watched, 1, static_cast<int>(std::clamp<std::int64_t>(pause_ms, 1, kLongestPauseMs)));
+  }
+}
+
+// False when the process ends.
+bool AgentSession::TakeTurn(int* file, std::int64_t* next_ns) {
+  const DriverSection section;
+  const MutexLock lock(mutex_);
+  if (!section.may_call()) return false;
+  *next_ns = client_.Step(static_cast<std::int64_t>(MonotonicNs()));
+  *file = client_.file();
+  if (*file < 0) NobodyAnswers();
+  return true;
+}
+
+}  // namespace spillway::interposer

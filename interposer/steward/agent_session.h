@@ -1,0 +1,75 @@
+// Follows the node agent: says to it what this process uses, and makes what it grants the budgets of the process's jobs.
+//
+// Attach and Detach are called by runtime, with its lock held. There is an instance only where the launcher named an agent; it
+// is never destroyed. Its first Attach starts a thread of its own, so that a grant never waits for a plan being made: all signals
+// blocked; it takes the locks of the jobs' memory like any calling thread, and calls the driver only within JobMemory::SetBudget.
+//
+// Invariants
+//  1. A budget is the grant, but never more than the launcher allows.
+//  2. A job waits for the agent's first word in Attach, before its first allocation: kAnswerPatienceNs for an agent that is there and
+//     says nothing, kQueuePatienceNs in the queue. It does not wait for one that is not there.
+//  3. Without an answer the launcher's budget stands until there is a grant. A job that is refused, or was queued for too long,
+//     has no device memory until there is one.
+//  4. When the agent is gone the last grant stays.
+//  5. After Detach the job's memory is not touched; after exit began nothing is.
+// Never: limits host memory or the link by what the agent says of them.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "base/mutex.h"
+#include "interposer/execute/job_memory.h"
+#include "interposer/lease/lease_client.h"
+
+namespace spillway::interposer {
+
+class AgentSession final : public LeaseSubject, public LeaseConnector {
+ public:
+  // Null where there is no agent to follow.
+  static AgentSession* Instance();
+
+  // Before the job's first allocation; waits.
+  void Attach(JobMemory* memory) SPILLWAY_EXCLUDES(mutex_);
+  void Detach(JobMemory* memory) SPILLWAY_EXCLUDES(mutex_);
+
+ private:
+  enum class Standing : std::uint8_t { kAsking, kAlone, kQueued, kRejected, kGranted };
+  struct Device {
+    JobMemory* memory = nullptr;  // null: its context has ended
+    std::int64_t own_budget_bytes = 0;
+    std::int64_t granted_bytes = 0;
+    Standing standing = Standing::kAsking;
+    std::uint64_t operations = 0;  // as last seen, and when that was another number
+    std::uint64_t busy_ns = 0;
+    std::int64_t wanted_peak_bytes = 0;
+    std::uint64_t grown_ns = 0;
+  };
+
+  explicit AgentSession(const std::string& address);
+
+  DeviceUse Read(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
+  void SetBudget(const protocol::Grant& grant, std::int64_t deadline_ns) override SPILLWAY_REQUIRES(mutex_);
+  void Admission(const protocol::Admission& admission) override SPILLWAY_REQUIRES(mutex_);
+  std::unique_ptr<protocol::Channel> Connect() override;
+
+  Device* Find(std::uint32_t number) SPILLWAY_REQUIRES(mutex_);
+  static std::int64_t Wanted(Device* device, std::int64_t peak_bytes, std::uint64_t now_ns);
+  void AwaitFirstWord(int number) SPILLWAY_EXCLUDES(mutex_);
+  Standing StandingOf(int number) SPILLWAY_EXCLUDES(mutex_);
+  void StopWaiting(int number) SPILLWAY_EXCLUDES(mutex_);
+  void NobodyAnswers() SPILLWAY_REQUIRES(mutex_);
+  void StartThread();
+  static void* ThreadMain(void* session);
+  void Run() SPILLWAY_EXCLUDES(mutex_);
+  bool TakeTurn(int* file, std::int64_t* next_ns) SPILLWAY_EXCLUDES(mutex_);
+
+  const std::string address_;
+  bool thread_started_ = false;  // guarded by runtime's lock
+  base::Mutex mutex_{base::LockRank::kSteward};
+  LeaseClient client_ SPILLWAY_GUARDED_BY(mutex_);
+  std::array<Device, protocol::kMostDevices> devices_ SPILLWAY_GUARDED_BY(mutex_);
+};
+
+}  // namespace spillway::interposer

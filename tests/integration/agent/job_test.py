@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""A trainer on the simulated GPU that follows the real spillwayd: its grant, a smaller budget, an agent that dies, the queue.
+
+usage: job_test.py --build BUILD [unittest arguments]
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import agent_test
+
+MIB = 1 << 20
+GRANULE = 2 * MIB
+PATIENCE_S = 60
+# The simulated H200's.
+UUID = "GPU-73696d2d-6832-3030-0000-000000000000"
+# At a width of 256 its tensors are ranges that move; memory is sparse and kernels leave tags, so that it is quick.
+TRAINER = ["gpt", "--layers=2", "--width=256"]
+SHORT, LONG = "--steps=12", "--steps=3000"
+
+
+class JobTest(agent_test.AgentFixture):
+    def configure(self, more="", resume_ms=0):
+        super().configure(f'[[device]]\nuuid = "{UUID}"\nmemory = "1GiB"\n' + more, resume_ms)
+
+    def begin(self, length, *options):
+        """The trainer under `spillway run`, on its way; its output and report are in the test's folder."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
+        environment.update(XDG_STATE_HOME=str(self.folder), SPILLWAY_SIM_STATS=str(self.folder / "books.json"),
+                           SPILLWAY_SIM_COMPUTE="tags")
+        command = [agent_test.BUILD / "bin/spillway", "run", "--quiet", "--simulate=h200", *options, "--",
+                   agent_test.BUILD / "workloads" / TRAINER[0], *TRAINER[1:], length]
+        with open(self.folder / "output", "wb") as output, open(self.folder / "errors", "wb") as errors:
+            job = subprocess.Popen([str(word) for word in command], env=environment, stdout=output, stderr=errors)
+        self.addCleanup(self.end, job)
+        return job
+
+    @staticmethod
+    def end(job):
+        if job.poll() is None:
+            job.kill()
+            job.wait()
+
+    def finish(self, job):
+        code = job.wait(PATIENCE_S * 3)
+        self.assertEqual(code, 0, self.errors())
+        return (self.folder / "output").read_bytes()
+
+    def errors(self):
+        return (self.folder / "errors").read_text()
+
+    def follow(self, *options):
+        return "--park=off", f"--agent={self.path}", f"--report={self.folder}/report.json", *options
+
+    def report(self):
+        return json.loads((self.folder / "report.json").read_text())
+
+    def books(self):
+        return json.loads((self.folder / "books.json").read_text())
+
+    def tenancy(self):
+        """What the agent says of the one job's device; none while there is no job."""
+        for job in self.status()["jobs"]:
+            for device in job["devices"]:
+                return dict(device, job=job["job"])
+        return None
+
+    def await_tenancy(self, job, fits):
+        deadline, tenancy = time.monotonic() + PATIENCE_S, None
+        while time.monotonic() < deadline:
+            self.assertIsNone(job.poll(), f"the job ended too early: {self.errors()}{tenancy}")
+            tenancy = self.tenancy() or tenancy
+            if tenancy is not None and fits(tenancy):
+                return tenancy
+            time.sleep(0.02)
+        self.fail(f"did not come: {tenancy}")
+
+    def bare(self, length):
+        return self.finish(self.begin(length, "--off"))
+
+    def half(self):
+        self.finish(self.begin(SHORT, f"--report={self.folder}/report.json"))
+        return self.report()["wanted_peak_bytes"] // 2 // GRANULE * GRANULE
+
+    def test_a_running_job_obeys_a_smaller_budget_and_outlives_its_agent(self):
+        bare = self.bare(LONG)
+        half = self.half()
+        self.start()
+
+        job = self.begin(LONG, *self.follow())
+        tenancy = self.await_tenancy(job, lambda now: now["resident_bytes"] > half)
+        self.assertEqual(tenancy["job"], f"local-{job.pid}")
+        self.assertEqual(tenancy["budget_bytes"], 1024 * MIB)
+
+        self.assertEqual(self.spillway("budget", "set", tenancy["job"], str(half)).returncode, 0)
+        self.await_tenancy(job, lambda now: now["promised_bytes"] == half and 0 < now["resident_bytes"] <= half)
+
+        self.stop(signal.SIGKILL)
+        self.configure(f'[[rule]]\njob = "local-*"\nlimit = {half}\n', resume_ms=2000)
+        self.start()
+        tenancy = self.await_tenancy(job, lambda now: 0 < now["resident_bytes"] <= half)
+        self.assertEqual((tenancy["job"], tenancy["budget_bytes"]), (f"local-{job.pid}", half))
+
+        self.assertEqual(self.finish(job), bare)
+        self.assertEqual(self.books()["violations"], [])
+        report = self.report()
+        self.assertGreater(report["offloaded_bytes"], 0)
+        self.assertEqual(report["budget_bytes"], half)
+        self.assertGreaterEqual(report["budget_changes"], 2)
+
+    def test_a_grant_is_never_exceeded_from_the_first_allocation_on(self):
+        bare = self.bare(SHORT)
+        half = self.half()
+        self.configure(f"[defaults]\nlimit = {half}\n")
+        self.start()
+
+        self.assertEqual(self.finish(self.begin(SHORT, *self.follow())), bare)
+        self.assertLessEqual(self.books()["device_bytes_peak"], half)
+
+    def test_the_launchers_budget_is_the_jobs_own_limit(self):
+        half = self.half()
+        self.start()
+        job = self.begin(LONG, *self.follow(f"--budget={half}"))
+        self.assertEqual(self.await_tenancy(job, lambda now: now["budget_bytes"] > 0)["budget_bytes"], half)
+
+    def test_a_job_without_its_agent_says_so_and_runs(self):
+        bare = self.bare(SHORT)
+        self.assertEqual(self.finish(self.begin(SHORT, *self.follow())), bare)
+        self.assertEqual(self.errors().count("is not there or does not take this job"), 1)
+
+    def test_a_queued_job_begins_when_the_node_takes_jobs_again(self):
+        bare = self.bare(SHORT)
+        self.start()
+        self.assertEqual(self.spillway("drain").returncode, 0)
+        job = self.begin(SHORT, *self.follow())
+        self.await_tenancy(job, lambda now: now["state"] == "waiting")
+        self.assertEqual(self.tenancy()["resident_bytes"], 0)
+
+        self.assertEqual(self.spillway("undrain").returncode, 0)
+        self.assertEqual(self.finish(job), bare)
+        self.assertEqual(self.errors().count("waits in the agent's queue"), 1)
+
+
+# The fixture's own tests are another program's.
+del agent_test.AgentTest
+
+if __name__ == "__main__":
+    agent_test.main()
