@@ -106,6 +106,10 @@ class JobTest(agent_test.AgentFixture):
         tenancy = self.await_tenancy(job, lambda now: 0 < now["resident_bytes"] <= half)
         self.assertEqual((tenancy["job"], tenancy["budget_bytes"]), (f"local-{job.pid}", half))
 
+        while job.poll() is None:
+            tenancy = self.tenancy() or tenancy
+            self.assertLessEqual(tenancy["resident_bytes"], half)
+            time.sleep(0.1)
         self.assertEqual(self.finish(job), bare)
         self.assertEqual(self.books()["violations"], [])
         report = self.report()
