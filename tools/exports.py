@@ -5,8 +5,8 @@
 
 Checked: the exported symbols are exactly those of hook_table.inc and nvml_table.inc, and `dlsym`; the library asks for
 no other library than the C library (with its mathematics, by which plans are made) and the loader, and for nothing
-private in them; its name is libcuda.so.1; it runs no constructor but the compiler's own frame_dummy; its code needs no
-relocation.
+private in them; its name is libcuda.so.1; it runs no constructor but the compiler's own frame_dummy; no object of its own
+is destroyed at exit, when its threads may still use it; its code needs no relocation.
 """
 import re
 import subprocess
@@ -38,6 +38,17 @@ def dynamic_entries(library, tag):
     return re.findall(rf"\({tag}\)\s+(?:.*\[(.*)\]|(\d+) \(bytes\))", output_of("readelf", "-dW", str(library)))
 
 
+# A function's static objects are handed to __cxa_atexit; what asks for a call at exit goes through atexit.
+def functions_with_exit_destructors(library):
+    function, found = "", set()
+    for line in output_of("objdump", "-dC", "--no-show-raw-insn", str(library)).splitlines():
+        if line.endswith(">:"):
+            function = line[line.index("<") + 1 : -2]
+        elif "<__cxa_atexit@plt>" in line:
+            found.add(function)
+    return found - {"atexit", "__cxa_atexit@plt"}
+
+
 def list_faults(library):
     exported = exported_symbols(library)
     expected = {row.symbol for row in hook_table.read()} | nvml_symbols() | {"dlsym"}
@@ -54,6 +65,7 @@ def list_faults(library):
     constructor_bytes = sum(int(size) for _, size in dynamic_entries(library, "INIT_ARRAYSZ"))
     if constructor_bytes > CONSTRUCTOR_BYTES:
         yield f"it has {constructor_bytes // 8} constructors, not one: something runs at load time"
+    yield from (f"{name} has an object that is destroyed at exit" for name in sorted(functions_with_exit_destructors(library)))
     if "TEXTREL" in output_of("readelf", "-dW", str(library)):
         yield "its code needs relocations"
 

@@ -118,7 +118,7 @@ class AccUdnnStrategy : public ChoosingStrategy {
 }  // namespace
 
 const ChoosingStrategy& AccUdnn() {
-  static const AccUdnnStrategy strategy(
+  static const auto& strategy = *new AccUdnnStrategy(
       "accudnn", "AccUDNN: everything swaps, then what would be late is pinned (ICCD 2019)");
   return strategy;
 }

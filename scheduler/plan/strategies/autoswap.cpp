@@ -206,29 +206,30 @@ class WeightedSwaps : public ChoosingStrategy {
 }  // namespace
 
 const ChoosingStrategy& AutoSwapDoa() {
-  static const ScoredSwaps strategy("autoswap-doa", "AutoSwap by duration of absence", kDoa);
+  static const auto& strategy = *new ScoredSwaps("autoswap-doa", "AutoSwap by duration of absence", kDoa);
   return strategy;
 }
 
 const ChoosingStrategy& AutoSwapAoa() {
-  static const ScoredSwaps strategy("autoswap-aoa", "AutoSwap by area of absence", kAoa);
+  static const auto& strategy = *new ScoredSwaps("autoswap-aoa", "AutoSwap by area of absence", kAoa);
   return strategy;
 }
 
 const ChoosingStrategy& AutoSwapWdoa() {
-  static const ScoredSwaps strategy("autoswap-wdoa", "AutoSwap by absence weighted with the load", kWdoa);
+  static const auto& strategy =
+      *new ScoredSwaps("autoswap-wdoa", "AutoSwap by absence weighted with the load", kWdoa);
   return strategy;
 }
 
 const ChoosingStrategy& AutoSwapSwdoa() {
-  static const ScoredSwaps strategy("autoswap-swdoa", "AutoSwap by weighted absence, re-evaluated each time",
-                                    kSwdoa);
+  static const auto& strategy =
+      *new ScoredSwaps("autoswap-swdoa", "AutoSwap by weighted absence, re-evaluated each time", kSwdoa);
   return strategy;
 }
 
 const ChoosingStrategy& AutoSwap() {
-  static const WeightedSwaps strategy("autoswap",
-                                      "AutoSwap: four scores, weighted by Bayesian optimisation (2019, 4.3)");
+  static const auto& strategy =
+      *new WeightedSwaps("autoswap", "AutoSwap: four scores, weighted by Bayesian optimisation (2019, 4.3)");
   return strategy;
 }
 

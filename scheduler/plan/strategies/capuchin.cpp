@@ -103,7 +103,7 @@ class CapuchinStrategy : public ChoosingStrategy {
 }  // namespace
 
 const ChoosingStrategy& Capuchin() {
-  static const CapuchinStrategy strategy(
+  static const auto& strategy = *new CapuchinStrategy(
       "capuchin", "Capuchin: hidden swaps, then the most memory saved per second (ASPLOS 2020)");
   return strategy;
 }

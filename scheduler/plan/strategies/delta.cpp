@@ -112,7 +112,7 @@ class DeltaStrategy : public ChoosingStrategy {
 }  // namespace
 
 const ChoosingStrategy& Delta() {
-  static const DeltaStrategy strategy(
+  static const auto& strategy = *new DeltaStrategy(
       "delta", "DELTA: releases early, by swap or recomputation, whichever is cheaper (2022)");
   return strategy;
 }

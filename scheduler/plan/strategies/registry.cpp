@@ -10,8 +10,9 @@
 
 namespace spillway::scheduler {
 
+// These lists and the strategies in them are never destroyed: a plan may still be in the making when the process ends.
 const std::vector<const ChoosingStrategy*>& PaperStrategies() {
-  static const std::vector<const ChoosingStrategy*> strategies = {
+  static const auto& strategies = *new std::vector<const ChoosingStrategy*>{
       &SuperNeuronsLiveness(),
       &VdnnAll(),
       &VdnnConv(),
@@ -35,9 +36,9 @@ const std::vector<const ChoosingStrategy*>& PaperStrategies() {
 }
 
 const std::vector<const Strategy*>& AllStrategies() {
-  static const std::vector<const Strategy*> strategies = [] {
-    std::vector<const Strategy*> all(PaperStrategies().begin(), PaperStrategies().end());
-    all.push_back(&SpillwayStrategy());
+  static const auto& strategies = *[] {
+    auto* const all = new std::vector<const Strategy*>(PaperStrategies().begin(), PaperStrategies().end());
+    all->push_back(&SpillwayStrategy());
     return all;
   }();
   return strategies;

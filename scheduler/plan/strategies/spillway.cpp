@@ -217,8 +217,8 @@ class OwnStrategy : public ChoosingStrategy {
 }  // namespace
 
 const ChoosingStrategy& SpillwayStrategy() {
-  static const OwnStrategy strategy(
-      "spillway", "Spillway: all means together, by relief per cost, improved on the model");
+  static const auto& strategy =
+      *new OwnStrategy("spillway", "Spillway: all means together, by relief per cost, improved on the model");
   return strategy;
 }
 

@@ -191,50 +191,50 @@ class SuperNeuronsStrategy : public ChoosingStrategy {
 }  // namespace
 
 const ChoosingStrategy& SuperNeuronsLiveness() {
-  static const SuperNeuronsStrategy strategy("superneurons-liveness",
-                                             "SuperNeurons: nothing moves (PPoPP 2018, 3.2)", {});
+  static const auto& strategy =
+      *new SuperNeuronsStrategy("superneurons-liveness", "SuperNeurons: nothing moves (PPoPP 2018, 3.2)", {});
   return strategy;
 }
 
 const ChoosingStrategy& SuperNeuronsOffload() {
-  static const SuperNeuronsStrategy strategy("superneurons-offload",
-                                             "SuperNeurons: convolutions' outputs move (PPoPP 2018, 3.3)",
-                                             {.offloads = true});
+  static const auto& strategy = *new SuperNeuronsStrategy(
+      "superneurons-offload", "SuperNeurons: convolutions' outputs move (PPoPP 2018, 3.3)",
+      {.offloads = true});
   return strategy;
 }
 
 const ChoosingStrategy& SuperNeuronsCache() {
-  static const SuperNeuronsStrategy strategy(
+  static const auto& strategy = *new SuperNeuronsStrategy(
       "superneurons-cache", "SuperNeurons: what does not fit moves, least recently used first",
       {.caches = true});
   return strategy;
 }
 
 const ChoosingStrategy& SuperNeuronsSpeed() {
-  static const SuperNeuronsStrategy strategy("superneurons-speed",
-                                             "SuperNeurons: speed-centric recomputation",
-                                             {.recomputes = true, .how = Recompute::kSpeed});
+  static const auto& strategy =
+      *new SuperNeuronsStrategy("superneurons-speed", "SuperNeurons: speed-centric recomputation",
+                                {.recomputes = true, .how = Recompute::kSpeed});
   return strategy;
 }
 
 const ChoosingStrategy& SuperNeuronsMemory() {
-  static const SuperNeuronsStrategy strategy("superneurons-memory",
-                                             "SuperNeurons: memory-centric recomputation",
-                                             {.recomputes = true, .how = Recompute::kMemory});
+  static const auto& strategy =
+      *new SuperNeuronsStrategy("superneurons-memory", "SuperNeurons: memory-centric recomputation",
+                                {.recomputes = true, .how = Recompute::kMemory});
   return strategy;
 }
 
 const ChoosingStrategy& SuperNeuronsCostAware() {
-  static const SuperNeuronsStrategy strategy("superneurons-cost-aware",
-                                             "SuperNeurons: cost-aware recomputation (PPoPP 2018, 3.4)",
-                                             {.recomputes = true});
+  static const auto& strategy = *new SuperNeuronsStrategy(
+      "superneurons-cost-aware", "SuperNeurons: cost-aware recomputation (PPoPP 2018, 3.4)",
+      {.recomputes = true});
   return strategy;
 }
 
 const ChoosingStrategy& SuperNeurons() {
-  static const SuperNeuronsStrategy strategy("superneurons",
-                                             "SuperNeurons: cache and cost-aware recomputation",
-                                             {.caches = true, .recomputes = true});
+  static const auto& strategy =
+      *new SuperNeuronsStrategy("superneurons", "SuperNeurons: cache and cost-aware recomputation",
+                                {.caches = true, .recomputes = true});
   return strategy;
 }
 

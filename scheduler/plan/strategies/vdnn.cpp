@@ -108,19 +108,19 @@ class DynamicVdnn : public ChoosingStrategy {
 }  // namespace
 
 const ChoosingStrategy& VdnnAll() {
-  static const StaticVdnn strategy("vdnn-all", "vDNN, every layer's input moves (MICRO 2016)",
-                                   Moves::kAllInputs);
+  static const auto& strategy =
+      *new StaticVdnn("vdnn-all", "vDNN, every layer's input moves (MICRO 2016)", Moves::kAllInputs);
   return strategy;
 }
 
 const ChoosingStrategy& VdnnConv() {
-  static const StaticVdnn strategy("vdnn-conv", "vDNN, convolutions' inputs move (MICRO 2016)",
-                                   Moves::kConvolutionInputs);
+  static const auto& strategy =
+      *new StaticVdnn("vdnn-conv", "vDNN, convolutions' inputs move (MICRO 2016)", Moves::kConvolutionInputs);
   return strategy;
 }
 
 const ChoosingStrategy& VdnnDynamic() {
-  static const DynamicVdnn strategy(
+  static const auto& strategy = *new DynamicVdnn(
       "vdnn-dynamic", "vDNN, first arrangement that fits, from fastest to smallest (MICRO 2016)");
   return strategy;
 }
