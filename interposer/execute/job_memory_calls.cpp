@@ -19,9 +19,8 @@ using driver::RelaxedCapture;
 namespace {
 
 bool IsCapturing(StreamName name) {
-  const CUstream stream = name.per_thread && !name.handle ? CU_STREAM_PER_THREAD : name.handle;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return Driver().cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+  return Driver().cuStreamIsCapturing(HandleOf(name), &status) == CUDA_SUCCESS &&
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 

@@ -15,14 +15,6 @@ using driver::RelaxedCapture;
 using scheduler::JobEvent;
 using scheduler::JobTouch;
 
-namespace {
-
-CUstream HandleOf(StreamName stream) {
-  return stream.per_thread && !stream.handle ? CU_STREAM_PER_THREAD : stream.handle;
-}
-
-}  // namespace
-
 void JobMemory::TraceAdopted(const scheduler::LivePlan& plan) {
   const char* const strategy = plan.strategy().c_str();
   trace_.Now({.kind = TraceKind::kPlanAdopted,

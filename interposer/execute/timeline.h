@@ -35,6 +35,11 @@ struct StreamName {
   bool per_thread = false;
 };
 
+// The same stream by a handle alone, for the driver's functions that are no twins.
+inline CUstream HandleOf(StreamName stream) {
+  return stream.per_thread && !stream.handle ? CU_STREAM_PER_THREAD : stream.handle;
+}
+
 struct Checkpoint {
   std::uint64_t sequence;
   CUevent event;
