@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""A long job whose iterations change, at half its peak: the same output, and it holds no more at its end than early on.
+
+Usage: soak_test.py BUILD_FOLDER [ITERATIONS, default 1000] [unittest's options]
+
+Runs tests/workloads/drifter on the simulated GPU, in the compute mode `tags`.
+"""
+import json
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import simulated_gpu  # noqa: E402
+
+MIB = 1 << 20
+BUILD = pathlib.Path()
+ITERATIONS = 1000
+QUIET_S = 1200
+GROWTH_KIB = 2048  # what the second half of the job may hold more than the first did
+HELD = re.compile(r"^iteration \d+ resident_kib (\d+) mappings (\d+) files (\d+)$", re.MULTILINE)
+
+
+def drift(budget_bytes=None):
+    library = BUILD / "lib" / "libspillway.so" if budget_bytes else None
+    env = simulated_gpu.environment(BUILD, library, budget_bytes, "a100")
+    env["SPILLWAY_SIM_COMPUTE"] = "tags"
+    with tempfile.TemporaryDirectory(prefix="spillway-soak-") as folder:
+        report = pathlib.Path(folder) / "report.json"
+        env["SPILLWAY_REPORT"] = str(report)
+        run = simulated_gpu.run([BUILD / "workloads" / "drifter", f"--iterations={ITERATIONS}"], env, QUIET_S)
+        run.report = json.loads(report.read_text()) if report.exists() else {}
+    return run
+
+
+class SoakTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.bare = drift()
+        cls.budget_bytes = cls.bare.books["device_bytes_peak"] // 2 // (2 * MIB) * (2 * MIB)
+        cls.job = drift(cls.budget_bytes)
+        print(f"{ITERATIONS} iterations:", cls.job.report.get("learning"), file=sys.stderr)
+        print(cls.job.errors, file=sys.stderr)
+
+    def test_results_are_the_same_and_the_budget_holds(self):
+        self.assertEqual((self.bare.exit_code, self.job.exit_code), (0, 0), self.job.errors)
+        self.assertEqual(self.job.output, self.bare.output)
+        self.assertEqual(self.job.books["violations"], [])
+        self.assertEqual(self.job.books["unmapped_while_in_use"], 0)
+        self.assertLessEqual(self.job.books["device_bytes_peak"], self.budget_bytes)
+
+    def test_changes_are_noticed_and_plans_are_followed_between_them(self):
+        self.assertGreaterEqual(self.job.report["learning"]["plans_adopted"], 2)
+        self.assertGreater(self.job.report["planned_iterations"], ITERATIONS // 10)
+
+    def test_nothing_grows(self):
+        held = [tuple(map(int, line)) for line in HELD.findall(self.job.errors)]
+        self.assertEqual(len(held), 20, self.job.errors)
+        early, late = ([max(column) for column in zip(*half)] for half in (held[4:10], held[-6:]))
+        self.assertLessEqual(late[0], early[0] + GROWTH_KIB, "resident KiB")
+        self.assertLessEqual(late[1], early[1] + 8, "mappings")
+        self.assertLessEqual(late[2], early[2], "open files")
+
+    def test_physical_memory_is_used_again(self):
+        # Handles of device memory: not more than the budget's worth of the smallest at any time, and few ever made.
+        self.assertLess(self.job.books["vmm_creates"], 2 * self.budget_bytes // (2 * MIB))
+
+
+if __name__ == "__main__":
+    BUILD = pathlib.Path(sys.argv[1]).resolve()
+    rest = sys.argv[2:]
+    if rest and rest[0].isdigit():
+        ITERATIONS = int(rest.pop(0))
+    unittest.main(argv=[sys.argv[0], *rest])

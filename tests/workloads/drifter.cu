@@ -1,0 +1,176 @@
+// A long job whose iterations change: the same one for `period` iterations, then another of a few, every fourth time one
+// that never was before. Layers blend forwards and backwards and update parameters, with a scratch buffer that each
+// iteration allocates and frees; every seventh iteration also reads a result back, as logging does.
+//
+// Prints a checksum twenty times; on standard error beside each, what the process holds: resident KiB, mappings, open files.
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "common/arguments.h"
+#include "common/check.cuh"
+#include "common/random.h"
+
+namespace workloads {
+
+struct DrifterOptions {
+  int iterations = 2000;
+  int period = 100;
+  int layers = 8;
+  std::size_t layer_bytes = std::size_t{8} << 20;
+  std::uint64_t seed = 1;
+};
+
+constexpr int kThreads = 256;
+constexpr int kBlocks = 8;
+constexpr int kReports = 20;
+constexpr int kRecurring = 3;  // iterations that come again; each fourth period has one of its own
+
+__global__ void blend(const std::uint32_t* first, const std::uint32_t* second, int words,
+                      std::uint32_t* out) {
+  for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < words;
+       i += static_cast<int>(gridDim.x * blockDim.x)) {
+    out[i] = first[i] * 2654435761u + (second[i] ^ (second[i] >> 15));
+  }
+}
+
+__global__ void accumulate(std::uint32_t* sum, const std::uint32_t* more, int words) {
+  for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < words;
+       i += static_cast<int>(gridDim.x * blockDim.x)) {
+    sum[i] = sum[i] * 31u + more[i];
+  }
+}
+
+class Buffer {
+ public:
+  explicit Buffer(std::size_t size_bytes) : words_(static_cast<int>(size_bytes / sizeof(std::uint32_t))) {
+    CHECK(cudaMalloc(&address_, size_bytes));
+  }
+  Buffer(Buffer&& other) noexcept : address_(other.address_), words_(other.words_) {
+    other.address_ = nullptr;
+  }
+  Buffer(const Buffer&) = delete;
+  ~Buffer() { CHECK(cudaFree(address_)); }
+
+  std::uint32_t* data() const { return address_; }
+  int words() const { return words_; }
+  void clear() const {
+    CHECK(cudaMemset(address_, 0, sizeof(std::uint32_t) * static_cast<std::size_t>(words_)));
+  }
+  std::uint32_t first_word() const {
+    std::uint32_t word = 0;
+    CHECK(cudaMemcpy(&word, address_, sizeof(word), cudaMemcpyDeviceToHost));
+    return word;
+  }
+
+ private:
+  std::uint32_t* address_ = nullptr;
+  int words_;
+};
+
+// What one kind of iteration uses; its layers' sizes follow from its number alone.
+class Model {
+ public:
+  Model(const DrifterOptions& options, int number, const std::vector<Buffer>& parameters)
+      : parameters_(parameters), reversed_(number % 2 == 1) {
+    for (int i = 0; i < options.layers; ++i) {
+      const std::uint64_t bits = mix_bits(options.seed + static_cast<std::uint64_t>(number * 1000 + i));
+      activations_.emplace_back(options.layer_bytes / 4 * (1 + bits % 4));
+      activations_.back().clear();
+    }
+  }
+
+  void iterate() const {
+    const Buffer scratch(sizeof(std::uint32_t) * static_cast<std::size_t>(activations_.front().words()));
+    scratch.clear();
+    const int layers = static_cast<int>(activations_.size());
+    for (int i = 1; i < layers; ++i) join(parameter(i), activations_[i - 1], activations_[i]);
+    for (int i = layers - 1; i > 0; --i) {
+      join(activations_[i], activations_[i - 1], scratch);
+      accumulate<<<kBlocks, kThreads>>>(parameter(i).data(), scratch.data(),
+                                        std::min(parameter(i).words(), scratch.words()));
+      CHECK_LAUNCH("accumulate");
+    }
+  }
+
+ private:
+  const Buffer& parameter(int layer) const {
+    const auto i = static_cast<std::size_t>(layer);
+    return parameters_[reversed_ ? parameters_.size() - 1 - i : i];
+  }
+  static void join(const Buffer& first, const Buffer& second, const Buffer& out) {
+    const int words = std::min({first.words(), second.words(), out.words()});
+    blend<<<kBlocks, kThreads>>>(first.data(), second.data(), words, out.data());
+    CHECK_LAUNCH("blend");
+  }
+
+  const std::vector<Buffer>& parameters_;
+  const bool reversed_;
+  std::vector<Buffer> activations_;
+};
+
+long resident_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word == "VmRSS:") return status >> word ? std::stol(word) : 0;
+  }
+  return 0;
+}
+
+long mappings() {
+  std::ifstream maps("/proc/self/maps");
+  long lines = 0;
+  for (std::string line; std::getline(maps, line);) ++lines;
+  return lines;
+}
+
+long open_files() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                       std::filesystem::directory_iterator());
+}
+
+void report(int iteration, const std::vector<Buffer>& parameters) {
+  std::uint64_t sum = 0;
+  for (const Buffer& parameter : parameters) sum = mix_bits(sum ^ parameter.first_word());
+  std::printf("iteration %d checksum %016llx\n", iteration, static_cast<unsigned long long>(sum));
+  std::fflush(stdout);
+  std::fprintf(stderr, "iteration %d resident_kib %ld mappings %ld files %ld\n", iteration, resident_kib(),
+               mappings(), open_files());
+}
+
+void drift(const DrifterOptions& options) {
+  std::vector<Buffer> parameters;
+  for (int i = 0; i < options.layers; ++i) {
+    parameters.emplace_back(options.layer_bytes);
+    parameters.back().clear();
+  }
+  for (int begin = 0; begin < options.iterations; begin += options.period) {
+    const int period = begin / options.period, kind = period % (kRecurring + 1);
+    const Model model(options, kind < kRecurring ? kind : period, parameters);
+    for (int i = begin; i < begin + options.period && i < options.iterations; ++i) {
+      model.iterate();
+      if (i % 7 == 0) parameters.front().first_word();
+      if ((i + 1) % (options.iterations / kReports) == 0) report(i + 1, parameters);
+    }
+  }
+}
+
+}  // namespace workloads
+
+int main(int argc, char** argv) {
+  workloads::DrifterOptions options;
+  workloads::Arguments arguments("A long job whose iterations change again and again.");
+  arguments.integer("iterations", &options.iterations, workloads::kReports, 100000000, "iterations in all");
+  arguments.integer("period", &options.period, 1, 100000000, "iterations until they change");
+  arguments.integer("layers", &options.layers, 2, 1000, "layers, each with a parameter of its own");
+  arguments.size("layer-size", &options.layer_bytes,
+                 "a parameter's size; activations are of a quarter of it to all of it");
+  arguments.seed("seed", &options.seed, "decides the activations' sizes");
+  arguments.parse(argc, argv);
+  workloads::drift(options);
+}
