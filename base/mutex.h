@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "base/lock_rank.h"
+#include "base/schedule_point.h"
 
 #if defined(__clang__)
 #define SPILLWAY_THREAD_ANNOTATION(x) __attribute__((x))
@@ -47,7 +48,12 @@ class SPILLWAY_CAPABILITY("mutex") Mutex {
 
   void Lock() SPILLWAY_ACQUIRE() {
     NoteLock(rank_);
-    mutex_.lock();
+    SchedulePoint();
+    if (IsScheduled()) {
+      while (!mutex_.try_lock()) SchedulePoint();
+    } else {
+      mutex_.lock();
+    }
   }
   bool TryLock() SPILLWAY_TRY_ACQUIRE(true) {
     if (!mutex_.try_lock()) return false;
@@ -57,6 +63,7 @@ class SPILLWAY_CAPABILITY("mutex") Mutex {
   void Unlock() SPILLWAY_RELEASE() {
     mutex_.unlock();
     NoteUnlock(rank_);
+    SchedulePoint();
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "base/schedule_point.h"
 #include "interposer/execute/range.h"
 
 namespace spillway::interposer::calls {
@@ -63,6 +64,7 @@ bool Enter(Range* const* ranges, size_t count, std::uint64_t stream_serial) {
   if (count > kMostNamed - before) return false;
   for (size_t i = 0; i < count; ++i) place->named[before + i].store(ranges[i], std::memory_order_release);
   place->count.store(before + static_cast<std::uint32_t>(count), std::memory_order_seq_cst);
+  base::SchedulePoint();
   for (size_t i = 0; i < count; ++i) {
     if (ranges[i]->gate.IsOpenFor(stream_serial)) continue;
     place->count.store(before, std::memory_order_release);
