@@ -5,6 +5,7 @@
 // alone.
 #pragma once
 
+#include "interposer/entry/call_claims.h"
 #include "interposer/entry/reentry_guard.h"
 #include "interposer/record/operation_shape.h"
 #include "interposer/runtime.h"
@@ -34,6 +35,8 @@ class Collector {
     Says(transfer.width_bytes * transfer.rows);
     transfers_.push_back(transfer);
   }
+  // It is a launch, of which the library's call around it knows what it does.
+  void TakesClaims() { claims_ = call_claims; }
   // The name of what the call does, for the trace; it lives as long as the process.
   void IsCalled(const char* name) { name_ = name; }
   const char* name() const { return name_; }
@@ -46,6 +49,12 @@ class Collector {
   bool is_unsure() const { return is_unsure_; }
   interposer::Shape shape() const { return shape_; }
   const interposer::Transfers& transfers() const { return transfers_; }
+  // What is known of the roles of what the call names; null: nothing. `own` is for those of a copy or set.
+  const interposer::Claims* Claims(interposer::Claims* own) const {
+    if (transfers_.empty()) return claims_;
+    AddClaims(transfers_, own);
+    return own;
+  }
 
  private:
   const JobMemory& job_;
@@ -54,6 +63,7 @@ class Collector {
   bool is_unsure_ = false;
   const char* name_ = nullptr;
   interposer::Shape shape_ = 0;
+  const interposer::Claims* claims_ = nullptr;
 };
 
 namespace internal {
@@ -67,11 +77,15 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
   collect(collector);
   if (collector.is_unsure()) job->SomethingNew();
   interposer::TouchSet set;
+  interposer::Claims own_claims;
+  set.claims = collector.Claims(&own_claims);
   set.shape = collector.shape();
   set.name = collector.name();
   const CUresult begun = job->Begin(collector.addresses(), stream, effect, &set);
   if (begun != CUDA_SUCCESS) return begun;
+  if (call_claims) NoteInCall(collector.addresses(), set.reaches);
   const CUresult result = AroundJobs(place, stream, effect, collect, call);
+  set.failed = result != CUDA_SUCCESS;
   job->End(&set, effect);
   if (result == CUDA_SUCCESS && !collector.transfers().empty()) job->Wrote(collector.transfers(), set);
   return result;

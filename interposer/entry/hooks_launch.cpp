@@ -23,6 +23,7 @@ void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** 
   KernelParameters scratch;
   const KernelFacts facts = FactsOf(function, &scratch, NoteNewKernel);
   add.Says(ShapeOfLaunch(facts.name, dimensions));
+  add.TakesClaims();
   if (interposer::TraceIsOn()) add.IsCalled(ReadableName(function, facts.name));
   if (parameters) {
     ScanParameters(*facts.parameters, parameters, add);

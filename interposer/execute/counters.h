@@ -55,7 +55,9 @@ struct Counters {
   std::uint64_t prefetches_unused = 0;          // sent away or freed before they were used
   std::uint64_t offloaded_bytes = 0;            // device to host
   std::uint64_t restored_bytes = 0;             // host to device
-  std::uint64_t dropped_bytes = 0;     // memory taken away without a copy: the host copy was still valid
+  std::uint64_t dropped_bytes = 0;  // memory taken away without a copy: the host copy was still valid
+  std::uint64_t overwritten_bytes =
+      0;  // brought back without a copy: the call that named them overwrites them
   std::uint64_t served_from_host = 0;  // reads answered from the host copy
   std::size_t parked_bytes = 0;        // of live and freed ranges whose addresses are mapped onto host memory
   std::size_t parked_peak_bytes = 0;

@@ -13,7 +13,7 @@
 // The code: job_memory.cpp (allocations, answers), job_memory_calls.cpp (Begin to End), job_memory_room.cpp (making
 // room), job_memory_contents.cpp (what memory holds), job_memory_idle.cpp (parking), job_memory_census.cpp,
 // job_memory_record.cpp (what the recorder is told),
-// job_memory_plan.cpp (following a plan).
+// job_memory_plan.cpp (following a plan), job_memory_roles.cpp (what calls promise of the memory that they name).
 //
 // Invariants
 //  1. Between Begin and End everything the call names is mapped and stays so.
@@ -41,6 +41,7 @@
 #include "interposer/execute/slabs.h"
 #include "interposer/execute/trust.h"
 #include "interposer/lease/budget_schedule.h"
+#include "interposer/ledger/claims.h"
 #include "interposer/ledger/contents.h"
 #include "interposer/ledger/ledger.h"
 #include "interposer/ledger/passed_through.h"
@@ -63,18 +64,22 @@ enum class Effect { kReads, kMayWrite, kLaunches, kNames };
 // stack from Begin to End.
 struct TouchSet {
   base::InlineVector<Range*, 32> ranges;
-  size_t named = 0;               // the first so many are named
-  StreamState* stream = nullptr;  // null: the call is none of this job's
-  Use use;                        // from End on: the call's place in its stream
-  bool at_once = false;           // begun without the lock
-  bool recorded = false;          // the call is written down in a graph; nothing runs
-  bool names_freed = false;       // an address of ours at which nothing is allocated any more
-  bool must_park = false;         // it may reach more than may be on the device
-  Shape shape = 0;                // what the call is, as the hook says it (operation_shape.h)
-  Sample sample;                  // of how long it takes
-  const char* name = nullptr;     // for the trace
-  TraceMoment traced;             // when it began
-  PlanStep step;                  // what the plan asks for
+  size_t named = 0;                    // the first so many are named
+  StreamState* stream = nullptr;       // null: the call is none of this job's
+  Use use;                             // from End on: the call's place in its stream
+  bool at_once = false;                // begun without the lock
+  bool recorded = false;               // the call is written down in a graph; nothing runs
+  bool names_freed = false;            // an address of ours at which nothing is allocated any more
+  bool must_park = false;              // it may reach more than may be on the device
+  bool reaches = false;                // it may use memory by addresses that it does not name itself
+  bool failed = false;                 // the driver has refused it
+  const Claims* claims = nullptr;      // what the hook knows of the roles of what is named
+  base::InlineVector<Role, 32> roles;  // of the ranges, from the first on; beyond: kReadsAndWrites
+  Shape shape = 0;                     // what the call is, as the hook says it (operation_shape.h)
+  Sample sample;                       // of how long it takes
+  const char* name = nullptr;          // for the trace
+  TraceMoment traced;                  // when it began
+  PlanStep step;                       // what the plan asks for
 };
 
 class JobMemory {
@@ -268,6 +273,17 @@ class JobMemory {
   bool AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at) SPILLWAY_REQUIRES(state_);
   bool IsUnexplained(const HeldWord& held) SPILLWAY_REQUIRES(state_);
 
+  // Roles.
+  static Role RoleAt(const TouchSet& set, size_t index) {
+    return index < set.roles.size() ? set.roles[index] : Role::kReadsAndWrites;
+  }
+  static bool MayWrite(const TouchSet& set, size_t index, Effect effect) {
+    return effect != Effect::kReads && RoleAt(set, index) != Role::kReads;
+  }
+  static void AssignRoles(const Addresses& addresses, TouchSet* set);
+  static Role RoleOf(const TouchSet& set, const Range* range);
+  void FillWhatIsEmpty(const TouchSet& set) SPILLWAY_EXCLUDES(state_);
+
   // What is told to the recorder.
   static std::span<Range* const> RangesOf(const TouchSet& set);
   static base::InlineVector<RecordedTouch, 32> TouchesOf(const TouchSet& set, Effect effect);
@@ -302,14 +318,14 @@ class JobMemory {
   bool MakeAllResident(TouchSet* set) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   base::InlineVector<Range*, 32> ThatFit(const TouchSet& set) const SPILLWAY_REQUIRES(state_);
   bool CanUseParked(const TouchSet& set) SPILLWAY_EXCLUDES(state_);
-  bool MakeResident(Range* range) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  bool MakeResident(Range* range, Role role) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   // `take_now` is called with the state lock held.
   bool MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now) SPILLWAY_REQUIRES(making_)
       SPILLWAY_EXCLUDES(state_);
   bool AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now)
       SPILLWAY_EXCLUDES(state_);
   bool StartMakingRoom(size_t bytes) SPILLWAY_REQUIRES(state_);
-  bool RestoreOnDemand(Range* range) SPILLWAY_REQUIRES(state_);
+  bool RestoreOnDemand(Range* range, Role role) SPILLWAY_REQUIRES(state_);
   void GiveBackEmptySlabs() SPILLWAY_REQUIRES(state_);
   void Await(Use use, CUevent event, StallCause cause) SPILLWAY_EXCLUDES(state_);
   void Want(size_t bytes) SPILLWAY_REQUIRES(state_);

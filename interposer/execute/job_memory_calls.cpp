@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/schedule_point.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/calls.h"
@@ -79,6 +80,7 @@ bool JobMemory::BeginAtOnce(const Addresses& addresses, StreamName stream, Effec
     }
   }
   set->at_once = calls::Enter(set->ranges.begin(), set->ranges.size(), serial);
+  if (set->at_once && set->claims) AssignRoles(addresses, set);
   return set->at_once;
 }
 
@@ -112,7 +114,10 @@ CUresult JobMemory::BeginSlowly(const Addresses& addresses, Effect effect, Touch
   {
     const MutexLock lock(state_);
     if (resident) Enter(set);
-    for (Range* range : set->ranges) residency_.Unpin(range);
+    for (Range* range : set->ranges) {
+      if (!resident) residency_.Fill(range);
+      residency_.Unpin(range);
+    }
   }
   EndMoving();
   if (resident) return CUDA_SUCCESS;
@@ -129,7 +134,7 @@ bool JobMemory::MakeAllResident(TouchSet* set) {
     must_prepare = !AllOnDevice(fitting) && trust_.MustPark() && MustPrepare();
   }
   bool resident = !must_prepare || PrepareToMove();
-  for (Range* range : fitting) resident = resident && MakeResident(range);
+  for (Range* range : fitting) resident = resident && MakeResident(range, RoleOf(*set, range));
   return (resident && fitting.size() == set->ranges.size()) || CanUseParked(*set);
 }
 
@@ -176,7 +181,10 @@ void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {
     }
   }
   set->named = set->ranges.size();
+  set->reaches = false;
   Follow(addresses, effect, set);
+  set->roles.clear();
+  if (set->claims && !set->recorded) AssignRoles(addresses, set);
   set->must_park = false;
   if (!ReachesTooMuch(*set)) return;
   if (!residency_.parking()) trust_.Opaque(Opacity::kReachesTooMuch);
@@ -235,6 +243,7 @@ void JobMemory::End(TouchSet* set, Effect effect) {
 // The uses are noted before the ranges are let go: whoever closes a gate then sees them.
 void JobMemory::EndAtOnce(const TouchSet& set) {
   const std::uint64_t now = TouchClock();
+  base::SchedulePoint();
   for (size_t i = 1; i < set.ranges.size(); ++i) {  // the first stands for everything
     NoteTouch(&set.ranges[i]->last_touch, now);
     set.ranges[i]->recent.Note(set.use);
@@ -243,12 +252,14 @@ void JobMemory::EndAtOnce(const TouchSet& set) {
 }
 
 void JobMemory::EndLocked(TouchSet* set, Effect effect) {
+  if (set->failed) FillWhatIsEmpty(*set);
   const MutexLock lock(state_);
   --locked_calls_;
-  for (Range* range : set->ranges) {
+  for (size_t i = 0; i < set->ranges.size(); ++i) {
+    Range* const range = set->ranges[i];
     residency_.Unpin(range);
     if (set->recorded) continue;
-    residency_.Used(range, set->use, effect != Effect::kReads);
+    residency_.Used(range, set->use, MayWrite(*set, i, effect));
     residency_.OpenGate(range, Timeline::SerialOf(set->stream));
   }
 }

@@ -102,6 +102,7 @@ void JobMemory::Follow(const Addresses& addresses, Effect effect, TouchSet* set)
 }
 
 void JobMemory::Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* holders) {
+  set->reaches = true;
   auto* const found = static_cast<Tracked*>(ledger_.Find(word));
   if (!found) return;
   if (IsBlock(found)) {

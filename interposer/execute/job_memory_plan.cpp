@@ -1,8 +1,7 @@
 // How a plan is followed: each operation is told to the walk, what it asks for is done around the call.
-#include <sched.h>
-
 #include <algorithm>
 
+#include "base/schedule_point.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/execute/job_memory.h"
 #include "interposer/record/trace_names.h"
@@ -36,7 +35,7 @@ void JobMemory::Adopt(std::shared_ptr<const scheduler::LivePlan> plan) {
 void JobMemory::FollowPlan(const TouchSet& set, StreamName stream, Effect effect, PlanStep* step) {
   base::InlineVector<JobTouch, 32> touches;
   for (const RecordedTouch& touch : TouchesOf(set, effect))
-    touches.push_back({touch.allocation, touch.writes});
+    touches.push_back({touch.allocation, touch.writes, touch.reads});
   walk_.Observe(JobEvent::Operation(ShapeOf(set), {touches.begin(), touches.size()}), step);
   if (step->began_iteration) BeginIteration(stream, *step);
   if (!step->prefetch.empty() || executor_.HasPending()) BringBack(step->prefetch);
@@ -77,7 +76,7 @@ void JobMemory::AboutToBlock(const std::vector<Use>& awaited) {
   const auto is_over = [&] {
     return std::all_of(awaited.begin(), awaited.end(), [](Use use) { return Timeline::KnownDone(use); });
   };
-  for (;; sched_yield()) {
+  for (;; base::YieldToOthers()) {
     const MutexLock lock(state_);
     for (Use use : awaited) timeline_.EventFor(use);
     executor_.BringBack();

@@ -14,11 +14,11 @@ std::span<Range* const> JobMemory::RangesOf(const TouchSet& set) {
 // Each allocation once, in the order in which the call names them.
 base::InlineVector<RecordedTouch, 32> JobMemory::TouchesOf(const TouchSet& set, Effect effect) {
   base::InlineVector<RecordedTouch, 32> touches;
-  for (const Range* range : RangesOf(set)) {
-    const bool known = std::any_of(touches.begin(), touches.end(), [range](const RecordedTouch& touch) {
-      return touch.allocation == range->id;
-    });
-    if (!known) touches.push_back({range->id, effect != Effect::kReads});
+  for (size_t i = set.at_once ? 1 : 0; i < set.ranges.size(); ++i) {
+    const std::uint64_t id = set.ranges[i]->id;
+    const bool known = std::any_of(touches.begin(), touches.end(),
+                                   [id](const RecordedTouch& touch) { return touch.allocation == id; });
+    if (!known) touches.push_back({id, MayWrite(set, i, effect), RoleAt(set, i) != Role::kOverwrites});
   }
   return touches;
 }

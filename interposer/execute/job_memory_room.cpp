@@ -1,9 +1,8 @@
 // How a job gets memory when none is free: it frees, evicts and waits, in that order.
-#include <sched.h>
-
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/schedule_point.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/calls.h"
@@ -73,7 +72,7 @@ bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool(
       }
       if (next.stream) event = timeline_.EventFor(next);
     }
-    next.stream ? Await(next, event, waits_for) : static_cast<void>(sched_yield());
+    next.stream ? Await(next, event, waits_for) : base::YieldToOthers();
   }
 }
 
@@ -124,7 +123,7 @@ void JobMemory::GiveBackEmptySlabs() {
   }
 }
 
-bool JobMemory::MakeResident(Range* range) {
+bool JobMemory::MakeResident(Range* range, Role role) {
   StallCause cause;
   {
     const MutexLock lock(state_);
@@ -133,14 +132,16 @@ bool JobMemory::MakeResident(Range* range) {
                                               : StallCause::kDemand;
   }
   return MakeRoom(range->size_bytes, cause, [&]() SPILLWAY_REQUIRES(state_) {
-    return residency_.IsMapped(range) || RestoreOnDemand(range);
+    return residency_.IsMapped(range) || RestoreOnDemand(range, role);
   });
 }
 
-bool JobMemory::RestoreOnDemand(Range* range) {
+bool JobMemory::RestoreOnDemand(Range* range, Role role) {
   const bool was_away = range->place != Place::kNowhere;
   const bool is_late = executor_.IsAskedFor(range->id);
-  if (!residency_.Restore(range, is_late ? TraceCause::kLatePrefetch : TraceCause::kDemand)) return false;
+  const auto content = role == Role::kOverwrites ? Residency::Content::kDead : Residency::Content::kWanted;
+  if (!residency_.Restore(range, is_late ? TraceCause::kLatePrefetch : TraceCause::kDemand, content))
+    return false;
   counters_.demand_fetches += was_away;
   counters_.prefetches_late += executor_.TakeFromQueue(range);
   return true;

@@ -53,6 +53,7 @@ struct Range : Tracked {
   UseList uses;             // work enqueued on it since it was last known to be idle, but for the recent uses
   UseList departure;        // when leaving: what must complete before it is unmapped
   bool host_valid = false;  // on the device, and `host` still holds the same bytes
+  bool empty = false;       // on the device, without its bytes, which are in `host`: a call overwrites them
   bool live = true;         // not freed by the application
   int pins = 0;             // application calls in progress that name it and took the lock
   int holds = 0;            // who keeps it where it is, beside `unmovable` (holds.h)

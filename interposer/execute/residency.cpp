@@ -67,6 +67,7 @@ Range* Residency::ReuseFreed(size_t bytes) {
 // Nobody holds the next allocation yet.
 void Residency::BeginLife(Range* range) {
   range->live = true;
+  range->empty = false;
   range->unmovable = Unmovable::kNo;
   range->holds = 0;
   ++range->life;
@@ -148,13 +149,14 @@ void Residency::Used(Range* range, Use use, bool may_write) {
     ++counters_->prefetch_hits;
     TraceNow(TraceKind::kPrefetchHit, range);
   }
+  range->empty = false;
   (range->live ? range->uses : range->ready_after).Add(use);
   const bool outdates =
       may_write && range->place != Place::kParked;  // parked, the host's bytes are the range's own
   if (outdates && ordering_rules::kTouchOutdatesHostCopy) GiveHostCopy(range);
 }
 
-bool Residency::Restore(Range* range, TraceCause why) {
+bool Residency::Restore(Range* range, TraceCause why, Content content) {
   Chunks chunks;
   if (!TakeChunks(range->size_bytes, &chunks)) return false;
   if (range->place == Place::kParked) {
@@ -167,7 +169,10 @@ bool Residency::Restore(Range* range, TraceCause why) {
     return false;
   }
   range->chunks = std::move(chunks);
-  if (range->place == Place::kHost) {
+  if (range->place == Place::kHost && content == Content::kDead && !parking_) {
+    range->empty = true;
+    counters_->overwritten_bytes += range->requested_bytes;
+  } else if (range->place == Place::kHost) {
     if (!CopyIn(range, why)) {
       Driver().cuMemUnmap(range->base, range->size_bytes);
       chunks_.Give(&range->chunks);
@@ -178,6 +183,10 @@ bool Residency::Restore(Range* range, TraceCause why) {
   if (parking_) GiveHostCopy(range);
   TraceMemory();
   return true;
+}
+
+void Residency::Fill(Range* range) {
+  if (std::exchange(range->empty, false)) CopyIn(range, TraceCause::kDemand);
 }
 
 void Residency::CancelLeaving() {

@@ -12,7 +12,9 @@
 //  2. A range that an application call in progress names (by a pin, or without the lock: calls.h) neither starts
 //     leaving nor leaves, and serves no other allocation.
 //  3. The bytes of a range are on the device, or in its host copy, or both; a host copy counts as valid only from
-//     the completion of its copy until the next touch of the range.
+//     the completion of its copy until the next touch of the range that may write. Between the beginning and the end of a
+//     call that overwrites all of it, and only there, a range on the device may be empty: its host copy is kept until
+//     the call has been made.
 //  4. Memory of a freed range serves another allocation only with what was enqueued before the free as ready_after.
 //  5. Device memory held never exceeds the budget (chunk_pool.h).
 //  6. While parking is on every range has a mapping, a host copy beside device memory is nobody's truth, and what may
@@ -88,8 +90,12 @@ class Residency {
   void CancelLeaving();
   // The last copy that brings a range back.
   Use LastRestore() const { return {to_device_, Timeline::IssuedOn(to_device_)}; }
-  // Gives memory to a range that is nowhere or on the host, from what can be had at once.
-  bool Restore(Range* range, TraceCause why = TraceCause::kDemand);
+  enum class Content : std::uint8_t { kWanted, kDead };
+  // Gives memory to a range that is nowhere or on the host, from what can be had at once. Where its content is dead, and
+  // nobody may use it without naming it, it is empty then.
+  bool Restore(Range* range, TraceCause why = TraceCause::kDemand, Content content = Content::kWanted);
+  // The call that would have overwritten the range was not made.
+  void Fill(Range* range);
 
   // Takes `bytes` of chunks that are free or can be had without waiting.
   bool TakeChunks(size_t bytes, Chunks* out);

@@ -21,6 +21,13 @@ namespace spillway::interposer {
 struct RecordedTouch {
   std::uint64_t allocation = 0;
   bool writes = false;  // it may
+  bool reads = true;    // it may; false: what was there is dead, the call overwrites all of it
+
+  // In a ring; allocations are numbered below 2^62.
+  std::uint64_t packed() const { return allocation << 2 | (reads ? 2u : 0u) | (writes ? 1u : 0u); }
+  static RecordedTouch FromPacked(std::uint64_t word) {
+    return {.allocation = word >> 2, .writes = (word & 1) != 0, .reads = (word & 2) != 0};
+  }
 };
 
 enum class RecordedKind : std::uint8_t { kAllocate, kFree, kOperation, kSynchronize };
@@ -85,8 +92,7 @@ inline bool EventRing::Put(const RecordedEvent& event, std::span<const RecordedT
                   std::uint64_t{event.sample} << 32;
   At(begin + 2) = event.value;
   At(begin + 3) = event.allocation;
-  for (std::size_t i = 0; i < touches.size(); ++i)
-    At(begin + kHeaderWords + i) = touches[i].allocation << 1 | (touches[i].writes ? 1 : 0);
+  for (std::size_t i = 0; i < touches.size(); ++i) At(begin + kHeaderWords + i) = touches[i].packed();
   written_.store(begin + words, std::memory_order_release);
   return true;
 }
@@ -106,10 +112,7 @@ inline bool EventRing::Front(RecordedEvent* out) const {
 
 inline void EventRing::CopyTouches(std::uint32_t count, RecordedTouch* out) const {
   const std::uint64_t begin = read_.load(std::memory_order_relaxed) + kHeaderWords;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint64_t word = At(begin + i);
-    out[i] = {.allocation = word >> 1, .writes = (word & 1) != 0};
-  }
+  for (std::uint32_t i = 0; i < count; ++i) out[i] = RecordedTouch::FromPacked(At(begin + i));
 }
 
 inline void EventRing::Pop(const RecordedEvent& front) {

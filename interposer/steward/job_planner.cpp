@@ -22,6 +22,7 @@ Problem ProblemOf(const PlanRequest& request) {
   return {.profile = &profile,
           .device = request.device,
           .budget_bytes = request.budget_bytes,
+          .keeps_dead_content = true,
           .node_limit = profile.operations.size() < kFewOperations ? kEvaluationsForFew : 0};
 }
 

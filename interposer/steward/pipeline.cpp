@@ -111,7 +111,7 @@ void Pipeline::BeginAnew(const std::vector<LiveAllocation>& live) {
 
 void Pipeline::Hear(const Recorder::Drained& drained) {
   touches_.clear();
-  for (const RecordedTouch& touch : drained.touches) touches_.push_back({touch.allocation, touch.writes});
+  for (const RecordedTouch& touch : drained.touches) touches_.push_back({touch.allocation, touch.writes, touch.reads});
   const JobEvent event = EventOf(drained, touches_);
   if (scheduler::HasToken(event.kind)) ++tokens_;
   if (measurement_) measurement_->Note(event, drained.event.sample);

@@ -119,6 +119,7 @@ template <class Archive, Is<scheduler::PatternTouch> Touch>
 void Describe(Archive& archive, Touch& touch) {
   archive.Number(touch.buffer);
   archive.Number(touch.writes);
+  archive.Number(touch.reads);
 }
 
 template <class Archive, Is<scheduler::PatternBuffer> Buffer>

@@ -22,7 +22,7 @@
 
 namespace spillway::interposer {
 
-inline constexpr std::uint32_t kPlanFileVersion = 2;
+inline constexpr std::uint32_t kPlanFileVersion = 3;
 
 struct StoredPlan {
   scheduler::IterationPattern pattern;  // with durations; persistent buffers' allocations are not kept

@@ -42,7 +42,7 @@ void EventHistory::MakeRoom() {
 }
 
 // `pending`: where the touches begin of the event that is not among the readable ones yet.
-void EventHistory::PutTouch(uint64_t pending, uint64_t allocation, bool writes) {
+void EventHistory::PutTouch(uint64_t pending, const JobTouch& touch) {
   const auto first = [&] { return begin_ < end_ ? At(begin_).first_touch : pending; };
   const auto is_full = [&] { return touch_end_ - first() == touches_.size(); };
   if (touches_.size() >= static_cast<uint64_t>(most_events_) * kMostTouchesPerEvent) {
@@ -52,7 +52,8 @@ void EventHistory::PutTouch(uint64_t pending, uint64_t allocation, bool writes) 
     Double(&touches_, first(), touch_end_);
     touch_mask_ = touches_.size() - 1;
   }
-  touches_[static_cast<size_t>(touch_end_++) & touch_mask_] = allocation << 1 | (writes ? 1 : 0);
+  touches_[static_cast<size_t>(touch_end_++) & touch_mask_] =
+      touch.allocation << 2 | (touch.reads ? 2u : 0u) | (touch.writes ? 1u : 0u);
 }
 
 void EventHistory::Add(const JobEvent& event, uint64_t token, bool explained) {
@@ -64,12 +65,12 @@ void EventHistory::Add(const JobEvent& event, uint64_t token, bool explained) {
   entry.unexplained_before = unexplained_;
   if (event.kind == JobEventKind::kAllocate) {
     *allocations_.Insert(event.allocation).first = {.size_bytes = event.size_bytes, .born = end_};
-    PutTouch(entry.first_touch, event.allocation, true);
+    PutTouch(entry.first_touch, {event.allocation});
   }
   for (const JobTouch& touch : event.touches) {
     const auto [known, is_new] = allocations_.Insert(touch.allocation);
     if (is_new) known->size_bytes = kUnknownBytes;
-    PutTouch(entry.first_touch, touch.allocation, touch.writes);
+    PutTouch(entry.first_touch, touch);
   }
   entry.touch_count = static_cast<uint32_t>(touch_end_ - entry.first_touch) & 0x3fffffff;
   unexplained_ += explained ? 0 : 1;

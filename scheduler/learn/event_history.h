@@ -46,7 +46,7 @@ class EventHistory {
   JobTouch touch(int64_t position, int64_t index) const {
     const uint64_t packed =
         touches_[static_cast<size_t>(At(position).first_touch + static_cast<uint64_t>(index)) & touch_mask_];
-    return {packed >> 1, (packed & 1) != 0};
+    return {packed >> 2, (packed & 1) != 0, (packed & 2) != 0};
   }
   // How many of the events from `position` on were not explained by a known pattern.
   int64_t UnexplainedSince(int64_t position) const {
@@ -64,7 +64,7 @@ class EventHistory {
   };
   const Entry& At(int64_t position) const { return entries_[static_cast<size_t>(position) & mask_]; }
   void MakeRoom();
-  void PutTouch(uint64_t pending, uint64_t allocation, bool writes);
+  void PutTouch(uint64_t pending, const JobTouch& touch);
   void ForgetFreed();
 
   const int64_t most_events_;

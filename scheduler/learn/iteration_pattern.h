@@ -10,8 +10,8 @@
 //   3. A persistent buffer is one allocation that every iteration touches. Any other is another allocation each time: made by
 //      its `born_event`, or handed on from the iteration before (some buffer's `becomes`), or else first seen when touched.
 //   4. The iteration begins where the fewest bytes of such allocations are alive, so few are handed on.
-//   5. The profile passes CheckProfile. Nothing in it is replayable, and what an operation may write it may read as well, but
-//      for the first touch, which cannot.
+//   5. The profile passes CheckProfile. Nothing in it is replayable. What an operation may write it may read as well, but for the
+//      first touch, which cannot, and where the job said that all is overwritten.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,7 @@ namespace spillway::scheduler {
 struct PatternTouch {
   int32_t buffer = -1;
   bool writes = true;
+  bool reads = true;
 
   bool operator==(const PatternTouch&) const = default;
 };

@@ -18,6 +18,7 @@ namespace spillway::scheduler {
 struct JobTouch {
   uint64_t allocation = 0;
   bool writes = true;  // it may
+  bool reads = true;   // it may; false: all of it is overwritten
 
   bool operator==(const JobTouch&) const = default;
 };

@@ -123,7 +123,7 @@ class PatternMaker {
     for (int64_t touch = 0; touch < event.touch_count; ++touch) {
       const JobTouch of_job = history_.touch(position, touch);
       const int32_t buffer = BufferOf(of_job.allocation, i);
-      pattern_.touches.push_back({buffer, of_job.writes});
+      pattern_.touches.push_back({buffer, of_job.writes, of_job.reads});
       last_touch_[static_cast<size_t>(buffer)] = i;
     }
     pattern_.events.push_back(event);
@@ -256,7 +256,7 @@ class PatternMaker {
     Operation operation;
     operation.name = "o" + std::to_string(event.operation);
     for (const PatternTouch& touch : pattern_.TouchesOf(event))
-      AddTouch(operation, {touch.buffer}, true, touch.writes,
+      AddTouch(operation, {touch.buffer}, touch.reads, touch.writes,
                (*has_content)[static_cast<size_t>(touch.buffer)]);
     for (const PatternTouch& touch : pattern_.TouchesOf(event))
       (*has_content)[static_cast<size_t>(touch.buffer)] = true;

@@ -30,8 +30,11 @@ struct Problem {
   DeviceModel device;
   int64_t budget_bytes = 0;
   int64_t min_movable_bytes = int64_t{1} << 20;  // smaller buffers stay
-  uint64_t seed = 1;                             // for strategies that draw at random
-  int64_t node_limit = 0;                        // bound on a search's evaluations; 0: the strategy's own
+  // A live job: what its next operation overwrites is known to be dead only once that operation is there. Dead content is copied out
+  // like any other; only the copy back is spared.
+  bool keeps_dead_content = false;
+  uint64_t seed = 1;       // for strategies that draw at random
+  int64_t node_limit = 0;  // bound on a search's evaluations; 0: the strategy's own
 
   const IterationProfile& iteration() const { return *profile; }
 };

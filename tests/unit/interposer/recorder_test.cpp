@@ -123,14 +123,14 @@ TEST(RecorderTest, AnOperationThatNamesTooMuchIsDropped) {
 TEST(RecorderTest, GoesRoundItsRingManyTimes) {
   Recorder recorder(LearnChoice::kAlways);
   recorder.Begin({});
-  const std::array<RecordedTouch, 3> touches{{{~std::uint64_t{0} >> 1, true}, {2, false}, {3, true}}};
+  const std::array<RecordedTouch, 3> touches{{{~std::uint64_t{0} >> 2, true}, {2, false}, {3, true}}};
 
   for (std::uint64_t i = 0; i < 40'000; ++i) {
     recorder.Enqueued(i, touches);
     Recorder::Drained drained;
     ASSERT_TRUE(recorder.Next(&drained));
     ASSERT_EQ(drained.event.value, i);
-    ASSERT_EQ(drained.touches[0].allocation, ~std::uint64_t{0} >> 1);
+    ASSERT_EQ(drained.touches[0].allocation, ~std::uint64_t{0} >> 2);
     ASSERT_EQ(drained.touches[2].allocation, 3u);
   }
   EXPECT_EQ(recorder.dropped_events(), 0u);

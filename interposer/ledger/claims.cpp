@@ -1,0 +1,60 @@
+#include "interposer/ledger/claims.h"
+
+#include <algorithm>
+
+namespace spillway::interposer {
+
+void Claims::Add(CUdeviceptr address, std::size_t bytes, Kind kind) {
+  if (address && bytes) claims_.push_back({address, address + bytes, kind});
+}
+
+// Every address in the memory lies in bytes of which the call says this.
+bool Claims::AllWithin(const Allocation& memory, std::span<const CUdeviceptr> named, Kind kind) const {
+  return std::all_of(named.begin(), named.end(), [&](CUdeviceptr address) {
+    if (address < memory.base || address >= memory.base + memory.size_bytes) return true;
+    return std::any_of(claims_.begin(), claims_.end(),
+                       [&](const Claim& claim) { return claim.kind == kind && claim.holds(address); });
+  });
+}
+
+// (Note [Roles])
+Role Claims::RoleOf(const Allocation& memory, std::span<const CUdeviceptr> named) const {
+  const CUdeviceptr end = memory.base + memory.requested_bytes;
+  std::size_t in_it = 0, reads = 0, whole = 0;
+  for (const Claim& claim : claims_) {
+    if (claim.begin >= memory.base + memory.size_bytes || claim.end <= memory.base) continue;
+    ++in_it;
+    reads += claim.kind == Kind::kReads;
+    whole += claim.kind == Kind::kOverwrites && claim.begin <= memory.base && claim.end >= end;
+  }
+  if (in_it == 0) return Role::kReadsAndWrites;
+  if (reads == in_it && AllWithin(memory, named, Kind::kReads)) return Role::kReads;
+  if (whole == 1 && in_it == 1 && AllWithin(memory, named, Kind::kOverwrites)) return Role::kOverwrites;
+  return Role::kReadsAndWrites;
+}
+
+void Claims::NoteNamed(std::span<const CUdeviceptr> named) {
+  for (Claim& claim : claims_) {
+    const bool is_named = std::any_of(named.begin(), named.end(),
+                                      [&claim](CUdeviceptr address) { return claim.holds(address); });
+    if (is_named && claim.kind == Kind::kOverwrites) claim.kind = Kind::kTouches;
+  }
+}
+
+void Claims::NoteAnything() {
+  for (Claim& claim : claims_) {
+    if (claim.kind == Kind::kOverwrites) claim.kind = Kind::kTouches;
+  }
+}
+
+void AddClaims(const Transfers& transfers, Claims* claims) {
+  for (const Transfer& transfer : transfers) {
+    const std::size_t bytes = transfer.width_bytes * transfer.rows;
+    const bool leaves_no_gap = transfer.rows == 1 || transfer.to_pitch_bytes == transfer.width_bytes;
+    leaves_no_gap ? claims->Overwrites(transfer.to, bytes) : claims->Touches(transfer.to);
+    if (transfer.source == Transfer::Source::kDevice)
+      claims->Reads(transfer.from, (transfer.rows - 1) * transfer.from_pitch_bytes + transfer.width_bytes);
+  }
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,66 @@
+// What a call promises about the bytes of the memory that it names: read only, or overwritten whole.
+//
+// Made by the hooks of copies and sets for themselves, and by those of cuDNN and cuBLAS for the launches in their calls; read by
+// execute. Lives on the caller's stack, on one thread. Owns nothing.
+//
+// Note [Roles]
+// A role is a promise about bytes, so nothing is promised that the function's documentation does not say: an input is what it
+// takes as `const`, an output is overwritten when nothing of the former output is blended in and its description leaves no gap.
+// What a call says of one pointer holds for the bytes that its description covers. An allocation is read only when all that
+// the call says of it is, and when every address that a launch names in it lies in such bytes. It is overwritten when one
+// output covers all of it and nothing else that the call says lies in it: an output in place of an input is not. That what was
+// there is dead holds until the first launch that names it; from then on the call's own work may be in it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/inline_vector.h"
+#include "interposer/driver/cuda_abi.h"
+#include "interposer/ledger/allocation.h"
+#include "interposer/ledger/transfer.h"
+
+namespace spillway::interposer {
+
+enum class Role : std::uint8_t {
+  kReadsAndWrites,  // or nothing is known
+  kReads,
+  kOverwrites,  // all that the program asked for; what was there is not read
+};
+
+class Claims {
+ public:
+  // The call writes none of these bytes.
+  void Reads(CUdeviceptr address, std::size_t bytes) { Add(address, bytes, Kind::kReads); }
+  // It gives every one of these bytes a value, or needs them as scratch memory, and reads none before.
+  void Overwrites(CUdeviceptr address, std::size_t bytes) { Add(address, bytes, Kind::kOverwrites); }
+  // Something there, in a way that is not known.
+  void Touches(CUdeviceptr address) { Add(address, 1, Kind::kTouches); }
+
+  bool empty() const { return claims_.empty(); }
+  // Of a launch that names these addresses.
+  Role RoleOf(const Allocation& memory, std::span<const CUdeviceptr> named) const;
+
+  // A launch has named these: what was in them counts from now on.
+  void NoteNamed(std::span<const CUdeviceptr> named);
+  // A launch may have reached anything.
+  void NoteAnything();
+
+ private:
+  enum class Kind : std::uint8_t { kReads, kOverwrites, kTouches };
+  struct Claim {
+    CUdeviceptr begin, end;
+    Kind kind;
+    bool holds(CUdeviceptr address) const { return address >= begin && address < end; }
+  };
+  void Add(CUdeviceptr address, std::size_t bytes, Kind kind);
+  bool AllWithin(const Allocation& memory, std::span<const CUdeviceptr> named, Kind kind) const;
+
+  base::InlineVector<Claim, 12> claims_;
+};
+
+// What copies and sets do to memory is all that they do.
+void AddClaims(const Transfers& transfers, Claims* claims);
+
+}  // namespace spillway::interposer
