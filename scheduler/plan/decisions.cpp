@@ -62,7 +62,8 @@ class Writer {
         decisions_of_(profile_.buffers.size()),
         fetched_(decisions.size(), false),
         content_(profile_.buffers.size(), Content::kPresent),
-        open_(profile_.buffers.size(), -1) {}
+        open_(profile_.buffers.size(), -1),
+        marks_(profile_.operations.size()) {}
 
   Lowering Write() {
     SortByOperation();
@@ -163,11 +164,11 @@ class Writer {
   }
 
   // Can the content be rebuilt at the interval's end from what is there until then, or on the host?
-  bool CanReturn(const IdleInterval& interval) const {
+  bool CanReturn(const IdleInterval& interval) {
     const auto stays_until = [&](BufferId buffer) {
       return chains_.LivesBefore(buffer, interval.to) && !IsDroppedOver(buffer, interval.to);
     };
-    return !chains_.Find({interval.buffer}, interval.to, stays_until).empty();
+    return !chains_.Find({interval.buffer}, interval.to, stays_until, marks_).empty();
   }
 
   bool IsDroppedOver(BufferId buffer, OperationId id) const {
@@ -188,10 +189,10 @@ class Writer {
         targets.push_back(interval_of(decision).buffer);
     }
     if (targets.empty()) return;
-    const RecomputeChains::Present present = [&](BufferId buffer) {
+    const auto present = [&](BufferId buffer) {
       return content_[At(buffer)] != Content::kGone && chains_.LivesBefore(buffer, id);
     };
-    const std::vector<OperationId> chain = chains_.Find(targets, id, present);
+    const std::vector<OperationId> chain = chains_.Find(targets, id, present, marks_);
     FetchInputs(chain);
     WriteChainSteps(id, targets, chain);
   }
@@ -261,6 +262,7 @@ class Writer {
   std::vector<bool> fetched_;  // by decision: a chain needed it before its own prefetch
   std::vector<Content> content_;
   std::vector<int32_t> open_;  // by buffer: the last decision that took it away
+  RecomputeChains::Marks marks_;
   int32_t first_step_at_ =
       0;  // the first step that belongs to the operation being written: its chain's, if it has one
   Lowering result_;

@@ -1,7 +1,6 @@
 #include "scheduler/plan/recompute_chain.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 namespace spillway::scheduler {
 namespace {
@@ -17,20 +16,35 @@ bool ChangesInPlace(const Operation& operation) {
 // Operations are visited depth first with a stack of their own: chains can be as long as the iteration.
 struct RecomputeChains::Search {
   OperationId before;
-  const Present& present;
-  std::unordered_set<int32_t> visited;
+  Present present;
+  Marks& marks;
   std::vector<OperationId> waiting;  // entered, their inputs not yet looked at when on top for the first time
   std::vector<OperationId> chain;
 };
 
 RecomputeChains::RecomputeChains(const IterationProfile& profile)
-    : profile_(profile), writers_(profile.buffers.size()), repeatable_(profile.operations.size()) {
+    : profile_(profile), writers_(profile.buffers.size()) {
   for (size_t i = 0; i < profile.operations.size(); ++i) {
-    const Operation& operation = profile.operations[i];
-    repeatable_[i] = operation.replayable && !ChangesInPlace(operation);
-    for (BufferId id : operation.writes)
+    for (BufferId id : profile.operations[i].writes)
       writers_[static_cast<size_t>(id.index)].push_back({static_cast<int32_t>(i)});
   }
+  for (size_t i = 0; i < profile.operations.size(); ++i)
+    repeatable_until_.push_back(RepeatableUntil({static_cast<int32_t>(i)}));
+}
+
+// Until something that it read or wrote is written again: that operation itself still finds all as it was.
+int32_t RecomputeChains::RepeatableUntil(OperationId operation) const {
+  const Operation& it = profile_.at(operation);
+  if (!it.replayable || ChangesInPlace(it)) return -1;
+  auto until = static_cast<int32_t>(profile_.operations.size());
+  for (const std::vector<BufferId>* touched : {&it.reads, &it.writes}) {
+    for (const BufferId id : *touched) {
+      const std::vector<OperationId>& writers = writers_[static_cast<size_t>(id.index)];
+      const auto next = std::upper_bound(writers.begin(), writers.end(), operation);
+      if (next != writers.end()) until = std::min(until, next->index);
+    }
+  }
+  return until;
 }
 
 OperationId RecomputeChains::WriterBefore(BufferId buffer, OperationId before) const {
@@ -44,26 +58,15 @@ bool RecomputeChains::LivesBefore(BufferId buffer, OperationId before) const {
   return it.persistent || (it.born < before && before <= it.dies);
 }
 
-bool RecomputeChains::CanRepeat(OperationId operation, const Search& search) const {
-  if (!repeatable_[static_cast<size_t>(operation.index)]) return false;
-  const OperationId next{operation.index + 1};
-  const auto unchanged = [&](BufferId id, OperationId since) {
-    return WriterBefore(id, search.before) == WriterBefore(id, since);
-  };
-  const Operation& it = profile_.at(operation);
-  return std::all_of(it.reads.begin(), it.reads.end(),
-                     [&](BufferId id) { return unchanged(id, operation); }) &&
-         std::all_of(it.writes.begin(), it.writes.end(), [&](BufferId id) { return unchanged(id, next); });
-}
-
 // Enters the operation that wrote the target; false when the target cannot be rebuilt.
 bool RecomputeChains::Collect(BufferId target, Search& search) const {
   if (search.present(target)) return true;
   const OperationId writer = WriterBefore(target, search.before);
   if (writer.index < 0) return false;
-  if (search.visited.contains(writer.index)) return true;
-  if (!CanRepeat(writer, search)) return false;
-  search.visited.insert(writer.index);
+  uint32_t& entered = search.marks.question_of_[static_cast<size_t>(writer.index)];
+  if (entered == search.marks.question_) return true;
+  if (!CanRepeat(writer, search.before)) return false;
+  entered = search.marks.question_;
   search.waiting.push_back(writer);
   return true;
 }
@@ -75,8 +78,15 @@ bool RecomputeChains::Visit(OperationId operation, Search& search) const {
 }
 
 std::vector<OperationId> RecomputeChains::Find(const std::vector<BufferId>& targets, OperationId before,
-                                               const Present& present) const {
-  Search search{before, present, {}, {}, {}};
+                                               Present present) const {
+  Marks marks(profile_.operations.size());
+  return Find(targets, before, present, marks);
+}
+
+std::vector<OperationId> RecomputeChains::Find(const std::vector<BufferId>& targets, OperationId before,
+                                               Present present, Marks& marks) const {
+  ++marks.question_;
+  Search search{before, present, marks, {}, {}};
   for (BufferId target : targets) {
     if (!Collect(target, search)) return {};
   }

@@ -8,9 +8,10 @@
 // the chain too.
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "scheduler/trace/profile.h"
 
 namespace spillway::scheduler {
@@ -21,12 +22,25 @@ class RecomputeChains {
   explicit RecomputeChains(const IterationProfile& profile);
 
   // Is the content of this buffer on the device when the question's operation is about to run?
-  using Present = std::function<bool(BufferId)>;
+  using Present = base::FunctionRef<bool(BufferId)>;
+
+  // What a question has entered; whoever asks often keeps one, so that asking allocates little.
+  class Marks {
+   public:
+    explicit Marks(size_t operations) : question_of_(operations, 0) {}
+
+   private:
+    friend class RecomputeChains;
+    std::vector<uint32_t> question_of_;  // by operation: the last that entered it
+    uint32_t question_ = 0;
+  };
 
   // Operations in running order that bring back every target's content as of operation `before`. Empty when one cannot be
   // brought back, or when all targets are present.
+  std::vector<OperationId> Find(const std::vector<BufferId>& targets, OperationId before, Present present,
+                                Marks& marks) const;
   std::vector<OperationId> Find(const std::vector<BufferId>& targets, OperationId before,
-                                const Present& present) const;
+                                Present present) const;
 
   // Is the buffer on the device before an operation when nothing was taken away?
   bool LivesBefore(BufferId buffer, OperationId before) const;
@@ -38,11 +52,14 @@ class RecomputeChains {
   struct Search;
   bool Collect(BufferId target, Search& search) const;
   bool Visit(OperationId operation, Search& search) const;
-  bool CanRepeat(OperationId operation, const Search& search) const;
+  bool CanRepeat(OperationId operation, OperationId before) const {
+    return before.index <= repeatable_until_[static_cast<size_t>(operation.index)];
+  }
+  int32_t RepeatableUntil(OperationId operation) const;
 
   const IterationProfile& profile_;
   std::vector<std::vector<OperationId>> writers_;  // by buffer, ascending
-  std::vector<bool> repeatable_;                   // by operation: replayable and nothing in place
+  std::vector<int32_t> repeatable_until_;  // by operation: before this one and all earlier ones it can run again
 };
 
 }  // namespace spillway::scheduler

@@ -286,8 +286,7 @@ void Trim(const Workbench& bench, const ReliefOptions& options, Choices& choices
 }  // namespace
 
 Sketch MakeSketch(const Workbench& bench, const Choices& choices) {
-  Plan plan = bench.Lower(choices);
-  std::erase_if(plan.actions, [&](const Action& action) { return action.kind != ActionKind::kDrop; });
+  const Plan plan = bench.LowerForLoads(choices);
   const auto count = static_cast<size_t>(bench.timetable().operation_count());
   Sketch sketch{bench.timetable(), std::vector<int64_t>(count, 0),
                 std::vector<int32_t>(bench.profile().buffers.size(), -1), 0};

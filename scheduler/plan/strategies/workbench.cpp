@@ -63,6 +63,18 @@ Plan Workbench::Lower(const Choices& choices) const {
   return LowerDecisions(problem_, chains_, intervals_, taken, choices.workspaces).plan;
 }
 
+Plan Workbench::LowerForLoads(const Choices& choices) const {
+  std::vector<Decision> taken;
+  for (const Decision& decision : choices.decisions) {
+    if (decision.treatment == Treatment::kStay) continue;
+    taken.push_back(decision);
+    taken.back().prefetch_at = interval(decision.interval).to;
+  }
+  Plan plan = LowerDecisions(problem_, chains_, intervals_, taken, choices.workspaces).plan;
+  std::erase_if(plan.actions, [](const Action& action) { return action.kind != ActionKind::kDrop; });
+  return plan;
+}
+
 Prediction Workbench::Price(const Plan& plan, Timeline* timeline) {
   ++evaluations_;
   return model_.Predict(plan, timeline);

@@ -42,6 +42,8 @@ class Workbench {
   Choices NoChoices() const;
   // Choices without a plan of their own change: what chains refuse to rebuild stays.
   Plan Lower(const Choices& choices) const;
+  // The same with drops as its only actions: what recomputation alone does to memory. Cheaper, as no copy needs its time.
+  Plan LowerForLoads(const Choices& choices) const;
   Prediction Price(const Plan& plan, Timeline* timeline = nullptr);
   int64_t evaluations() const { return evaluations_; }
   // The iteration with nothing moved and every workspace granted: no plan is faster.
