@@ -24,7 +24,7 @@ void Arbiter::SetRules(const ArbiterRules& rules) {
 void Arbiter::SetDevice(DeviceId id, int64_t memory_bytes) {
   Device& device = devices_.try_emplace(id, Device{Ration(memory_bytes, rules_.step_bytes)}).first->second;
   device.memory.SetCapacity(memory_bytes);
-  device.dirty = queue_dirty_ = true;
+  device.dirty = device.link_dirty = queue_dirty_ = true;
 }
 
 void Arbiter::SetHost(int64_t bytes) {
@@ -64,7 +64,7 @@ void Arbiter::Join(const Seat& seat, const Terms& terms, const Demand& demand, i
   tenancy.seats[seat.session] = {demand, -1, 0};
   tenancy.told_state = false;
   queue_dirty_ = true;
-  Touch(tenancy);
+  TouchWithLink(tenancy);
 }
 
 void Arbiter::Rejoin(const Seat& seat, const Terms& terms, const Demand& demand, const Held& held,
@@ -84,7 +84,7 @@ void Arbiter::Rejoin(const Seat& seat, const Terms& terms, const Demand& demand,
   tenancy.memory.Restore(IdOf(seat.session), SeatMemoryClaim(tenancy, seat.session, state),
                          held.memory_bytes);
   tenancy.host.Restore(IdOf(seat.session), SeatHostClaim(tenancy, seat.session, state), held.host_bytes);
-  Touch(tenancy);
+  TouchWithLink(tenancy);
 }
 
 void Arbiter::Leave(const Seat& seat) {
@@ -92,11 +92,12 @@ void Arbiter::Leave(const Seat& seat) {
   if (tenancy == nullptr || tenancy->seats.erase(seat.session) == 0) return;
   tenancy->memory.Remove(IdOf(seat.session));
   tenancy->host.Remove(IdOf(seat.session));
-  Touch(*tenancy);
+  TouchWithLink(*tenancy);
   if (!tenancy->seats.empty()) return PassUp(*tenancy);
   devices_[seat.device].memory.Remove(tenancy->number);
   host_.Remove(tenancy->number);
   by_number_.erase(tenancy->number);
+  dirty_.erase({seat.job, seat.device});
   tenancies_.erase({seat.job, seat.device});
   queue_dirty_ = true;
 }
@@ -106,8 +107,9 @@ void Arbiter::Use(const Seat& seat, const Demand& demand) {
   if (tenancy == nullptr) return;
   const auto found = tenancy->seats.find(seat.session);
   if (found == tenancy->seats.end() || found->second.demand == demand) return;
+  const bool wakes_or_sleeps = found->second.demand.active != demand.active;
   found->second.demand = demand;
-  Touch(*tenancy);
+  wakes_or_sleeps ? TouchWithLink(*tenancy) : Touch(*tenancy);
 }
 
 bool Arbiter::Obeyed(const Seat& seat, uint64_t serial, int64_t held_bytes, int64_t host_bytes) {
@@ -129,11 +131,19 @@ void Arbiter::PassUp(Tenancy& tenancy) {
   host_.Obeyed(tenancy.number, all, tenancy.host.promised());
 }
 
-void Arbiter::Touch(Tenancy& tenancy) { tenancy.dirty = devices_[tenancy.device].dirty = true; }
+void Arbiter::Touch(const Tenancy& tenancy) {
+  dirty_.insert({tenancy.job, tenancy.device});
+  devices_[tenancy.device].dirty = true;
+}
+
+void Arbiter::TouchWithLink(const Tenancy& tenancy) {
+  Touch(tenancy);
+  devices_[tenancy.device].link_dirty = true;
+}
 
 void Arbiter::TouchAll() {
-  for (auto& [id, device] : devices_) device.dirty = true;
-  for (auto& [key, tenancy] : tenancies_) tenancy.dirty = true;
+  for (auto& [id, device] : devices_) device.dirty = device.link_dirty = true;
+  for (auto& [key, tenancy] : tenancies_) dirty_.insert(key);
 }
 
 std::string Arbiter::WhyNot(JobId job, DeviceId id, const Terms& terms) const {
@@ -154,7 +164,7 @@ void Arbiter::ChangeTerms(JobId job, DeviceId device, const Terms& terms) {
   if (tenancy == nullptr || tenancy->terms == terms) return;
   tenancy->terms = tenancy->granted_terms = terms;
   queue_dirty_ = true;
-  Touch(*tenancy);
+  TouchWithLink(*tenancy);
 }
 
 // Of admitted tenancies, on one device or on all.

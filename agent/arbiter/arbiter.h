@@ -11,11 +11,13 @@
 //     seats counts with the tenancy until they have obeyed. Likewise host memory.
 //  2. Every admitted seat has at least its part of the floor, as soon as others have obeyed; a guarantee comes back within
 //     `return_within_ns` from those that obey.
-//  3. While frozen, nobody is admitted and nothing changes hands: those whom an earlier instance of the agent knew come back first.
+//  3. What a decision costs depends on whom it concerns, not on how many there are, while a device has enough for all.
+//  4. While frozen, nobody is admitted and nothing changes hands: those whom an earlier instance of the agent knew come back first.
 // Never: takes memory from a job that has not said that it let go.
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -147,7 +149,6 @@ class Arbiter {
     TenancyState state = TenancyState::kQueued;
     uint32_t position = 0;
     bool told_state = false;
-    bool dirty = true;  // its claims, or what its seats have, may be out of date
     int32_t link_permille = 0;
     Ration memory = Ration(0);  // among its seats
     Ration host = Ration(0);
@@ -156,16 +157,21 @@ class Arbiter {
   struct Device {
     Ration memory;  // among tenancies
     bool dirty = true;
+    bool link_dirty = true;  // who shares the link, or how
   };
   using Key = std::pair<JobId, DeviceId>;
   class Deciding;
 
   bool IsDirty() const;
   int64_t FindNextWake() const;
+  int64_t WakeOfRations() const;
+  int64_t WakeOf(const Tenancy& tenancy) const;
   Tenancy& TenancyFor(const Seat& seat, const Terms& terms, int64_t now_ns);
   Tenancy* Find(JobId job, DeviceId device);
   const Tenancy* Find(JobId job, DeviceId device) const;
-  void Touch(Tenancy& tenancy);
+  // Its claims, or what its seats have, may be out of date; and its part of the link.
+  void Touch(const Tenancy& tenancy);
+  void TouchWithLink(const Tenancy& tenancy);
   void TouchAll();
   void PutClaims(Tenancy& tenancy);
   void PassUp(Tenancy& tenancy);
@@ -181,6 +187,7 @@ class Arbiter {
   Ration host_;
   std::map<Key, Tenancy> tenancies_;
   std::map<uint64_t, Key> by_number_;
+  std::set<Key> dirty_;  // tenancies
   uint64_t last_number_ = 0;
   uint64_t last_serial_ = 0;
   bool draining_ = false;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "agent/arbiter/amounts.h"
 #include "agent/arbiter/arbiter.h"
@@ -18,12 +19,14 @@ class Arbiter::Deciding {
  public:
   Deciding(Arbiter* arbiter, int64_t now_ns) : a_(*arbiter), now_ns_(now_ns) {}
 
+  int64_t next_wake_ns() const { return next_wake_ns_; }
+
   Decisions Run() {
     if (now_ns_ >= a_.next_wake_ns_) NoteOverdue();
     if (a_.frozen_) {
       TellKept();
     } else {
-      if (a_.queue_dirty_ || SomebodysPatienceEnded()) Admit();
+      if (a_.queue_dirty_ || (now_ns_ >= a_.next_wake_ns_ && SomebodysPatienceEnded())) Admit();
       DivideAll();
     }
     TellGrants();
@@ -107,7 +110,7 @@ class Arbiter::Deciding {
     tenancy.granted_terms = terms;
     tenancy.position = 0;
     tenancy.told_state = false;
-    a_.Touch(tenancy);
+    a_.TouchWithLink(tenancy);
     TellAdmission(tenancy, "");
   }
 
@@ -143,22 +146,31 @@ class Arbiter::Deciding {
     bool any_dirty = false, any_ruling = false;
     for (auto& [id, device] : a_.devices_) any_dirty |= device.dirty;
     if (!any_dirty) return false;
-    for (auto& [key, tenancy] : a_.tenancies_) {
-      if (tenancy.state == TenancyState::kAdmitted && tenancy.dirty) a_.PutClaims(tenancy);
-    }
+    ForEachDirty([this](Tenancy& tenancy) { a_.PutClaims(tenancy); });
     for (auto& [id, device] : a_.devices_) {
       if (device.dirty) any_ruling |= Apply(device.memory, &Tenancy::memory);
-      if (device.dirty && link_divided_.insert(id).second) DivideLink(id);  // rulings do not change it
+      if (std::exchange(device.link_dirty, false)) DivideLink(id);
     }
     any_ruling |= Apply(a_.host_, &Tenancy::host);
-    for (auto& [key, tenancy] : a_.tenancies_) {
-      if (tenancy.state != TenancyState::kAdmitted || !tenancy.dirty) continue;
+    std::set<Key> still_dirty;
+    ForEachDirty([&](Tenancy& tenancy) {
       // What its seats have now is in its claims of the next round.
-      tenancy.dirty = DivideAmongSeats(tenancy);
-      any_ruling |= tenancy.dirty;
-    }
+      if (DivideAmongSeats(tenancy)) still_dirty.insert({tenancy.job, tenancy.device});
+      next_wake_ns_ = std::min(next_wake_ns_, a_.WakeOf(tenancy));
+    });
+    a_.dirty_ = std::move(still_dirty);
+    any_ruling |= !a_.dirty_.empty();
     for (auto& [id, device] : a_.devices_) device.dirty = any_ruling && device.dirty;
     return any_ruling;
+  }
+
+  // Of those that have begun, in the order of their keys.
+  template <class Work>
+  void ForEachDirty(const Work& work) {
+    for (const Key& key : a_.dirty_) {
+      Tenancy& tenancy = a_.tenancies_.at(key);
+      if (tenancy.state == TenancyState::kAdmitted) work(tenancy);
+    }
   }
 
   bool Apply(Ration& ration, Ration Tenancy::*part) {
@@ -254,15 +266,18 @@ class Arbiter::Deciding {
   const int64_t now_ns_;
   Decisions decisions_;
   std::map<uint64_t, RulingReason> reasons_;  // by tenancy
-  std::set<DeviceId> link_divided_;
+  int64_t next_wake_ns_ = INT64_MAX;          // of those that it concerned
   std::map<Seat, GrantDecision> changed_;
 };
 
 Decisions Arbiter::Decide(int64_t now_ns) {
   if (!IsDirty() && now_ns < next_wake_ns_) return {};
-  Decisions decisions = Deciding(this, now_ns).Run();
+  const bool woken = now_ns >= next_wake_ns_ || queue_dirty_ || frozen_;
+  Deciding deciding(this, now_ns);
+  Decisions decisions = deciding.Run();
   last_decided_ns_ = now_ns;
-  next_wake_ns_ = FindNextWake();
+  next_wake_ns_ =
+      woken ? FindNextWake() : std::min({next_wake_ns_, WakeOfRations(), deciding.next_wake_ns()});
   return decisions;
 }
 
@@ -272,14 +287,21 @@ bool Arbiter::IsDirty() const {
 }
 
 int64_t Arbiter::FindNextWake() const {
+  int64_t next = WakeOfRations();
+  for (const auto& [key, tenancy] : tenancies_) next = std::min(next, WakeOf(tenancy));
+  return next;
+}
+
+int64_t Arbiter::WakeOfRations() const {
   int64_t next = host_.NextDeadline();
   for (const auto& [id, device] : devices_) next = std::min(next, device.memory.NextDeadline());
-  for (const auto& [key, tenancy] : tenancies_) {
-    next = std::min({next, tenancy.memory.NextDeadline(), tenancy.host.NextDeadline()});
-    if (tenancy.state == TenancyState::kQueued)
-      next = std::min(next, tenancy.arrived_ns + rules_.patience_ns);
-  }
   return next;
+}
+
+int64_t Arbiter::WakeOf(const Tenancy& tenancy) const {
+  const int64_t next = std::min(tenancy.memory.NextDeadline(), tenancy.host.NextDeadline());
+  return tenancy.state == TenancyState::kQueued ? std::min(next, tenancy.arrived_ns + rules_.patience_ns)
+                                                : next;
 }
 
 }  // namespace spillway::agent

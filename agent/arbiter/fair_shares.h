@@ -26,6 +26,7 @@ struct Claim {
   int32_t priority = 0;
   bool active = true;
 
+  bool operator==(const Claim&) const = default;
   // All three between 0 and the limit, whatever the fields say.
   int64_t Floor() const;
   int64_t Need() const;

@@ -23,28 +23,85 @@ Claim Ration::Entry::Effective() const {
   return effective;
 }
 
+// Note [Settled]
+// A claimant is settled when it has what it needs, no more than its limit, and nothing is to be told to it. While the capacity meets
+// all needs a fair share is the need itself, so a settled claimant's decision is to leave it alone, whatever the others want; only
+// if what the unsettled are to get is not free now somebody else may have to give back, and everybody is looked at.
+bool Ration::Entry::IsSettled() const {
+  const Claim effective = Effective();
+  return has_grant() && !overdue && !kept && granted >= effective.Need() &&
+         granted <= std::max(effective.limit, effective.Floor());
+}
+
+class Ration::Change {
+ public:
+  Change(Ration* ration, ClaimantId claimant)
+      : ration_(*ration), claimant_(claimant), entry_(ration_.entries_[claimant]) {
+    Count(-1);
+    if (entry_.deadline_ns != kNever) ration_.deadlines_.erase({entry_.deadline_ns, claimant_});
+  }
+  ~Change() {
+    if (is_end_) {
+      ration_.unsettled_.erase(claimant_);
+      ration_.entries_.erase(claimant_);
+      return;
+    }
+    Count(1);
+    if (entry_.deadline_ns != kNever) ration_.deadlines_.insert({entry_.deadline_ns, claimant_});
+    if (entry_.IsSettled())
+      ration_.unsettled_.erase(claimant_);
+    else
+      ration_.unsettled_.insert(claimant_);
+  }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+
+  Entry& entry() { return entry_; }
+  void End() { is_end_ = true; }
+
+ private:
+  void Count(int sign) {
+    ration_.promised_ += sign * entry_.promised();
+    ration_.needed_ += sign * entry_.Effective().Need();
+    ration_.overdue_ += sign * static_cast<int64_t>(entry_.overdue);
+  }
+
+  Ration& ration_;
+  const ClaimantId claimant_;
+  Entry& entry_;
+  bool is_end_ = false;
+};
+
+void Ration::Put(ClaimantId claimant, const Claim& claim) {
+  const auto found = entries_.find(claimant);
+  if (found != entries_.end() && found->second.claim == claim) return;
+  Change(this, claimant).entry().claim = claim;
+}
+
+void Ration::Remove(ClaimantId claimant) {
+  if (entries_.count(claimant) != 0) Change(this, claimant).End();
+}
+
+// Whether all that the unsettled are to get is free already.
+bool Ration::OnlyTheUnsettledMatter() const {
+  if (overdue_ > 0 || needed_ > capacity_) return false;
+  base::Wide rise = 0;
+  for (ClaimantId id : unsettled_) {
+    const Entry& entry = entries_.at(id);
+    rise += std::max<int64_t>(0, entry.claim.Need() - entry.promised());
+  }
+  return rise <= capacity_ - promised_;
+}
+
 // One round of decisions. Targets first; then what can rise at once; then what has to be asked back for the rest.
 class Ration::Round {
  public:
   Round(Ration* ration, int64_t deadline_ns, uint64_t* last_serial)
       : ration_(*ration), deadline_ns_(deadline_ns), last_serial_(last_serial) {
-    // Who is late counts with what it may hold, and its budget stays as it is: nothing else about it is known.
-    std::vector<Claim> claims;
-    int64_t capacity = ration_.capacity_;
-    for (auto& [id, entry] : ration_.entries_) {
-      const Claim claim = entry.Effective();
-      parties_.push_back({id, &entry, claim, std::min(entry.granted, LimitOf(claim))});
-      if (entry.overdue) {
-        capacity -= entry.promised();
-      } else {
-        claims.push_back(parties_.back().claim);
-      }
-    }
-    const std::vector<int64_t> targets = FairShares(capacity, claims);
-    auto target = targets.begin();
-    for (Party& party : parties_) {
-      if (!party.entry->overdue) party.target = *target++;
-    }
+    if (ration_.OnlyTheUnsettledMatter())
+      TakeUnsettled();
+    else
+      TakeAll();
     free_ = ration_.capacity_ - ration_.promised();
   }
 
@@ -68,6 +125,33 @@ class Ration::Round {
   };
 
   static int64_t LimitOf(const Claim& claim) { return std::max(claim.limit, claim.Floor()); }
+
+  void TakeUnsettled() {
+    for (ClaimantId id : ration_.unsettled_) {
+      Entry& entry = ration_.entries_.at(id);
+      parties_.push_back({id, &entry, entry.claim, entry.claim.Need()});
+    }
+  }
+
+  // Who is late counts with what it may hold, and its budget stays as it is: nothing else about it is known.
+  void TakeAll() {
+    std::vector<Claim> claims;
+    int64_t capacity = ration_.capacity_;
+    for (auto& [id, entry] : ration_.entries_) {
+      const Claim claim = entry.Effective();
+      parties_.push_back({id, &entry, claim, std::min(entry.granted, LimitOf(claim))});
+      if (entry.overdue) {
+        capacity -= entry.promised();
+      } else {
+        claims.push_back(parties_.back().claim);
+      }
+    }
+    const std::vector<int64_t> targets = FairShares(capacity, claims);
+    auto target = targets.begin();
+    for (Party& party : parties_) {
+      if (!party.entry->overdue) party.target = *target++;
+    }
+  }
 
   void LowerToLimits() {
     for (const Party& party : parties_) {
@@ -140,7 +224,8 @@ class Ration::Round {
   }
 
   void Rule(const Party& party, int64_t amount, RulingReason reason) {
-    Entry& entry = *party.entry;
+    Change change(&ration_, party.id);
+    Entry& entry = change.entry();
     const bool decreases = amount < entry.promised();
     const uint64_t serial = ++*last_serial_;
     entry.granted = amount;
@@ -163,7 +248,8 @@ class Ration::Round {
 };
 
 void Ration::Restore(ClaimantId claimant, const Claim& claim, int64_t held) {
-  Entry& entry = entries_[claimant];
+  Change change(this, claimant);
+  Entry& entry = change.entry();
   entry = Entry{};
   entry.claim = claim;
   entry.granted = held;
@@ -173,13 +259,15 @@ void Ration::Restore(ClaimantId claimant, const Claim& claim, int64_t held) {
 
 void Ration::Obeyed(ClaimantId claimant, uint64_t serial, int64_t held) {
   const auto found = entries_.find(claimant);
-  if (found == entries_.end()) return;
-  Entry& entry = found->second;
+  if (found == entries_.end() || found->second.promises.empty() ||
+      found->second.promises.front().serial > serial)
+    return;
+  Change change(this, claimant);
+  Entry& entry = change.entry();
   std::vector<Promise>& promises = entry.promises;
   const int64_t most = entry.promised();
   const auto unknown = std::find_if(promises.begin(), promises.end(),
                                     [serial](const Promise& p) { return p.serial > serial; });
-  if (unknown == promises.begin()) return;
   // Who still holds more than it was granted counts with that; nobody can make itself count with more than before.
   const Promise last_known = *(unknown - 1);
   promises.erase(promises.begin(), unknown - 1);
@@ -193,10 +281,14 @@ std::vector<Ruling> Ration::Decide(int64_t deadline_ns, uint64_t* last_serial) {
   return Round(this, deadline_ns, last_serial).Run();
 }
 
+// Who is kept is not settled.
 std::vector<Ruling> Ration::ConfirmKept(uint64_t* last_serial) {
   std::vector<Ruling> rulings;
-  for (auto& [id, entry] : entries_) {
-    if (!std::exchange(entry.kept, false)) continue;
+  for (ClaimantId id : std::set<ClaimantId>(unsettled_)) {
+    if (!entries_.at(id).kept) continue;
+    Change change(this, id);
+    Entry& entry = change.entry();
+    entry.kept = false;
     entry.promises.push_back({++*last_serial, entry.granted});
     rulings.push_back({id, *last_serial, entry.granted, 0, RulingReason::kKept});
   }
@@ -205,25 +297,14 @@ std::vector<Ruling> Ration::ConfirmKept(uint64_t* last_serial) {
 
 std::vector<ClaimantId> Ration::TakeOverdue(int64_t now_ns) {
   std::vector<ClaimantId> overdue;
-  for (auto& [id, entry] : entries_) {
-    if (entry.deadline_ns > now_ns) continue;
-    entry.deadline_ns = kNever;
-    entry.overdue = true;
-    overdue.push_back(id);
+  while (NextDeadline() <= now_ns) {
+    overdue.push_back(deadlines_.begin()->second);
+    Change change(this, overdue.back());
+    change.entry().deadline_ns = kNever;
+    change.entry().overdue = true;
   }
+  std::sort(overdue.begin(), overdue.end());
   return overdue;
-}
-
-int64_t Ration::NextDeadline() const {
-  int64_t next = kNever;
-  for (const auto& [id, entry] : entries_) next = std::min(next, entry.deadline_ns);
-  return next;
-}
-
-int64_t Ration::promised() const {
-  int64_t sum = 0;
-  for (const auto& [id, entry] : entries_) sum += entry.promised();
-  return sum;
 }
 
 int64_t Ration::GrantedTo(ClaimantId claimant) const {

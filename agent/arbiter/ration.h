@@ -5,6 +5,8 @@
 // A claimant counts with the most that it may still hold: what was granted last, and what was granted before while it has not
 // confirmed (Obeyed). Targets come from FairShares; what nobody needs stays where it is, so that little has to move.
 //
+// What a decision costs depends on who is unsettled, while there is enough for all: see Note [Settled].
+//
 // Invariants
 //  1. No ruling raises anybody while the sum of all promises would exceed the capacity. The sum exceeds it only when the
 //     capacity itself shrank, or when a claimant came back with more than is left (Restore).
@@ -15,9 +17,12 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "agent/arbiter/fair_shares.h"
+#include "base/units.h"
 
 namespace spillway::agent {
 
@@ -41,10 +46,10 @@ class Ration {
 
   void SetCapacity(int64_t capacity) { capacity_ = capacity; }
   // New, or changed.
-  void Put(ClaimantId claimant, const Claim& claim) { entries_[claimant].claim = claim; }
+  void Put(ClaimantId claimant, const Claim& claim);
   // Comes back with what an earlier ruling of somebody else had given it.
   void Restore(ClaimantId claimant, const Claim& claim, int64_t held);
-  void Remove(ClaimantId claimant) { entries_.erase(claimant); }
+  void Remove(ClaimantId claimant);
   // Holds no more than `held` since it knows the ruling `serial`.
   void Obeyed(ClaimantId claimant, uint64_t serial, int64_t held);
 
@@ -55,10 +60,10 @@ class Ration {
   // Those whose deadline has passed since the last call.
   std::vector<ClaimantId> TakeOverdue(int64_t now_ns);
   // The next moment at which TakeOverdue has something; the largest value for never.
-  int64_t NextDeadline() const;
+  int64_t NextDeadline() const { return deadlines_.empty() ? kNever : deadlines_.begin()->first; }
 
   int64_t capacity() const { return capacity_; }
-  int64_t promised() const;
+  int64_t promised() const { return promised_; }
   // 0 for strangers.
   int64_t GrantedTo(ClaimantId claimant) const;
   int64_t PromisedTo(ClaimantId claimant) const;
@@ -82,13 +87,24 @@ class Ration {
     bool has_grant() const { return !promises.empty(); }
     int64_t promised() const;
     Claim Effective() const;
+    bool IsSettled() const;
   };
   class Round;
+  // Keeps the sums and sets below true while an entry changes.
+  class Change;
   static constexpr int64_t kNever = INT64_MAX;
+
+  bool OnlyTheUnsettledMatter() const;
 
   int64_t capacity_;
   int64_t step_;
   std::map<ClaimantId, Entry> entries_;
+  // Of all entries.
+  int64_t promised_ = 0;
+  base::Wide needed_ = 0;
+  int64_t overdue_ = 0;
+  std::set<ClaimantId> unsettled_;
+  std::set<std::pair<int64_t, ClaimantId>> deadlines_;
 };
 
 }  // namespace spillway::agent

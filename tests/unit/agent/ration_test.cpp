@@ -299,6 +299,69 @@ class RationLife {
   std::map<ClaimantId, Client> clients_;
 };
 
+// The same life twice: once beside somebody who is late for ever, for whose sake everybody is looked at in every round.
+class TwinLife {
+ public:
+  explicit TwinLife(uint64_t seed) : random_(seed) {
+    beside_.Put(kLate, {.limit = kHeldByLate, .wanted = kHeldByLate});
+    beside_.Decide(1, &serial_beside_);
+    beside_.Put(kLate, {.limit = 0});
+    beside_.Decide(1, &serial_beside_);
+    beside_.TakeOverdue(2);
+  }
+
+  void Run() {
+    for (int i = 0; i < 200 && !testing::Test::HasFailure(); ++i) {
+      const ClaimantId id = 1 + random_.Below(8);
+      const auto amount = static_cast<int64_t>(random_.Below(40));
+      if (random_.Below(10) == 0) {
+        alone_.Remove(id);
+        beside_.Remove(id);
+      } else {
+        const Claim claim{.floor = amount / 8,
+                          .guaranteed = amount / 4,
+                          .limit = 60,
+                          .wanted = amount,
+                          .active = random_.Below(4) != 0};
+        alone_.Put(id, claim);
+        beside_.Put(id, claim);
+      }
+      Decide();
+    }
+  }
+
+ private:
+  static constexpr ClaimantId kLate = 99;
+  static constexpr int64_t kHeldByLate = 10;
+
+  void Decide() {
+    const std::vector<Ruling> one = alone_.Decide(kDeadline, &serial_alone_);
+    std::vector<Ruling> other = beside_.Decide(kDeadline, &serial_beside_);
+    std::erase_if(other, [](const Ruling& ruling) { return ruling.claimant == kLate; });
+    ASSERT_EQ(one.size(), other.size());
+    for (size_t i = 0; i < one.size(); ++i) {
+      ASSERT_EQ(one[i].claimant, other[i].claimant);
+      ASSERT_EQ(one[i].amount, other[i].amount);
+      ASSERT_EQ(one[i].reason, other[i].reason);
+      if (random_.Below(3) == 0) continue;
+      alone_.Obeyed(one[i].claimant, one[i].serial, one[i].amount);
+      beside_.Obeyed(other[i].claimant, other[i].serial, other[i].amount);
+    }
+    ASSERT_EQ(alone_.promised() + kHeldByLate, beside_.promised());
+  }
+
+  base::Prng random_;
+  Ration alone_{150}, beside_{150 + kHeldByLate};
+  uint64_t serial_alone_ = 0, serial_beside_ = 0;
+};
+
+TEST(RationPropertyTest, WhoIsSettledIsLeftAloneWithTheSameResultAsIfLookedAt) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    TwinLife(seed).Run();
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
+
 TEST(RationPropertyTest, NothingIsPromisedTwiceAndItComesToRest) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     RationLife(seed).Run();
