@@ -1,0 +1,26 @@
+// The file in which the agent keeps what operators have set while it is away: text, a line per job, and a sum over all of it.
+//
+// Called by the agent, on the loop's thread: read once, written whenever something has changed. A file is replaced as a whole, so that
+// a killed agent leaves the old one or the new one. It is not synced: it is about running jobs, which a dead machine does not have.
+//
+// Never: believes a file that is not whole, or a value that the configuration could not have.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "agent/node/saved_state.h"
+
+namespace spillway::agent {
+
+std::string EncodeState(const SavedState& state);
+// Nothing when the text is not what EncodeState makes.
+std::optional<SavedState> DecodeState(std::string_view text);
+
+// An empty state where there is no file. `problem` says why a file that is there was discarded.
+SavedState LoadState(const std::string& path, std::string* problem);
+// Empty, or why it could not be written; the earlier file then stays as it was.
+std::string SaveState(const std::string& path, const SavedState& state);
+
+}  // namespace spillway::agent
