@@ -3,6 +3,7 @@
 //
 // | rank       | protects                                   | not done while holding it                     |
 // |------------|--------------------------------------------|-----------------------------------------------|
+// | kJobs      | making and retiring a job (runtime.cpp)    | application calls                             |
 // | kSteward   | who learns, plans, follows the agent (steward/) | application calls                             |
 // | kMaking    | the right to make memory resident          | application calls (launches, copies)          |
 // | kState     | ledger, residency, timeline, pools         | waiting for the device, application calls     |
@@ -16,24 +17,27 @@
 // | kImports   | opened memory (imports.h)                  | application calls                             |
 // | kRecorder  | what was live when recording began (recorder.h) | anything                                 |
 // | kTrace     | what is under way for the trace (job_trace.h) | waiting for the device                     |
+// | kHostSlabs | slabs that the agent has lent (host_slabs.h) | anything                                    |
 #pragma once
 
 namespace spillway::base {
 
 enum class LockRank {
-  kSteward = 0,
-  kMaking = 1,
-  kState = 2,
-  kPlan = 3,
-  kStream = 4,
-  kPools = 5,
-  kOwnMappings = 6,
-  kGraphs = 7,
-  kExports = 8,
-  kImports = 9,
-  kPeers = 10,
-  kRecorder = 11,
-  kTrace = 12
+  kJobs,
+  kSteward,
+  kMaking,
+  kState,
+  kPlan,
+  kStream,
+  kPools,
+  kOwnMappings,
+  kGraphs,
+  kExports,
+  kImports,
+  kPeers,
+  kRecorder,
+  kTrace,
+  kHostSlabs
 };
 
 }  // namespace spillway::base

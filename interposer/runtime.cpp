@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "interposer/config.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
@@ -27,7 +27,7 @@ constinit JobList jobs;
 
 namespace {
 
-constinit std::mutex making_job;
+constinit base::Mutex making_job{base::LockRank::kJobs};
 constinit bool primary_is_managed[JobList::kMost] = {};  // by device; guarded by making_job
 
 struct Global {
@@ -181,19 +181,19 @@ JobMemory* JobForAllocation() {
   CUcontext context = nullptr;
   if (Driver().cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context) return nullptr;
   if (JobMemory* job = JobIn(context)) return job;
-  const std::lock_guard<std::mutex> lock(making_job);
+  const base::MutexLock lock(making_job);
   if (JobMemory* job = JobIn(context)) return job;
   return JobHere() ? nullptr : MakeJob(context);
 }
 
 void KnowGlobal(CUdeviceptr base, size_t bytes, const void* module) {
-  const std::lock_guard<std::mutex> lock(making_job);
+  const base::MutexLock lock(making_job);
   globals = new Global{base, bytes, module, globals};
   ForEachJob([&](JobMemory* job) { job->KnowGlobal(base, bytes); });
 }
 
 void ForgetGlobals(const void* module) {
-  const std::lock_guard<std::mutex> lock(making_job);
+  const base::MutexLock lock(making_job);
   for (Global** at = &globals; *at;) {
     Global* const global = *at;
     if (global->module != module) {
@@ -208,7 +208,7 @@ void ForgetGlobals(const void* module) {
 
 // The driver refuses to destroy a primary context: then nothing goes away.
 void ContextGoesAway(CUcontext context) {
-  const std::lock_guard<std::mutex> lock(making_job);
+  const base::MutexLock lock(making_job);
   JobMemory* const job = JobIn(context);
   if (job && !primary_is_managed[job->device()]) RetireFirst(job);
 }
@@ -219,13 +219,13 @@ void ContextWentAway(CUcontext context) {
 }
 
 void PrimaryContextGoesAway(CUdevice device) {
-  const std::lock_guard<std::mutex> lock(making_job);
+  const base::MutexLock lock(making_job);
   JobMemory* const job = JobOf(device);
   if (job && primary_is_managed[device]) RetireFirst(job);
 }
 
 void PrimaryContextReleased(CUdevice device) {
-  const std::lock_guard<std::mutex> lock(making_job);
+  const base::MutexLock lock(making_job);
   JobMemory* const job = JobOf(device);
   unsigned int flags = 0;
   int active = 1;

@@ -12,6 +12,7 @@
 #include "tests/fuzz/differential/digest.h"
 #include "tests/fuzz/differential/feature.h"
 #include "tests/fuzz/differential/random.h"
+#include "tests/fuzz/differential/schedule.h"
 #include "tests/fuzz/differential/transfers.h"
 #include "tests/fuzz/differential/world.h"
 #include "tests/support/driver_check.h"
@@ -51,7 +52,13 @@ class HandOvers {
   }
   void Await(int event) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return abandoned_ || announced_.contains(event); });
+    const auto known = [&] { return abandoned_ || announced_.contains(event); };
+    while (Schedule::IsOn() && !known()) {
+      lock.unlock();
+      Schedule::Point();
+      lock.lock();
+    }
+    changed_.wait(lock, known);
     if (!announced_.contains(event)) throw std::runtime_error("another thread failed");
   }
 
@@ -75,11 +82,13 @@ class Runner {
         manner_(manner) {}
 
   void Run(const std::vector<Operation>& program) {
+    const Schedule::Turn turn(host_);
     const Operation* current = nullptr;
     try {
       for (const Operation& operation : program) {
         if (shape_.HostOf(operation.thread) != host_) continue;
         current = &operation;
+        Schedule::Point();
         EnterContextOf(operation);
         if (manner_.trace) std::fprintf(stderr, "%s\n", ToText(operation).c_str());
         Step(operation);

@@ -19,6 +19,7 @@
 #include "tests/fuzz/differential/order.h"
 #include "tests/fuzz/differential/random.h"
 #include "tests/fuzz/differential/repeat.h"
+#include "tests/fuzz/differential/schedule.h"
 
 namespace spillway::fuzz {
 namespace {
@@ -36,6 +37,7 @@ constexpr char kUsage[] =
     "program\n"
     "  --timing SALT     let kernels last differently; the digest stays the same\n"
     "  --omit KIND       leave inserted event_wait or event_sync operations out: a broken program\n"
+    "  --schedule N      one host thread runs at a time, and this number and the seed decide which\n"
     "  --trace           tell on standard error what is done next, and where memory was given\n"
     "  --print-program   print the operations instead of running them\n";
 
@@ -50,6 +52,7 @@ struct Options {
   bool print_program = false;
   std::optional<std::set<int>> kept;
   Manner manner;
+  std::optional<std::uint64_t> schedule;
   std::optional<Kind> omitted;
 };
 
@@ -102,6 +105,8 @@ bool ParseValue(const std::string& name, const char* value, Options& options) {
     options.kept = ParseList(value);
   } else if (name == "--timing") {
     options.manner.timing_salt = std::strtoull(value, nullptr, 10);
+  } else if (name == "--schedule") {
+    options.schedule = std::strtoull(value, nullptr, 10);
   } else if (name == "--omit" && std::strcmp(value, "event_wait") == 0) {
     options.omitted = Kind::kEventWait;
   } else if (name == "--omit" && std::strcmp(value, "event_sync") == 0) {
@@ -173,6 +178,8 @@ bool RunSeed(std::uint64_t seed, const Options& options, Device& device) {
   const std::vector<Operation> draft = Draft(seed, shape, options);
   const Size size = Measure(draft);
   const std::uint64_t breaches_before = RuleBreaches();
+  std::optional<Schedule> schedule;
+  if (options.schedule) schedule.emplace(Scramble(seed) + *options.schedule, shape.hosts);
   const Outcome outcome = Execute(Complete(draft, options.omitted), shape, device, options.manner);
   const auto number = static_cast<unsigned long long>(seed);
   if (!outcome.error.empty()) {
