@@ -88,6 +88,7 @@ constexpr Sum kSums[] = {
     {"over_budget_ns", &Counters::over_budget_ns},
     {"idle_waits", &Counters::idle_waits},
     {"idle_waits_given_up", &Counters::idle_waits_given_up},
+    {"looks", &Counters::looks},
     {"censuses", &Counters::censuses},
     {"census_bytes", &Counters::census_bytes},
     {"launches", &Counters::launches},

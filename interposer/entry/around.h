@@ -44,6 +44,13 @@ class Collector {
   void Says(std::uint64_t word) { shape_ = interposer::MixShape(shape_, word); }
   // What it brings may be another thing than what is there now.
   void IsUnsure() { is_unsure_ = true; }
+  // It runs what nobody has looked at yet; `note_look(what)` is called once somebody has.
+  void IsNew(void (*note_look)(void*), void* what) {
+    note_look_ = note_look;
+    new_ = what;
+  }
+  bool is_new() const { return note_look_ != nullptr; }
+  void NoteLook() const { note_look_(new_); }
   bool MightBeOurs(CUdeviceptr word) const { return job_.MightBeManaged(word); }
   const Addresses& addresses() const { return addresses_; }
   bool is_unsure() const { return is_unsure_; }
@@ -61,6 +68,8 @@ class Collector {
   Addresses addresses_;
   interposer::Transfers transfers_;
   bool is_unsure_ = false;
+  void (*note_look_)(void*) = nullptr;
+  void* new_ = nullptr;
   const char* name_ = nullptr;
   interposer::Shape shape_ = 0;
   const interposer::Claims* claims_ = nullptr;
@@ -79,6 +88,7 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
   interposer::TouchSet set;
   interposer::Claims own_claims;
   set.claims = collector.Claims(&own_claims);
+  set.is_new = collector.is_new();
   set.shape = collector.shape();
   set.name = collector.name();
   const CUresult begun = job->Begin(collector.addresses(), stream, effect, &set);
@@ -88,6 +98,8 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
   set.failed = result != CUDA_SUCCESS;
   job->End(&set, effect);
   if (result == CUDA_SUCCESS && !collector.transfers().empty()) job->Wrote(collector.transfers(), set);
+  if (set.awaits_look && job->EndNew(collector.addresses(), set, result == CUDA_SUCCESS))
+    collector.NoteLook();
   return result;
 }
 

@@ -32,7 +32,7 @@ NodeFacts ReadKernel(CUfunction function, void** parameters, void** extra) {
   };
   KernelParameters scratch;
   if (parameters) {
-    ScanParameters(ParametersOf(function, &scratch, [] {}), parameters, add);
+    ScanParameters(ParametersOf(function, &scratch), parameters, add);
   } else if (extra) {
     ScanExtra(extra, add);
   }

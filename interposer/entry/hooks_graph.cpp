@@ -127,15 +127,26 @@ CUresult ChangeNode(CUgraphExec executable, CUgraphNode node, NodeFacts facts, C
   return result;
 }
 
+struct NewLaunch {
+  CUgraphExec executable;
+  const NodeFacts* facts;
+};
+void NoteLook(void* launch) {
+  const auto& made = *static_cast<const NewLaunch*>(launch);
+  Ledger().LookedAt(made.executable, *made.facts);
+}
+
 // A capturing stream writes the launch down as a child graph, which is read with its parent.
 template <class Call>
 CUresult Launch(CUgraphExec executable, StreamName stream, Call call) {
   if (ReentryGuard guard; !guard.IsOutermost() || JobMemory::Captures(stream)) return call();
   const GraphLedger::Launch launch = Ledger().AboutToLaunch(executable);
+  NewLaunch made{executable, launch.facts.get()};
   const auto collect = [&](Collector& add) {
     add.IsCalled("cuGraphLaunch");
     if (launch.facts && ordering_rules::kGraphsNameTheirMemory) AddFacts(*launch.facts, add, true);
-    if (!launch.facts || !launch.facts->complete || launch.brings_new_kernels) add.IsUnsure();
+    if (!launch.facts || !launch.facts->complete) add.IsUnsure();
+    if (launch.facts && launch.brings_new_kernels) add.IsNew(NoteLook, &made);
   };
   return Around(stream, Effect::kLaunches, collect, call);
 }

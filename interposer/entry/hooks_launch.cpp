@@ -13,15 +13,18 @@ using driver::Driver;
 using interposer::LaunchDimensions;
 using interposer::ShapeOfLaunch;
 
-// What a kernel does with addresses in memory is not known before it has run. (Note [Trust] in execute/trust.h)
-void NoteNewKernel() {
-  ForEachJob([](JobMemory* job) { job->SomethingNew(); });
-}
+void NoteLook(void* function) { LookedAt(static_cast<CUfunction>(function)); }
 
+// What a kernel does with addresses in memory is not known before it was looked at. (Note [Trust] in execute/trust.h)
 void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** parameters, void** extra,
                 Collector& add) {
   KernelParameters scratch;
-  const KernelFacts facts = FactsOf(function, &scratch, NoteNewKernel);
+  const KernelFacts facts = FactsOf(function, &scratch);
+  if (!facts.is_kept) {
+    add.IsUnsure();
+  } else if (facts.is_new) {
+    add.IsNew(NoteLook, function);
+  }
   add.Says(ShapeOfLaunch(facts.name, dimensions));
   add.TakesClaims();
   if (interposer::TraceIsOn()) add.IsCalled(ReadableName(function, facts.name));

@@ -14,7 +14,8 @@ constexpr size_t kSlots = 16384;  // far more than a program has kernels; beyond
 constexpr size_t kProbes = 32;
 
 // Note [Slots and generations]
-// A slot's word tells of which generation its content is, and whether it is being written: 2 * generation + busy. To
+// A slot's word tells of which generation its content is, whether it is being written, and whether its function was looked
+// at: 4 * generation + looked-at + busy. To
 // forget everything is to begin a generation; slots of earlier ones are free. A writer makes the word busy by exchange,
 // so there is one, and writes before it says so. A reader reads the word before and after the content: if it is the same
 // current word twice, nobody wrote between. Generation 0 never is current: a zeroed slot is free.
@@ -24,8 +25,9 @@ struct alignas(32) Slot {  // never across two cache lines
   std::atomic<const KernelParameters*> parameters{nullptr};
   std::atomic<interposer::Shape> name{0};
 };
-constexpr std::uint64_t WordOf(std::uint64_t generation) { return 2 * generation; }
+constexpr std::uint64_t WordOf(std::uint64_t generation) { return 4 * generation; }
 constexpr std::uint64_t kBusy = 1;
+constexpr std::uint64_t kLookedAt = 2;
 
 constinit Slot slots[kSlots];
 constinit std::atomic<std::uint64_t> current_generation{1};
@@ -105,12 +107,16 @@ size_t HashOf(CUfunction function) {
   return (reinterpret_cast<std::uintptr_t>(function) * 0x9e3779b97f4a7c15u) >> 50;
 }
 
+std::uint64_t GenerationIn(std::uint64_t word) { return word & ~kLookedAt; }
+
 // What a slot says of the function; no parameters also when it is being written over right now.
 KernelFacts ReadSlot(const Slot& slot, std::uint64_t word, CUfunction function) {
   if (slot.function.load(std::memory_order_acquire) != function) return {};
-  const KernelFacts facts{slot.parameters.load(std::memory_order_acquire),
-                          slot.name.load(std::memory_order_acquire)};
-  return slot.word.load(std::memory_order_relaxed) == word ? facts : KernelFacts{};
+  KernelFacts facts{slot.parameters.load(std::memory_order_acquire),
+                    slot.name.load(std::memory_order_acquire)};
+  const std::uint64_t seen = slot.word.load(std::memory_order_relaxed);
+  facts.is_new = !(seen & kLookedAt);
+  return GenerationIn(seen) == word ? facts : KernelFacts{};
 }
 
 // Claims a slot whose content is of an earlier generation; a busy one is left to its writer.
@@ -125,27 +131,38 @@ void WriteSlot(Slot* slot, std::uint64_t seen, std::uint64_t word, CUfunction fu
 
 }  // namespace
 
-KernelFacts FactsOf(CUfunction function, KernelParameters* scratch, void (*at_first_sight)()) {
+KernelFacts FactsOf(CUfunction function, KernelParameters* scratch) {
   const std::uint64_t word = WordOf(current_generation.load(std::memory_order_acquire));
   Slot* free = nullptr;
   std::uint64_t free_word = 0;
   for (size_t probe = 0; probe < kProbes && !free; ++probe) {
     Slot& slot = slots[(HashOf(function) + probe) % kSlots];
     const std::uint64_t seen = slot.word.load(std::memory_order_acquire);
-    if (seen == word) {
+    if (GenerationIn(seen) == word) {
       if (const KernelFacts known = ReadSlot(slot, word, function); known.parameters) return known;
     } else {
       free = &slot;
       free_word = seen;
     }
   }
-  if (at_first_sight) at_first_sight();
   const bool is_told = function && Ask(function, scratch);
   const interposer::Shape name = function ? NameOf(function, *scratch) : 0;
-  if (!is_told || !free) return {scratch, name};
+  if (!is_told || !free) return {.parameters = scratch, .name = name, .is_kept = false};
   const KernelFacts kept{Keep(*scratch), name};
   WriteSlot(free, free_word, word, function, kept);
   return kept;
+}
+
+void LookedAt(CUfunction function) {
+  const std::uint64_t word = WordOf(current_generation.load(std::memory_order_acquire));
+  for (size_t probe = 0; probe < kProbes; ++probe) {
+    Slot& slot = slots[(HashOf(function) + probe) % kSlots];
+    std::uint64_t seen = slot.word.load(std::memory_order_acquire);
+    if (GenerationIn(seen) != word) return;
+    if (!ReadSlot(slot, word, function).parameters) continue;
+    slot.word.compare_exchange_strong(seen, word | kLookedAt);
+    return;
+  }
 }
 
 const char* ReadableName(CUfunction function, interposer::Shape name) {

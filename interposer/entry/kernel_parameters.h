@@ -7,9 +7,9 @@
 //
 // Invariants
 //  1. A handle may be a CUfunction or a CUkernel (cuda.h, cuLaunchKernel): both are asked.
-//  2. After a module or library was unloaded every handle is asked anew: handles may be reused.
+//  2. After a module or library was unloaded every handle is asked anew, and new: handles may be reused.
 //  3. Only what the driver said of a kernel is kept: after an error that tells nothing it is asked again next time.
-// Never: takes a lock, but for what at_first_sight does; fails.
+// Never: takes a lock; fails.
 // Source: cuFuncGetParamInfo, cuKernelGetParamInfo (CUDA 12.4), cuFuncGetName, cuKernelGetName (CUDA 12.3).
 #pragma once
 
@@ -28,15 +28,17 @@ struct KernelParameters {
 struct KernelFacts {
   const KernelParameters* parameters;  // never null
   interposer::Shape name;  // of its name (operation_shape.h); where the driver tells none, of its parameters
+  bool is_kept = true;     // false: asked anew each time, and new for ever
+  bool is_new = true;      // nobody has looked at what a launch of it does
 };
 
-// `scratch` holds the answer in the rare case that it cannot be kept. `at_first_sight()` is called before the answer for a
-// function is kept: no thread finds it kept earlier.
-KernelFacts FactsOf(CUfunction function, KernelParameters* scratch, void (*at_first_sight)() = nullptr);
-inline const KernelParameters& ParametersOf(CUfunction function, KernelParameters* scratch,
-                                            void (*at_first_sight)() = nullptr) {
-  return *FactsOf(function, scratch, at_first_sight).parameters;
+// `scratch` holds the answer in the rare case that it cannot be kept.
+KernelFacts FactsOf(CUfunction function, KernelParameters* scratch);
+inline const KernelParameters& ParametersOf(CUfunction function, KernelParameters* scratch) {
+  return *FactsOf(function, scratch).parameters;
 }
+// The function is not new any more. Nothing happens when its facts are not kept.
+void LookedAt(CUfunction function);
 // The kernel's name for people, for as long as the process lives; `name` is FactsOf's.
 const char* ReadableName(CUfunction function, interposer::Shape name);
 void ForgetKernelParameters();

@@ -61,12 +61,12 @@ struct Counters {
   std::uint64_t served_from_host = 0;  // reads answered from the host copy
   std::size_t parked_bytes = 0;        // of live and freed ranges whose addresses are mapped onto host memory
   std::size_t parked_peak_bytes = 0;
-  std::uint64_t idle_waits = 0;  // times that a mapping waited until the device was idle
-  std::uint64_t idle_waits_given_up =
-      0;                           // work on the device made no progress: the mapping changed nevertheless
-  std::uint64_t censuses = 0;      // times that memory was looked through for addresses
-  std::uint64_t census_bytes = 0;  // of device memory that was copied for that
-  std::uint64_t stall_ns = 0;      // time in which calls waited for memory
+  std::uint64_t idle_waits = 0;           // times that a mapping waited until the device was idle
+  std::uint64_t idle_waits_given_up = 0;  // work on the device made no progress: nothing moved
+  std::uint64_t looks = 0;                // at what a new kernel has put into memory
+  std::uint64_t censuses = 0;             // times that memory was looked through for addresses
+  std::uint64_t census_bytes = 0;         // of device memory that was copied for that
+  std::uint64_t stall_ns = 0;             // time in which calls waited for memory
   std::array<std::uint64_t, std::size(kStallNames)> stall_ns_by_cause{};
   void Stalled(StallCause cause, std::uint64_t time_ns) {
     stall_ns += time_ns;

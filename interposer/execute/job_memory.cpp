@@ -128,8 +128,14 @@ CUresult JobMemory::AllocateSmall(size_t bytes, CUdeviceptr* out) {
         return CUDA_SUCCESS;
       }
     }
-    if (const CUresult result = AddSlab(bytes); result != CUDA_SUCCESS) return result;
+    const CUresult result = AddSlab(bytes);
+    if (result != CUDA_SUCCESS) return MustPark() ? AllocateRange(bytes, out) : result;  // parked, if need be
   }
+}
+
+bool JobMemory::MustPark() {
+  const MutexLock lock(state_);
+  return trust_.MustPark();
 }
 
 // Frameworks retry after out of memory, so it is said only when it is so: in a context that a fault has ended, every

@@ -12,6 +12,7 @@
 //
 // The code: job_memory.cpp (allocations, answers), job_memory_calls.cpp (Begin to End), job_memory_room.cpp (making
 // room), job_memory_contents.cpp (what memory holds), job_memory_idle.cpp (parking), job_memory_census.cpp,
+// job_memory_looks.cpp (at the work of new kernels),
 // job_memory_record.cpp (what the recorder is told),
 // job_memory_plan.cpp (following a plan), job_memory_roles.cpp (what calls promise of the memory that they name).
 //
@@ -71,6 +72,8 @@ struct TouchSet {
   bool recorded = false;               // the call is written down in a graph; nothing runs
   bool names_freed = false;            // an address of ours at which nothing is allocated any more
   bool must_park = false;              // it may reach more than may be on the device
+  bool is_new = false;                 // it runs a kernel that nobody has looked at (trust.h)
+  bool awaits_look = false;            // and the job is unproven until EndNew
   bool reaches = false;                // it may use memory by addresses that it does not name itself
   bool failed = false;                 // the driver has refused it
   const Claims* claims = nullptr;      // what the hook knows of the roles of what is named
@@ -102,6 +105,9 @@ class JobMemory {
   // A call is about to be made of which nothing is known: a kernel seen for the first time, a copy whose payload another
   // may still change. Returns when it can do no harm.
   void SomethingNew() SPILLWAY_EXCLUDES(making_, state_);
+  // After End of a launch that awaits a look; `ran` when the driver accepted it. True when its work was looked at: the
+  // kernel is not new any more.
+  bool EndNew(const Addresses& addresses, const TouchSet& set, bool ran) SPILLWAY_EXCLUDES(making_, state_);
   // Kernels allocate memory of their own, in which nobody can look for addresses.
   static void HeapIsUsed() { heap_is_used.store(true, std::memory_order_relaxed); }
   // A device variable of the program, to be looked through with the rest.
@@ -218,9 +224,12 @@ class JobMemory {
   Allocation* FindBase(CUdeviceptr base) SPILLWAY_REQUIRES(state_);
 
   bool IsForeign(StreamName stream) SPILLWAY_EXCLUDES(state_);
+  CUresult BeginEither(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
+      SPILLWAY_EXCLUDES(making_, state_);
   bool BeginAtOnce(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set);
   CUresult BeginLocked(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(making_, state_);
+  void Withdraw(TouchSet* set) SPILLWAY_EXCLUDES(state_);
   static void EndAtOnce(const TouchSet& set);
   void EndLocked(TouchSet* set, Effect effect) SPILLWAY_EXCLUDES(state_);
   void OpenGate(SlabBlock* block, StreamState* stream) SPILLWAY_REQUIRES(state_);
@@ -233,12 +242,14 @@ class JobMemory {
   WordBounds Bounds() const { return {ledger_.lowest(), ledger_.highest()}; }
   bool ReachesTooMuch(const TouchSet& set) const SPILLWAY_REQUIRES(state_);
   void AskBeforeGranting(size_t size_bytes) SPILLWAY_EXCLUDES(making_, state_);
+  void BeginParkingIfDue() SPILLWAY_EXCLUDES(making_, state_);
   void BeginParking() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   void Follow(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(state_);
   void Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* holders) SPILLWAY_REQUIRES(state_);
 
   // Parking.
   std::uint64_t Launches() const SPILLWAY_REQUIRES(state_) { return timeline_.Sum().launches; }
+  bool MustPark() SPILLWAY_EXCLUDES(state_);
   bool MustStay() const SPILLWAY_REQUIRES(state_) { return trust_.MustStay() || HasPeers(); }
   bool HasPeers() const { return peer_count_.load(std::memory_order_relaxed) > 0; }
   void SetPeer(CUdevice peer, bool allowed) SPILLWAY_REQUIRES(state_);
@@ -247,15 +258,16 @@ class JobMemory {
   bool MustPrepare() const SPILLWAY_REQUIRES(state_) { return !prepared_; }
   bool PrepareToMove() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   void EndMoving() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
-  bool AwaitIdle(std::uint64_t patience_ns) SPILLWAY_EXCLUDES(state_);
-  bool IsIdle(std::uint64_t* progress) SPILLWAY_REQUIRES(state_);
+  bool AwaitIdle() SPILLWAY_EXCLUDES(state_);
+  bool IsIdle() SPILLWAY_REQUIRES(state_);
+  bool AwaitProgress(base::FunctionRef<bool()> is_there) SPILLWAY_EXCLUDES(state_);
   void AwaitRestores() SPILLWAY_EXCLUDES(state_);
   void AwaitBeforeFree() SPILLWAY_EXCLUDES(state_);
   void UpdateParking() SPILLWAY_REQUIRES(state_);
   void UpdateEverything() SPILLWAY_REQUIRES(state_);
   bool AwaitsFreed(const Range& range) const SPILLWAY_REQUIRES(state_);
   bool IsParkedAnew(Range* range) SPILLWAY_REQUIRES(state_);
-  CUresult AwaitMemory(Range* range) SPILLWAY_EXCLUDES(state_);
+  CUresult AwaitMemory(Range* range) SPILLWAY_EXCLUDES(making_, state_);
 
   // The census.
   struct Part {
@@ -265,9 +277,12 @@ class JobMemory {
   };
   void MakeCensus() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   std::vector<Part> PartsOnDevice() SPILLWAY_REQUIRES(state_);
-  bool HoldsUnexplained(const Part& part, const HostBuffer& staging) SPILLWAY_EXCLUDES(state_);
+  enum class Depth { kCensus, kLook };  // how much of large ranges is read
+  bool HoldsUnexplained(const Part& part, const HostBuffer& staging, Depth depth) SPILLWAY_EXCLUDES(state_);
+  static size_t WholeBytes(Depth depth);
+  bool TakeStaging(HostBuffer* out) SPILLWAY_REQUIRES(state_);
   std::vector<Range*> LiveRanges() SPILLWAY_REQUIRES(state_);
-  bool HostCopyHoldsUnexplained(const Range& range, const std::byte* bytes) SPILLWAY_REQUIRES(state_);
+  bool HostCopyHoldsUnexplained(const Range& range, Depth depth) SPILLWAY_REQUIRES(state_);
   bool AwaitReadBack(const CUDA_MEMCPY2D& copy) SPILLWAY_EXCLUDES(state_);
   bool HostCopiesHoldUnexplained() SPILLWAY_EXCLUDES(state_);
   bool AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at) SPILLWAY_REQUIRES(state_);
@@ -283,6 +298,14 @@ class JobMemory {
   static void AssignRoles(const Addresses& addresses, TouchSet* set);
   static Role RoleOf(const TouchSet& set, const Range* range);
   void FillWhatIsEmpty(const TouchSet& set) SPILLWAY_EXCLUDES(state_);
+
+  // Looks at the work of new kernels.
+  bool BeginNew() SPILLWAY_EXCLUDES(making_, state_);
+  Finding LookAt(const Addresses& addresses, const TouchSet& set) SPILLWAY_EXCLUDES(making_, state_);
+  bool AwaitWork(Use use) SPILLWAY_EXCLUDES(state_);
+  bool AnyAwayHoldsUnexplained(const TouchSet& set) SPILLWAY_REQUIRES(state_);
+  std::vector<Part> PartsReached(const Addresses& addresses, const TouchSet& set) SPILLWAY_REQUIRES(state_);
+  void LetGo(const std::vector<Part>& parts) SPILLWAY_REQUIRES(state_);
 
   // What is told to the recorder.
   static std::span<Range* const> RangesOf(const TouchSet& set);
@@ -323,7 +346,7 @@ class JobMemory {
   bool MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now) SPILLWAY_REQUIRES(making_)
       SPILLWAY_EXCLUDES(state_);
   bool AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now)
-      SPILLWAY_EXCLUDES(state_);
+      SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   bool StartMakingRoom(size_t bytes) SPILLWAY_REQUIRES(state_);
   bool RestoreOnDemand(Range* range, Role role) SPILLWAY_REQUIRES(state_);
   void GiveBackEmptySlabs() SPILLWAY_REQUIRES(state_);
@@ -346,6 +369,7 @@ class JobMemory {
   base::Mutex state_{base::LockRank::kState};
   // Stands for all memory: every call that takes no lock names it, so that closing its gate sends all calls the slow way.
   Range everything_;
+  std::atomic<bool> looks_{false};  // new kernels are looked at; written with state_ held
   // Guarded by state_.
   int locked_calls_ SPILLWAY_GUARDED_BY(state_) = 0;  // in progress, begun with the lock
   Counters counters_ SPILLWAY_GUARDED_BY(state_);
@@ -364,6 +388,8 @@ class JobMemory {
   Contents outside_
       SPILLWAY_GUARDED_BY(state_);  // of device variables and other memory that we do not manage
   std::vector<std::pair<CUdeviceptr, size_t>> globals_ SPILLWAY_GUARDED_BY(state_);
+  bool parking_is_due_ SPILLWAY_GUARDED_BY(state_) = false;          // before the next new call is made
+  std::uint64_t looks_from_launch_ SPILLWAY_GUARDED_BY(state_) = 0;  // the next, after one in vain
   // Of the time in which one thread makes memory:
   bool prepared_ SPILLWAY_GUARDED_BY(state_) = false;  // it has asked whether it must wait for the device
   bool device_is_idle_ SPILLWAY_GUARDED_BY(state_) = false;  // and must stay so: no call begins

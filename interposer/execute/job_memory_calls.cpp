@@ -41,14 +41,45 @@ bool JobMemory::AllOnDevice(const Ranges& ranges) const {
 CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
   if (addresses.empty() && IsForeign(stream)) return CUDA_SUCCESS;
   if (!schedule_.empty() && effect == Effect::kLaunches) FollowSchedule();
-  if (!BeginAtOnce(addresses, stream, effect, set)) {
-    const CUresult begun = BeginLocked(addresses, stream, effect, set);
-    if (begun != CUDA_SUCCESS) return begun;
-  }
+  if (const CUresult begun = BeginEither(addresses, stream, effect, set); begun != CUDA_SUCCESS) return begun;
   if (walk_.IsActive() && set->stream && !set->recorded) FollowPlan(*set, stream, effect, &set->step);
   if (recorder_.IsSampling()) BeginSample(set);
   if (JobTrace::IsOn()) BeginTraced(set);
   return CUDA_SUCCESS;
+}
+
+// Looks may begin, and a census prove the job, between the question whether to look and the beginning of the call; once it
+// has begun there is no census. Then it begins anew, as one that awaits a look.
+CUresult JobMemory::BeginEither(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
+  for (;;) {
+    set->awaits_look = set->is_new && BeginNew();
+    if (!BeginAtOnce(addresses, stream, effect, set)) {
+      const CUresult begun = BeginLocked(addresses, stream, effect, set);
+      if (begun != CUDA_SUCCESS) {
+        if (set->awaits_look) EndNew(addresses, *set, false);
+        return begun;
+      }
+    }
+    if (!set->is_new || set->awaits_look || !looks_.load()) return CUDA_SUCCESS;
+    Withdraw(set);
+  }
+}
+
+// The call is not made.
+void JobMemory::Withdraw(TouchSet* set) {
+  if (set->at_once) {
+    calls::Leave(set->ranges.size());
+  } else {
+    const CurrentContext current(context_);
+    const MutexLock lock(state_);
+    --locked_calls_;
+    for (Range* range : set->ranges) {
+      residency_.Fill(range);
+      residency_.Unpin(range);
+    }
+  }
+  set->ranges.clear();
+  set->at_once = false;
 }
 
 // Work on another device's stream concerns this job only if it names its memory.
@@ -154,11 +185,12 @@ base::InlineVector<Range*, 32> JobMemory::ThatFit(const TouchSet& set) const {
 }
 
 // A call that names more than there can be on the device at once uses the rest where it is parked: slower, not refused.
-// Such a job parks for good, since mappings of memory that is in use change only while the device is idle.
+// Such a job parks for good, since mappings of memory that is in use change only while the device is idle. One that only
+// waited in vain for that parks until the next census.
 bool JobMemory::CanUseParked(const TouchSet& set) {
   const MutexLock lock(state_);
   if (!trust_.MayPark() || residency_.Health() != CUDA_SUCCESS) return false;
-  trust_.Opaque(Opacity::kExceedsBudget);
+  waits_in_vain_ ? trust_.NeedsCensus() : trust_.Opaque(Opacity::kExceedsBudget);
   UpdateParking();
   return std::all_of(set.ranges.begin(), set.ranges.end(),
                      [this](const Range* range) SPILLWAY_REQUIRES(state_) {
@@ -189,6 +221,7 @@ void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {
   if (!ReachesTooMuch(*set)) return;
   if (!residency_.parking()) trust_.Opaque(Opacity::kReachesTooMuch);
   if (!trust_.MustPark()) return;
+  trust_.NeedsCensus();
   set->must_park = !residency_.parking();
   set->ranges.Truncate(set->named);
 }

@@ -1,6 +1,6 @@
 // The census: memory is looked through for addresses of ours that no copy has put there.
 //
-// Made while the device is idle and no call begins. Slabs, device variables and ranges up to kWholeRangeBytes are read in
+// Made while the device is idle and no call begins. Slabs, device variables and ranges up to kWholeInCensusBytes are read in
 // full; of larger ranges the first page of every 64 KiB: a structure that fills less than that of a large range, in one
 // piece, can be missed. What is on the host is read there.
 #include <algorithm>
@@ -17,7 +17,8 @@ using driver::Driver;
 namespace {
 
 constexpr size_t kStagingBytes = 4 * kMiB;
-constexpr size_t kWholeRangeBytes = 16 * kMiB;
+constexpr size_t kWholeInCensusBytes = 16 * kMiB;
+constexpr size_t kWholeInLookBytes = kStagingBytes;
 constexpr size_t kStrideBytes = 64 << 10;
 constexpr size_t kRows = kStagingBytes / kScanPageBytes;
 
@@ -28,9 +29,9 @@ struct Piece {
   size_t rows;
 };
 
-std::vector<Piece> PiecesOf(size_t bytes) {
+std::vector<Piece> PiecesOf(size_t bytes, size_t whole_bytes) {
   std::vector<Piece> pieces;
-  if (bytes <= kWholeRangeBytes) {
+  if (bytes <= whole_bytes) {
     for (size_t offset = 0; offset < bytes; offset += kStagingBytes)
       pieces.push_back({offset, std::min(kStagingBytes, bytes - offset), 1});
     return pieces;
@@ -43,24 +44,28 @@ std::vector<Piece> PiecesOf(size_t bytes) {
 
 }  // namespace
 
+size_t JobMemory::WholeBytes(Depth depth) {
+  return depth == Depth::kCensus ? kWholeInCensusBytes : kWholeInLookBytes;
+}
+
 void JobMemory::MakeCensus() {
   std::vector<Part> parts;
   HostBuffer staging;
   {
     const MutexLock lock(state_);
     ++counters_.censuses;
-    if (!residency_.host().TakeIdle(kStagingBytes, &staging)) return;
+    if (!TakeStaging(&staging)) return;
     parts = PartsOnDevice();
   }
   bool found = HostCopiesHoldUnexplained();
-  for (const Part& part : parts) found = found || HoldsUnexplained(part, staging);
+  for (const Part& part : parts) found = found || HoldsUnexplained(part, staging, Depth::kCensus);
   const MutexLock lock(state_);
   residency_.host().Give(&staging);
-  for (const Part& part : parts) {
-    if (part.range) residency_.Unpin(part.range);
-  }
+  LetGo(parts);
   trust_.CensusMade(Launches(), found);
 }
+
+bool JobMemory::TakeStaging(HostBuffer* out) { return residency_.host().TakeIdle(kStagingBytes, out); }
 
 std::vector<Range*> JobMemory::LiveRanges() {
   std::vector<Range*> live;
@@ -81,8 +86,8 @@ std::vector<JobMemory::Part> JobMemory::PartsOnDevice() {
   return parts;
 }
 
-bool JobMemory::HoldsUnexplained(const Part& part, const HostBuffer& staging) {
-  for (const Piece& piece : PiecesOf(part.bytes)) {
+bool JobMemory::HoldsUnexplained(const Part& part, const HostBuffer& staging, Depth depth) {
+  for (const Piece& piece : PiecesOf(part.bytes, WholeBytes(depth))) {
     CUDA_MEMCPY2D copy{};
     copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
     copy.srcDevice = part.base + piece.offset;
@@ -117,15 +122,17 @@ bool JobMemory::AwaitReadBack(const CUDA_MEMCPY2D& copy) {
 
 bool JobMemory::HostCopiesHoldUnexplained() {
   const MutexLock lock(state_);
-  for (Range* range : LiveRanges()) {
-    const auto* const bytes = static_cast<const std::byte*>(residency_.HostCopy(range));
-    if (bytes && HostCopyHoldsUnexplained(*range, bytes)) return true;
-  }
-  return false;
+  const std::vector<Range*> live = LiveRanges();
+  return std::any_of(live.begin(), live.end(), [this](const Range* range) SPILLWAY_REQUIRES(state_) {
+    return HostCopyHoldsUnexplained(*range, Depth::kCensus);
+  });
 }
 
-bool JobMemory::HostCopyHoldsUnexplained(const Range& range, const std::byte* bytes) {
-  for (const Piece& piece : PiecesOf(range.requested_bytes)) {
+// False when it has none.
+bool JobMemory::HostCopyHoldsUnexplained(const Range& range, Depth depth) {
+  const auto* const bytes = static_cast<const std::byte*>(residency_.HostCopy(&range));
+  if (!bytes) return false;
+  for (const Piece& piece : PiecesOf(range.requested_bytes, WholeBytes(depth))) {
     for (size_t row = 0; row < piece.rows; ++row) {
       const size_t offset = piece.offset + row * kStrideBytes;
       if (AnyUnexplained(bytes + offset, piece.width_bytes, range.base + offset)) return true;

@@ -1,7 +1,8 @@
 // Parking: mappings change while the device is idle and no call begins. See Note [Trust] in trust.h.
-#include <sched.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/schedule_point.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/calls.h"
@@ -18,33 +19,36 @@ namespace {
 
 // Note [Idle in vain]
 // A stream may wait for something that the program does only after the call that waits here. So the wait ends when
-// nothing on the device has completed for a while. An unproven job then goes on as a proven one would: nothing speaks
-// against it yet, and it must not hang. A job that is opaque, or parks by choice, gets no memory this time.
-constexpr std::uint64_t kPatienceNs = 500'000'000;
-constexpr std::uint64_t kOpaquePatienceNs = 10'000'000'000;
+// nothing on the device has completed for a while, sooner where it is known what is waited for. Time says nothing of what
+// kernels reach: on a busy machine, or behind a long kernel, it passes all the same. So whoever waited in vain takes
+// nothing away: the call uses what it names where it is parked, or gets no memory.
+constexpr std::uint64_t kPatienceNs = 10'000'000'000;
+constexpr std::uint64_t kPatienceWithTheProgramNs = 500'000'000;
+constexpr std::uint64_t kBriefNs = 200'000;  // so long a wait asks all the time
+constexpr unsigned int kNapUs = 50;
 
 }  // namespace
 
 // Before the first step that takes memory away from a range or a mapping from the device. False when none may be made.
 bool JobMemory::PrepareToMove() {
-  bool wants_census, must_wait;
+  bool wants_census;
   {
     const MutexLock lock(state_);
     prepared_ = true;
     if (heap_is_used.load(std::memory_order_relaxed)) trust_.Opaque(Opacity::kDeviceHeap);
     wants_census = trust_.WantsCensus(Launches());
-    must_wait = trust_.MustWait();
     if (!wants_census && !trust_.MustPark()) return true;
     if (!ordering_rules::kParkingWaitsForIdle) {
       UpdateParking();
       return true;
     }
+    looks_ = trust_.WantsLooks();  // from before the first census on
     device_is_idle_ = true;
     UpdateEverything();
   }
   const TraceMoment begun = trace_.BeginHere();
   const std::uint64_t start_ns = MonotonicNs();
-  const bool idle = AwaitIdle(must_wait ? kOpaquePatienceNs : kPatienceNs);
+  const bool idle = AwaitIdle();
   if (idle && wants_census) MakeCensus();
   trace_.EndHere(begun, StallEvent(StallCause::kIdle));
   const MutexLock lock(state_);
@@ -52,6 +56,7 @@ bool JobMemory::PrepareToMove() {
   ++(idle ? counters_.idle_waits : counters_.idle_waits_given_up);
   UpdateParking();
   waits_in_vain_ = !idle && trust_.MustWait();
+  looks_ = trust_.WantsLooks();
   device_is_idle_ = idle && residency_.parking();
   UpdateEverything();
   return !waits_in_vain_;
@@ -107,32 +112,51 @@ void JobMemory::AwaitBeforeFree() {
   for (size_t i = 0; i < events.size(); ++i) Await(unfinished.items()[i], events[i], StallCause::kIdle);
 }
 
-bool JobMemory::AwaitIdle(std::uint64_t patience_ns) {
-  std::uint64_t progress = 0, seen = 0;
-  for (std::uint64_t since_ns = MonotonicNs(); MonotonicNs() - since_ns < patience_ns; sched_yield()) {
-    const MutexLock lock(state_);
-    if (IsIdle(&progress)) return true;
-    if (progress == seen) continue;
-    seen = progress;
-    since_ns = MonotonicNs();
-  }
-  return false;
+bool JobMemory::AwaitIdle() {
+  return AwaitProgress([this]() SPILLWAY_REQUIRES(state_) { return IsIdle(); });
 }
 
-// No call is between its Begin and its End, and all that was enqueued is complete. `progress` is another number whenever
-// something has completed.
-bool JobMemory::IsIdle(std::uint64_t* progress) {
+// No call is between its Begin and its End, and all that was enqueued is complete.
+bool JobMemory::IsIdle() {
   const UseList unfinished = timeline_.Unfinished();
-  *progress = timeline_.SumCompleted();
   for (Use use : unfinished.items()) timeline_.EventFor(use);
   return unfinished.empty() && locked_calls_ == 0 && !calls::Names(&everything_);
+}
+
+// Asks, with the state lock held, until it is there, or until it will not be. (Note [Idle in vain])
+bool JobMemory::AwaitProgress(base::FunctionRef<bool()> is_there) {
+  std::uint64_t seen = 0, since_ns = MonotonicNs();
+  for (;;) {
+    const std::uint64_t waited_ns = MonotonicNs() - since_ns;
+    {
+      const MutexLock lock(state_);
+      if (is_there()) return true;
+      const std::uint64_t progress = timeline_.SumCompleted();
+      if (progress != seen) {
+        since_ns = MonotonicNs();
+      } else if (waited_ns > (timeline_.AnyStreamIsHeld() ? kPatienceWithTheProgramNs : kPatienceNs)) {
+        return false;
+      }
+      seen = progress;
+    }
+    waited_ns < kBriefNs || base::IsScheduled() ? base::YieldToOthers() : static_cast<void>(usleep(kNapUs));
+  }
 }
 
 void JobMemory::SomethingNew() {
   if (!ordering_rules::kNewKernelsAreNoted) return;
   {
     const MutexLock lock(state_);
-    if (!trust_.SomethingNew()) return;
+    parking_is_due_ |= trust_.SomethingNew();
+  }
+  BeginParkingIfDue();
+}
+
+// Whoever finds that it is due waits until it is done, whoever does it.
+void JobMemory::BeginParkingIfDue() {
+  {
+    const MutexLock lock(state_);
+    if (!parking_is_due_) return;
   }
   const driver::RelaxedCapture relaxed(CapturesGoOn());
   const driver::CurrentContext current(context_);
@@ -150,6 +174,7 @@ void JobMemory::BeginParking() {
 }
 
 void JobMemory::UpdateParking() {
+  parking_is_due_ = false;
   if (!residency_.host().mappable()) trust_.CannotPark();
   residency_.SetParking(trust_.MustPark());
 }
@@ -175,6 +200,7 @@ bool JobMemory::AwaitsFreed(const Range& range) const {
 
 // For a range that is pinned, since nobody knows it yet. What no wait gets memory for is parked.
 CUresult JobMemory::AwaitMemory(Range* range) {
+  const MutexLock making(making_);  // slabs are given back
   AwaitFreed(range->size_bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(state_) {
     return range->place != Place::kNowhere || residency_.Restore(range);
   });

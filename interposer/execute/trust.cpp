@@ -46,12 +46,13 @@ Standing Trust::standing() const {
 bool Trust::WantsCensus(std::uint64_t launches) {
   if (choice_ != ParkChoice::kAuto || opacity_ != Opacity::kNone) return false;
   if (proven_) return launches >= census_at_launch_;
+  if (!can_park_) return true;
   if (is_new_) {
     is_new_ = false;
     new_at_launch_ = launches;
-    return !can_park_;
+    return false;
   }
-  return launches - new_at_launch_ >= kSettledLaunches;
+  return !returns_ && launches - new_at_launch_ >= kSettledLaunches;
 }
 
 // The next census of a proven job comes when it has made as many launches again: all of them together cost as little as
@@ -61,8 +62,20 @@ void Trust::CensusMade(std::uint64_t launches, bool found_address) {
     Opaque(Opacity::kUnexplainedAddress);
     return;
   }
-  proven_ = true;
+  // Where nothing can be parked a launch that waits for room would wait for its own look.
+  proven_ = new_launches_ == 0 || !can_park_;
+  returns_ = !proven_;
   census_at_launch_ = 2 * launches;
+}
+
+bool Trust::EndNew(Finding finding) {
+  --new_launches_;
+  if (finding == Finding::kAddress) Opaque(Opacity::kUnexplainedAddress);
+  if (finding == Finding::kUnknown) SomethingNew();
+  const bool is_proven_again = returns_ && new_launches_ == 0;
+  if (!is_proven_again) return false;
+  returns_ = false;
+  return proven_ = true;
 }
 
 }  // namespace spillway::interposer

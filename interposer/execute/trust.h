@@ -7,25 +7,41 @@
 // put there are known (ledger/contents.h); those that kernels put there are not, until the memory is looked through (a
 // census, execute/census.h). So a job is unproven at first: what is evicted is parked, that is its addresses are mapped
 // onto the host copy, and mappings change only while the device is idle. In that state nothing can go wrong, however
-// kernels come by their addresses. A census that finds only addresses that copies explain, made when no kernel was new
-// for a while, proves the job: then evicted memory loses its mapping and moves while kernels run. A kernel that is seen
-// for the first time, or a copy whose payload cannot be known, makes the job unproven again before it runs. A census that
-// finds an address that no copy explains makes it opaque for good: its kernels build structures of their own.
+// kernels come by their addresses. A census that finds only addresses that copies explain proves the job: then evicted
+// memory loses its mapping and moves while kernels run. A census that finds another one makes it opaque for good: its
+// kernels build structures of their own.
+//
+// A census says nothing of what was freed before it, so it cannot speak for kernels: one that filled a table that lived
+// for a moment may fill another one tomorrow. So from the first eviction on each kernel is looked at, once: after a launch
+// of it the memory that the launch reaches is looked through at once, before the program can free any of it. Until then
+// the kernel is new, and a new kernel makes the job unproven before it runs. If nothing is found the job is again what it
+// was. A copy whose payload cannot be known makes it unproven until the next census. What remains is trusted: that a
+// kernel which wrote no address when it was looked at writes none later.
 //
 // Where memory cannot be parked, an unproven job evicts only after a census, and an opaque one not at all. A user who
 // turns parking off vouches for the job: it counts as proven, and what copies put into memory is still followed.
 //
 // Invariants
 //  1. Opaque is for ever. A job that parks by choice is never proven.
-//  2. A proven job has passed a census after which no kernel was new.
+//  2. A proven job has passed a census, and all kernels that it has launched since were looked at, or that census found
+//     what they did.
+//  3. Where memory can be parked no job is proven from BeginNew to EndNew.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 namespace spillway::interposer {
 
 // What the user chose (SPILLWAY_PARK).
 enum class ParkChoice : std::uint8_t { kAuto, kHost, kOff };
+
+// What a look at a new kernel's work has shown.
+enum class Finding : std::uint8_t {
+  kNothing,  // no address that copies do not explain, or the launch did nothing
+  kAddress,
+  kUnknown,  // the work was not complete in time, or could not be read
+};
 
 enum class Opacity : std::uint8_t {
   kNone,
@@ -61,22 +77,34 @@ class Trust {
     if (can_park_ || choice_ == ParkChoice::kOff) return false;
     return choice_ == ParkChoice::kHost || opacity_ != Opacity::kNone;
   }
-  // Mappings do not change while the device is busy, whatever it costs.
-  bool MustWait() const { return MustPark() && (choice_ == ParkChoice::kHost || opacity_ != Opacity::kNone); }
+  // Nothing leaves while the device is busy, whatever it costs.
+  bool MustWait() const { return choice_ != ParkChoice::kOff && !proven_; }
   // The driver has refused memory that can be mapped.
   void CannotPark() { can_park_ = false; }
   bool IsProven() const { return proven_; }
   Standing standing() const;
   Opacity opacity() const { return opacity_; }
 
-  // Something was enqueued of which it is not known what addresses it reads or writes. True when the job was proven
-  // until now: then what is away must be mapped before the call is made.
+  // A call is about to be made of which it is not known what addresses it brings, or what it uses: that takes a census.
+  // True when the job was proven until now: then what is away must be mapped before the call is made.
   bool SomethingNew() {
     is_new_ = true;
-    const bool was_proven = proven_;
-    proven_ = false;
-    return was_proven;
+    returns_ = false;
+    return std::exchange(proven_, false);
   }
+  // A call uses memory of which it is not noted that it does: until the device was idle nothing may move.
+  void NeedsCensus() { proven_ = returns_ = false; }
+  // Whether looks can still change anything.
+  bool WantsLooks() const { return choice_ == ParkChoice::kAuto && opacity_ == Opacity::kNone; }
+  // A kernel that nobody has looked at is about to be launched; as above.
+  bool BeginNew() {
+    ++new_launches_;
+    returns_ = returns_ || proven_;
+    is_new_ = is_new_ || !returns_;
+    return std::exchange(proven_, false);
+  }
+  // The launch was made and looked at. True when the job is proven again.
+  bool EndNew(Finding finding);
   // What is granted beyond the budget could not be used if the first census says that nothing may leave: it comes before.
   bool MustAskBeforeGranting() const {
     return choice_ == ParkChoice::kAuto && !can_park_ && !proven_ && opacity_ == Opacity::kNone;
@@ -87,7 +115,7 @@ class Trust {
   void CensusMade(std::uint64_t launches, bool found_address);
   void Opaque(Opacity why) {
     if (opacity_ == Opacity::kNone) opacity_ = why;
-    proven_ = false;
+    proven_ = returns_ = false;
   }
 
  private:
@@ -98,6 +126,8 @@ class Trust {
   bool can_park_;
   Opacity opacity_ = Opacity::kNone;
   bool proven_ = false;
+  bool returns_ = false;            // to being proven, when no new kernel is left to look at
+  std::uint32_t new_launches_ = 0;  // that are begun and not yet looked at
   bool is_new_ = true;
   std::uint64_t new_at_launch_ = 0;     // the launches when something new was last taken note of
   std::uint64_t census_at_launch_ = 0;  // a proven job's next

@@ -123,13 +123,18 @@ GraphLedger::Launch GraphLedger::AboutToLaunch(CUgraphExec executable) {
   Executable& known = found->second;
   if (!known.sum) known.sum = SumOf(known.nodes);
   const auto& kernels = known.sum->kernels;
-  const bool brings_new_kernels = !std::includes(known.launched.begin(), known.launched.end(),
+  const bool brings_new_kernels = !std::includes(known.looked_at.begin(), known.looked_at.end(),
                                                  kernels.begin(), kernels.end(), std::less<>());
-  if (brings_new_kernels) {
-    known.launched.insert(known.launched.end(), kernels.begin(), kernels.end());
-    KeepOneOfEach(&known.launched);
-  }
   return {known.sum, brings_new_kernels};
+}
+
+void GraphLedger::LookedAt(CUgraphExec executable, const NodeFacts& facts) {
+  const MutexLock lock(mutex_);
+  const auto found = executables_.find(executable);
+  if (found == executables_.end()) return;
+  std::vector<CUfunction>& known = found->second.looked_at;
+  known.insert(known.end(), facts.kernels.begin(), facts.kernels.end());
+  KeepOneOfEach(&known);
 }
 
 std::size_t GraphLedger::size() const {

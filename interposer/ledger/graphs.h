@@ -74,14 +74,16 @@ class GraphLedger {
 
   struct Launch {
     std::shared_ptr<const NodeFacts> facts;  // null: not known
-    bool brings_new_kernels = false;         // that this executable has not launched before
+    bool brings_new_kernels = false;         // that were not looked at in this executable
   };
   Launch AboutToLaunch(CUgraphExec executable);
+  // What a launch with these facts has done was looked at.
+  void LookedAt(CUgraphExec executable, const NodeFacts& facts);
 
   struct Executable {
     GraphFacts nodes;
     std::shared_ptr<const NodeFacts> sum;  // null when a node has changed since it was made
-    std::vector<CUfunction> launched;      // kernels, in order
+    std::vector<CUfunction> looked_at;     // kernels, in order
   };
   using Executables = std::unordered_map<CUgraphExec, Executable>;
   // Of an executable that is about to be destroyed: the driver may give its handle to another thread at once.

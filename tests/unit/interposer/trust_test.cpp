@@ -31,6 +31,80 @@ TEST(TrustTest, NewKernelMakesAProvenJobUnproven) {
   EXPECT_TRUE(trust.WantsCensus(1064));
 }
 
+TEST(TrustTest, ProvenJobIsProvenAgainOnceItsNewKernelsWereLookedAt) {
+  Trust trust(ParkChoice::kAuto, true);
+  trust.CensusMade(100, false);
+
+  EXPECT_TRUE(trust.BeginNew());
+  EXPECT_FALSE(trust.BeginNew());
+  EXPECT_TRUE(trust.MustPark());
+  EXPECT_FALSE(trust.WantsCensus(1000));
+
+  EXPECT_FALSE(trust.EndNew(Finding::kNothing));
+  EXPECT_TRUE(trust.MustPark());
+  EXPECT_TRUE(trust.EndNew(Finding::kNothing));
+  EXPECT_TRUE(trust.IsProven());
+}
+
+TEST(TrustTest, CensusBesideALaunchThatIsNotLookedAtProvesTheJobOnlyAfterTheLook) {
+  Trust trust(ParkChoice::kAuto, true);
+  trust.BeginNew();
+  trust.CensusMade(100, false);
+  EXPECT_TRUE(trust.MustPark());
+
+  EXPECT_TRUE(trust.EndNew(Finding::kNothing));
+
+  EXPECT_TRUE(trust.IsProven());
+}
+
+TEST(TrustTest, NewKernelOfAnUnprovenJobPutsTheCensusOff) {
+  Trust trust(ParkChoice::kAuto, true);
+  EXPECT_FALSE(trust.WantsCensus(100));
+  trust.BeginNew();
+  EXPECT_FALSE(trust.EndNew(Finding::kNothing));
+
+  EXPECT_FALSE(trust.WantsCensus(164));
+  EXPECT_TRUE(trust.WantsCensus(228));
+}
+
+TEST(TrustTest, WhatALookFindsIsForEver) {
+  Trust trust(ParkChoice::kAuto, true);
+  trust.CensusMade(100, false);
+  trust.BeginNew();
+
+  EXPECT_FALSE(trust.EndNew(Finding::kAddress));
+
+  EXPECT_EQ(trust.opacity(), Opacity::kUnexplainedAddress);
+  EXPECT_FALSE(trust.WantsLooks());
+}
+
+TEST(TrustTest, LookInVainTakesACensus) {
+  Trust trust(ParkChoice::kAuto, true);
+  trust.CensusMade(100, false);
+  trust.BeginNew();
+
+  EXPECT_FALSE(trust.EndNew(Finding::kUnknown));
+
+  EXPECT_TRUE(trust.MustPark());
+  EXPECT_FALSE(trust.WantsCensus(1000));
+  EXPECT_TRUE(trust.WantsCensus(1064));
+}
+
+TEST(TrustTest, NothingLeavesABusyDeviceUnlessTheJobIsProvenOrVouchedFor) {
+  Trust can_park(ParkChoice::kAuto, true), cannot_park(ParkChoice::kAuto, false);
+  EXPECT_TRUE(can_park.MustWait());
+  EXPECT_TRUE(cannot_park.MustWait());
+  EXPECT_TRUE(cannot_park.WantsCensus(10)) << "also when the first one waited in vain";
+  EXPECT_TRUE(cannot_park.WantsCensus(11));
+
+  can_park.CensusMade(10, false);
+  cannot_park.CensusMade(11, false);
+
+  EXPECT_FALSE(can_park.MustWait());
+  EXPECT_FALSE(cannot_park.MustWait());
+  EXPECT_FALSE(Trust(ParkChoice::kOff, true).MustWait());
+}
+
 TEST(TrustTest, UnexplainedAddressIsForEver) {
   Trust trust(ParkChoice::kAuto, true);
   trust.CensusMade(100, true);

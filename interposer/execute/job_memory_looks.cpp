@@ -1,0 +1,113 @@
+// Looks: what a new kernel's launch has put into memory is looked through for addresses. See Note [Trust] in trust.h.
+//
+// In the thread that has launched it, before the hook returns: the program has not freed any of it yet. What the launch
+// names is looked through, what that leads to, and the device variables that are known.
+#include <algorithm>
+
+#include "base/clock.h"
+#include "interposer/driver/calling_context.h"
+#include "interposer/execute/job_memory.h"
+#include "interposer/execute/ordering_rules.h"
+
+namespace spillway::interposer {
+
+using base::MonotonicNs;
+using base::MutexLock;
+using driver::CurrentContext;
+using driver::RelaxedCapture;
+
+// True when the launch must be looked at. The job is unproven then, and what is away has a mapping.
+bool JobMemory::BeginNew() {
+  if (!ordering_rules::kNewKernelsAreNoted || !looks_.load()) return false;
+  {
+    const MutexLock lock(state_);
+    if (!trust_.WantsLooks()) return false;
+    parking_is_due_ |= trust_.BeginNew();
+  }
+  BeginParkingIfDue();
+  return true;
+}
+
+bool JobMemory::EndNew(const Addresses& addresses, const TouchSet& set, bool ran) {
+  const bool is_to_see = ran && set.stream && !set.stream->foreign && !set.recorded;
+  const Finding finding = is_to_see ? LookAt(addresses, set) : Finding::kNothing;
+  const RelaxedCapture relaxed(CapturesGoOn());
+  const CurrentContext current(context_);
+  const MutexLock making(making_);
+  const MutexLock lock(state_);
+  const bool is_proven_again = trust_.EndNew(finding);
+  looks_ = trust_.WantsLooks();
+  if (finding == Finding::kUnknown) looks_from_launch_ = 2 * Launches();
+  if (is_proven_again || finding == Finding::kAddress) UpdateParking();
+  return is_to_see && finding == Finding::kNothing;
+}
+
+Finding JobMemory::LookAt(const Addresses& addresses, const TouchSet& set) {
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(context_);
+  if (!AwaitWork(set.use)) return Finding::kUnknown;
+  const MutexLock making(making_);  // slabs stay where they are
+  std::vector<Part> parts;
+  HostBuffer staging;
+  {
+    const MutexLock lock(state_);
+    ++counters_.looks;
+    if (AnyAwayHoldsUnexplained(set)) return Finding::kAddress;
+    if (!TakeStaging(&staging)) return Finding::kUnknown;
+    parts = PartsReached(addresses, set);
+  }
+  const bool found = std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
+    return HoldsUnexplained(part, staging, Depth::kLook);
+  });
+  const MutexLock lock(state_);
+  residency_.host().Give(&staging);
+  LetGo(parts);
+  return found ? Finding::kAddress : Finding::kNothing;
+}
+
+// After a wait in vain the next one comes when the job has made as many launches again.
+bool JobMemory::AwaitWork(Use use) {
+  {
+    const MutexLock lock(state_);
+    if (Launches() < looks_from_launch_) return false;
+    timeline_.EventFor(use);
+  }
+  const TraceMoment begun = trace_.BeginHere();
+  const std::uint64_t start_ns = MonotonicNs();
+  const bool is_over = AwaitProgress([&]() SPILLWAY_REQUIRES(state_) { return timeline_.Done(use); });
+  trace_.EndHere(begun, StallEvent(StallCause::kIdle));
+  const MutexLock lock(state_);
+  counters_.Stalled(StallCause::kIdle, MonotonicNs() - start_ns);
+  return is_over;
+}
+
+bool JobMemory::AnyAwayHoldsUnexplained(const TouchSet& set) {
+  return std::any_of(set.ranges.begin(), set.ranges.end(),
+                     [this](const Range* range) SPILLWAY_REQUIRES(state_) {
+                       return range->live && HostCopyHoldsUnexplained(*range, Depth::kLook);
+                     });
+}
+
+std::vector<JobMemory::Part> JobMemory::PartsReached(const Addresses& addresses, const TouchSet& set) {
+  std::vector<Part> parts;
+  for (CUdeviceptr address : addresses) {
+    const Allocation* const found = ledger_.Find(address);
+    if (found && found->kind == AllocationKind::kSlabBlock)
+      parts.push_back({found->base, found->requested_bytes, nullptr});
+  }
+  for (Range* range : set.ranges) {
+    if (!range->live || !residency_.IsMapped(range)) continue;
+    residency_.Pin(range);
+    parts.push_back({range->base, range->requested_bytes, range});
+  }
+  for (const auto& [base, bytes] : globals_) parts.push_back({base, bytes, nullptr});
+  return parts;
+}
+
+void JobMemory::LetGo(const std::vector<Part>& parts) {
+  for (const Part& part : parts) {
+    if (part.range) residency_.Unpin(part.range);
+  }
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,177 @@
+// Kernels followed addresses that no copy had put into memory, and met memory that had been taken away.
+//
+// Found by the differential fuzzer on a busy machine: a job was proven by a census that came when a table, which a
+// kernel had filled, was freed already. The same kernel filled the next table, and nobody looked.
+#include "tests/regressions/job.h"
+
+namespace spillway::regressions {
+namespace {
+
+using simulator::Image;
+using simulator::KernelEntry;
+using simulator::KernelParameter;
+using simulator::LaunchShape;
+
+// *table = address
+void WriteAddress(const LaunchShape&, void* const* arguments) {
+  **static_cast<std::uint64_t* const*>(arguments[0]) = *static_cast<const std::uint64_t*>(arguments[1]);
+}
+// ++**table
+void FollowAddress(const LaunchShape&, void* const* arguments) {
+  ++***static_cast<std::uint32_t** const*>(arguments[0]);
+}
+// ++*word
+void Increment(const LaunchShape&, void* const* arguments) {
+  ++**static_cast<std::uint32_t* const*>(arguments[0]);
+}
+constexpr KernelParameter kParameters[] = {{0, 8}, {8, 8}};
+const KernelEntry kKernels[] = {{"write_address", WriteAddress, nullptr, 2, kParameters},
+                                {"follow_address", FollowAddress, nullptr, 1, kParameters},
+                                {"increment", Increment, nullptr, 1, kParameters}};
+const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 3, kKernels, 0, nullptr};
+
+constexpr size_t kBytes = 8 * kMiB;
+
+class AddressesTest : public JobTest {
+ protected:
+  void Start() {
+    JobTest::Start();
+    CUmodule module;
+    ASSERT_EQ(cuModuleLoadData(&module, &kImage), CUDA_SUCCESS);
+    ASSERT_EQ(cuModuleGetFunction(&write_, module, "write_address"), CUDA_SUCCESS);
+    ASSERT_EQ(cuModuleGetFunction(&follow_, module, "follow_address"), CUDA_SUCCESS);
+    ASSERT_EQ(cuModuleGetFunction(&increment_, module, "increment"), CUDA_SUCCESS);
+    others_ = FilledBuffers(12, kBytes);
+  }
+  void TearDown() override {
+    EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+    EXPECT_EQ(Books("unmapped_while_in_use"), 0u);
+    EXPECT_EQ(Books("illegal_accesses"), 0u);
+  }
+  // Everything that is not used meanwhile leaves; after some rounds of it the job has been looked through.
+  void UseOthers(int rounds) const {
+    for (int round = 0; round < rounds; ++round) {
+      for (CUdeviceptr other : others_) Run(increment_, other);
+    }
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  }
+  static void Run(CUfunction kernel, CUdeviceptr first, CUdeviceptr second = 0) {
+    void* parameters[] = {&first, &second};
+    EXPECT_EQ(Launch(kernel, nullptr, parameters), CUDA_SUCCESS);
+  }
+  // A table, filled by a kernel, leads to a buffer that is away when another kernel follows.
+  void FollowATable() const {
+    const CUdeviceptr buffer = Filled(kBytes, 5), table = Allocated(sizeof buffer);
+    Run(write_, table, buffer);
+    UseOthers(1);
+    Run(follow_, table);
+    ASSERT_TRUE(IsAll(buffer, 4, 6));
+    EXPECT_EQ(cuMemFree(table), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemFree(buffer), CUDA_SUCCESS);
+  }
+
+  CUfunction write_ = nullptr, follow_ = nullptr, increment_ = nullptr;
+  std::vector<CUdeviceptr> others_;
+};
+
+TEST_F(AddressesTest, KernelThatFilledATableBeforeTheJobWasShortOfMemoryIsLookedAt) {
+  JobTest::Start();
+  CUmodule module;
+  ASSERT_EQ(cuModuleLoadData(&module, &kImage), CUDA_SUCCESS);
+  ASSERT_EQ(cuModuleGetFunction(&write_, module, "write_address"), CUDA_SUCCESS);
+  ASSERT_EQ(cuModuleGetFunction(&follow_, module, "follow_address"), CUDA_SUCCESS);
+  ASSERT_EQ(cuModuleGetFunction(&increment_, module, "increment"), CUDA_SUCCESS);
+  FollowATable();
+  others_ = FilledBuffers(12, kBytes);
+  UseOthers(20);
+
+  for (int i = 0; i < 3 && !HasFailure(); ++i) FollowATable();
+}
+
+TEST_F(AddressesTest, KernelWhoseTableWasFreedBeforeTheCensusIsRemembered) {
+  Start();
+  UseOthers(1);
+  const CUdeviceptr buffer = Filled(kBytes, 5), table = Allocated(sizeof buffer);
+  Run(write_, table, buffer);
+  Run(follow_, table);
+  EXPECT_TRUE(IsAll(buffer, 4, 6));
+  EXPECT_EQ(cuMemFree(table), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree(buffer), CUDA_SUCCESS);
+  UseOthers(20);
+
+  for (int i = 0; i < 3 && !HasFailure(); ++i) FollowATable();
+}
+
+TEST_F(AddressesTest, GraphThatFillsATableIsLookedAt) {
+  Start();
+  CUstream stream;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  CUdeviceptr buffer = Filled(kBytes, 5), table = Allocated(sizeof buffer);
+  void* parameters[] = {&table, &buffer};
+  CUgraph graph;
+  CUgraphExec executable;
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  EXPECT_EQ(Launch(write_, stream, parameters), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphInstantiate(&executable, graph, 0), CUDA_SUCCESS);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+    EXPECT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    UseOthers(1);
+    Run(follow_, table);
+    ASSERT_TRUE(IsAll(buffer, 4, static_cast<std::uint32_t>(6 + i)));
+    EXPECT_EQ(cuMemsetD8(table, 0, sizeof table), CUDA_SUCCESS);
+    UseOthers(20);
+  }
+}
+
+// Half a second in which nothing completed was taken for a proof, and memory moved that work which was still to come may
+// have reached by addresses in memory: behind a stream's wait for the program, behind a long kernel, on a busy machine.
+class BehindAWaitTest : public AddressesTest {
+ protected:
+  // All of the budget is in use, and a stream waits for the program.
+  void SetUp() override {
+    AddressesTest::SetUp();
+    JobTest::Start();
+    buffers_ = FilledBuffers(8, kBytes);
+    ASSERT_EQ(cuMemHostAlloc(reinterpret_cast<void**>(&flag_), 4096, CU_MEMHOSTALLOC_DEVICEMAP),
+              CUDA_SUCCESS);
+    *flag_ = 0;
+    CUdeviceptr flag_address = 0;
+    CUstream held;
+    ASSERT_EQ(cuMemHostGetDevicePointer(&flag_address, flag_, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamWaitValue32(held, flag_address, 1, CU_STREAM_WAIT_VALUE_EQ), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemsetD32Async(buffers_[0], 7, 1, held), CUDA_SUCCESS);
+  }
+  void TearDown() override {
+    EXPECT_EQ(Books("d2h_bytes"), 0u) << "memory has moved";
+    *static_cast<volatile std::uint32_t*>(flag_) = 1;
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    EXPECT_TRUE(IsAll(buffers_[0], 4, 7));
+    AddressesTest::TearDown();
+  }
+
+  std::uint32_t* flag_ = nullptr;
+  std::vector<CUdeviceptr> buffers_;
+  CUstream stream_ = nullptr;
+};
+
+TEST_F(BehindAWaitTest, MemoryThatIsNotThereIsUsedWhereItIsParked) {
+  const CUdeviceptr more = Allocated(kBytes);
+
+  EXPECT_EQ(cuMemsetD32Async(more, 3, kBytes / 4, stream_), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
+}
+
+TEST_F(BehindAWaitTest, SmallAllocationsAreParkedToo) {
+  const CUdeviceptr small = Allocated(256);
+
+  EXPECT_EQ(cuMemsetD32Async(small, 3, 64, stream_), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
+}
+
+}  // namespace
+}  // namespace spillway::regressions
