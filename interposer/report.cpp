@@ -79,6 +79,7 @@ constexpr Sum kSums[] = {
     {"offloaded_bytes", &Counters::offloaded_bytes},
     {"restored_bytes", &Counters::restored_bytes},
     {"dropped_bytes", &Counters::dropped_bytes},
+    {"overwritten_bytes", &Counters::overwritten_bytes},
     {"evictions", &Counters::evictions},
     {"cancelled_evictions", &Counters::cancelled_evictions},
     {"demand_fetches", &Counters::demand_fetches},

@@ -3,7 +3,7 @@
 
     tools/exports.py LIBRARY    check a built libspillway.so
 
-Checked: the exported symbols are exactly those of hook_table.inc and nvml_table.inc, and `dlsym`; the library asks for
+Checked: the exported symbols are exactly those of hook_table.inc, nvml_table.inc and dnn_table.inc, and `dlsym`; the library asks for
 no other library than the C library (with its mathematics, by which plans are made) and the loader, and for nothing
 private in them; its name is libcuda.so.1; it runs no constructor but the compiler's own frame_dummy; no object of its own
 is destroyed at exit, when its threads may still use it; its code needs no relocation.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import hook_table
 
-NVML_TABLE = Path(__file__).resolve().parent.parent / "interposer/entry/nvml_table.inc"
+ENTRY = Path(__file__).resolve().parent.parent / "interposer/entry"
 ALLOWED_LIBRARIES = {"libc.so.6", "ld-linux-x86-64.so.2", "libm.so.6"}
 # One pointer: frame_dummy, which gcc's crtbeginS.o puts into every shared library and which does nothing here.
 CONSTRUCTOR_BYTES = 8
@@ -30,8 +30,11 @@ def exported_symbols(library):
     return {line.split()[-1]: line.split()[-2] for line in lines}
 
 
-def nvml_symbols():
-    return set(re.findall(r"^SPILLWAY_NVML\((\w+)\)", NVML_TABLE.read_text(encoding="utf-8"), re.MULTILINE))
+def library_symbols():
+    """Of other libraries than the driver."""
+    rows = (re.findall(r"^SPILLWAY_(?:NVML|DNN)\((\w+)\)", (ENTRY / table).read_text(encoding="utf-8"), re.MULTILINE)
+            for table in ("nvml_table.inc", "dnn_table.inc"))
+    return set().union(*rows)
 
 
 def dynamic_entries(library, tag):
@@ -51,7 +54,7 @@ def functions_with_exit_destructors(library):
 
 def list_faults(library):
     exported = exported_symbols(library)
-    expected = {row.symbol for row in hook_table.read()} | nvml_symbols() | {"dlsym"}
+    expected = {row.symbol for row in hook_table.read()} | library_symbols() | {"dlsym"}
     yield from (f"{name} is exported and in no table" for name in sorted(set(exported) - expected))
     yield from (f"{name} is not exported" for name in sorted(expected - set(exported)))
     yield from (f"{name} is exported as '{kind}', not as a function" for name, kind in exported.items() if kind != "T")

@@ -5,6 +5,7 @@
 #include "interposer/driver/driver_loader.h"
 #include "interposer/driver/real_dlsym.h"
 #include "interposer/driver/unknown_functions.h"
+#include "interposer/entry/dnn_library.h"
 #include "interposer/entry/hook_table.h"
 #include "interposer/entry/nvml_hooks.h"
 
@@ -42,6 +43,8 @@ void* Decide(SpillwayLookup* lookup, const void* caller) {
   if (lookup->name == nullptr || !LooksInOneLibrary(lookup->handle) || driver::DriverIsBeingOpened())
     return nullptr;
   if (void* const nvml_hook = NvmlHookNamed(lookup->name)) return DecideNvml(*lookup, nvml_hook, caller);
+  if (void* const dnn_hook = DnnHookNamed(lookup->name))
+    return DecideDnn(dnn_hook, RealDlsym()(lookup->handle, lookup->name), caller);
   void* const hook = HookNamed(lookup->name);
   const bool in_ours = lookup->handle == driver::OwnLibrary();
   if (hook == nullptr && !in_ours && lookup->handle != driver::OpenedDriver()) return nullptr;

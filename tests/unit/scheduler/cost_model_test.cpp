@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "scheduler/plan/plan_validator.h"
 #include "tests/unit/scheduler/make_profile.h"
 
 namespace spillway::scheduler {
@@ -190,6 +191,29 @@ TEST(CostModelTest, ACleanBufferLeavesWithoutACopy) {
   EXPECT_TRUE(prediction.runs());
   EXPECT_EQ(prediction.to_host_bytes, 0);
   EXPECT_EQ(prediction.to_device_bytes, 200);
+}
+
+TEST(CostModelTest, DeadContentThatIsKeptIsCopiedOutAndNotBack) {
+  // Given scratch memory that each iteration overwrites, dropped in between, in a job that cannot know that it is dead
+  Setting setting(ProfileOf({Persistent("s", 100)},
+                            {MakeOperation("fill", 10, {}, {0}), MakeOperation("use", 10, {0}, {}),
+                             MakeOperation("rest", 500, {}, {}), MakeOperation("again", 10, {}, {0})}),
+                  100);
+  Plan plan = setting.MakePlan();
+  plan.actions = {{ActionKind::kDrop, {0}, 1, {}}};
+  EXPECT_EQ(setting.Predict(plan).to_host_bytes, 0);
+
+  // When dead content is kept
+  setting.problem.keeps_dead_content = true;
+  Timeline timeline;
+  const Prediction prediction = setting.Predict(plan, &timeline);
+
+  // Then it is copied out, and nothing comes back
+  EXPECT_TRUE(prediction.runs());
+  EXPECT_EQ(prediction.to_host_bytes, 100);
+  EXPECT_EQ(prediction.to_device_bytes, 0);
+  EXPECT_FALSE(ValidatePlan(setting.problem, plan));
+  EXPECT_FALSE(ValidateTimeline(setting.problem, plan, timeline));
 }
 
 TEST(CostModelTest, AWrappingIntervalIsSteadyState) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
@@ -54,6 +55,10 @@ std::vector<Touched> TouchedByOperation(const IterationProfile& profile) {
     all.push_back(std::move(touched));
   }
   return all;
+}
+
+bool Contains(const std::vector<BufferId>& list, BufferId id) {
+  return std::find(list.begin(), list.end(), id) != list.end();
 }
 
 class IterationLearnerNetworkTest : public ::testing::TestWithParam<const char*> {};
@@ -133,6 +138,37 @@ TEST(IterationLearnerTest, LayersWithoutAnyOtherEventBetweenAreFoundByWhatTheyTo
   for (int i = 0; i < 3; ++i) iterate();
   ASSERT_EQ(learning.learned.size(), 1u);
   EXPECT_EQ(learning.learned[0]->size(), 96);
+}
+
+TEST(IterationLearnerTest, WhatTheJobSaysOfRolesIsInTheProfile) {
+  // Given an iteration that overwrites one buffer and reads another, 1 and 2, among operations of which nothing is known
+  Learning learning;
+  for (uint64_t id = 1; id <= 10; ++id) learning.Add(JobEvent::Allocate(id, 1 << 20));
+  for (uint64_t step = 0; step < 12; ++step) {
+    for (uint64_t kernel = 0; kernel < 30; ++kernel) {
+      const bool is_known = kernel == 5;
+      const std::vector<JobTouch> touches = {{1, true, !is_known}, {2, !is_known}, {3 + kernel % 8, true}};
+      learning.Add(JobEvent::Operation(100 + kernel, touches));
+    }
+  }
+  ASSERT_EQ(learning.learned.size(), 1u);
+
+  // Then the operation's reads and writes say so
+  const IterationPattern& pattern = *learning.learned[0];
+  const auto buffer_of = [&](uint64_t allocation) {
+    for (int32_t i = 0;; ++i) {
+      if (pattern.buffers[static_cast<size_t>(i)].allocation == allocation) return BufferId{i};
+    }
+  };
+  int known = 0;
+  for (const Operation& operation : pattern.profile.operations) {
+    const bool overwrites = !Contains(operation.reads, buffer_of(1));
+    EXPECT_EQ(overwrites, !Contains(operation.writes, buffer_of(2)));
+    EXPECT_TRUE(Contains(operation.writes, buffer_of(1)));
+    EXPECT_TRUE(Contains(operation.reads, buffer_of(2)));
+    known += overwrites;
+  }
+  EXPECT_EQ(known, 1);
 }
 
 TEST(IterationLearnerTest, BuffersUsedInTurnMakeTwoStepsOneIteration) {

@@ -1,0 +1,79 @@
+// How a hook of cuDNN or cuBLAS is written: its signature and what its documentation says of the memory that it is given.
+//
+// Used by hooks_cudnn.cpp and hooks_cublas.cpp on the program's threads. While the real function runs, its launches are told of
+// the claims (call_claims.h). Where a description is not understood (a type, a layout, a descriptor that is refused) the memory
+// counts as used in an unknown way. (Note [Roles] in ledger/claims.h)
+#pragma once
+
+#include "interposer/entry/around.h"
+#include "interposer/entry/dnn_abi.h"
+#include "interposer/entry/dnn_library.h"
+
+namespace spillway::entry {
+
+// The bits of +0: whatever else may compare equal to it claims nothing.
+bool IsZero(const void* scalar, std::size_t bytes);
+
+class DnnCall {
+ public:
+  // `real`: the function that is about to be called.
+  explicit DnnCall(const void* real);
+  ~DnnCall();
+  DnnCall(const DnnCall&) = delete;
+  DnnCall& operator=(const DnnCall&) = delete;
+
+  // There is a job, and this is no call within another one.
+  bool IsWanted() const { return is_wanted_; }
+
+  // By their descriptors: tensors, and filters, which have no strides.
+  void Reads(const void* data, dnn::Descriptor tensor);
+  void Writes(void* data, dnn::Descriptor tensor, const void* beta);
+  void Overwrites(void* data, dnn::Descriptor tensor);
+  void ReadsFilter(const void* data, dnn::Descriptor filter);
+  void WritesFilter(void* data, dnn::Descriptor filter, const void* beta);
+
+  void ReadsBytes(const void* data, std::size_t bytes) { claims_.Reads(AddressOf(data), bytes); }
+  void OverwritesBytes(void* data, std::size_t bytes) { claims_.Overwrites(AddressOf(data), bytes); }
+  void Touches(const void* data) { claims_.Touches(AddressOf(data)); }
+
+  // Another function of the same library; null where it has none of that name.
+  template <class Function>
+  Function* Sibling(const char* name) const {
+    return reinterpret_cast<Function*>(DnnSibling(real_, name));
+  }
+
+ private:
+  // What a descriptor says; no bytes: it is not understood.
+  struct Extent {
+    std::size_t bytes = 0;
+    bool leaves_no_gap = false;
+    std::size_t scalar_bytes = 0;
+  };
+  Extent TensorExtent(dnn::Descriptor tensor) const;
+  Extent FilterExtent(dnn::Descriptor filter) const;
+  void Read(const void* data, const Extent& extent);
+  void Write(void* data, const Extent& extent, bool blends);
+  static CUdeviceptr AddressOf(const void* data) { return reinterpret_cast<CUdeviceptr>(data); }
+
+  const void* const real_;
+  const bool is_wanted_;
+  interposer::Claims claims_;
+};
+
+template <class Function>
+Function* RealDnn(Function* hook, const char* name, const void* caller) {
+  return reinterpret_cast<Function*>(RealDnnFunction(name, reinterpret_cast<const void*>(hook), caller));
+}
+
+}  // namespace spillway::entry
+
+#define SPILLWAY_DNN_HOOK(name, parameters, arguments, ...)                                     \
+  SPILLWAY_DNN_FUNCTION name parameters {                                                       \
+    auto* const real = ::spillway::entry::RealDnn(&::name, #name, __builtin_return_address(0)); \
+    if (!real) return ::spillway::dnn::kNotInitialized;                                         \
+    ::spillway::entry::DnnCall call(reinterpret_cast<const void*>(real));                       \
+    if (call.IsWanted()) {                                                                      \
+      __VA_ARGS__;                                                                              \
+    }                                                                                           \
+    return real arguments;                                                                      \
+  }

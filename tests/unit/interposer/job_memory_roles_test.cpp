@@ -1,0 +1,170 @@
+// What execute makes of roles, over the simulated driver: which copies it spares, and that no byte is lost by it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/execute/job_memory.h"
+
+namespace spillway::interposer {
+namespace {
+
+using driver::Driver;
+
+constexpr size_t kBuffers = 4;
+constexpr size_t kBufferBytes = 16 * kMiB;
+
+// Three of the four buffers fit.
+class JobMemoryRolesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(Driver().cuInit(0), CUDA_SUCCESS) << "SPILLWAY_DRIVER names the simulated driver";
+    ASSERT_EQ(Driver().cuDevicePrimaryCtxRetain(&context_, 0), CUDA_SUCCESS);
+    ASSERT_EQ(Driver().cuCtxSetCurrent(context_), CUDA_SUCCESS);
+    ASSERT_EQ(Driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    job_ = std::make_unique<JobMemory>(context_, 0, 3 * kBufferBytes, size_t{1} << 30, ParkChoice::kOff,
+                                       LearnChoice::kAlways);
+    for (CUdeviceptr& buffer : buffers_) ASSERT_EQ(job_->Allocate(kBufferBytes, &buffer), CUDA_SUCCESS);
+    for (size_t i = 0; i < kBuffers; ++i) Fill(i, Word(i));
+  }
+  void TearDown() override {
+    Driver().cuCtxSynchronize();
+    job_->ReleaseAll();
+    Driver().cuStreamDestroy_v2(stream_);
+    Driver().cuDevicePrimaryCtxRelease_v2(0);
+  }
+  static unsigned int Word(size_t buffer) { return static_cast<unsigned int>(100 + buffer); }
+
+  // A launch that names the buffer, of which `claims` says what it does; `work` is what it does.
+  template <class Work>
+  void Launch(size_t buffer, const Claims* claims, Work work, bool fails = false) {
+    Addresses addresses;
+    addresses.push_back(buffers_[buffer]);
+    TouchSet set;
+    set.claims = claims;
+    ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    if (!fails) work(buffers_[buffer]);
+    set.failed = fails;
+    job_->End(&set, Effect::kLaunches);
+  }
+  void Fill(size_t buffer, unsigned int word, const Claims* claims = nullptr) {
+    Launch(buffer, claims,
+           [&](CUdeviceptr at) { Driver().cuMemsetD32Async(at, word, kBufferBytes / 4, stream_); });
+  }
+  void Look(size_t buffer, const Claims* claims = nullptr) {
+    Launch(buffer, claims, [](CUdeviceptr) {});
+  }
+  // All others are used: the buffer, which was used before them, leaves.
+  void SendAway(size_t buffer) {
+    for (size_t i = 0; i < kBuffers; ++i) {
+      if (i != buffer) Look(i);
+    }
+    Driver().cuCtxSynchronize();
+    ASSERT_TRUE(job_->IsAway(buffers_[buffer]));
+  }
+  Claims Reading(size_t buffer) const {
+    Claims claims;
+    claims.Reads(buffers_[buffer], kBufferBytes);
+    return claims;
+  }
+  Claims Overwriting(size_t buffer) const {
+    Claims claims;
+    claims.Overwrites(buffers_[buffer], kBufferBytes);
+    return claims;
+  }
+  void ExpectAll(size_t buffer, unsigned int word) {
+    std::vector<unsigned int> words(kBufferBytes / 4);
+    Addresses addresses;
+    addresses.push_back(buffers_[buffer]);
+    TouchSet set;
+    ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
+    Driver().cuMemcpyDtoHAsync_v2(words.data(), buffers_[buffer], kBufferBytes, stream_);
+    Driver().cuStreamSynchronize(stream_);
+    job_->End(&set, Effect::kReads);
+    EXPECT_TRUE(std::all_of(words.begin(), words.end(), [word](unsigned int each) { return each == word; }));
+  }
+  Counters Count() { return job_->Read().counters; }
+
+  CUcontext context_ = nullptr;
+  CUstream stream_ = nullptr;
+  std::unique_ptr<JobMemory> job_;
+  CUdeviceptr buffers_[kBuffers] = {};
+};
+
+TEST_F(JobMemoryRolesTest, WhatIsOnlyReadLeavesWithoutACopy) {
+  // Given data that has come back, and is read
+  SendAway(0);
+  const Claims reading = Reading(0);
+  Look(0, &reading);
+
+  // When it leaves again
+  const Counters before = Count();
+  SendAway(0);
+
+  // Then its copy on the host has served again: only what came in its place was copied out
+  EXPECT_EQ(Count().dropped_bytes - before.dropped_bytes, kBufferBytes);
+  ExpectAll(0, Word(0));
+}
+
+TEST_F(JobMemoryRolesTest, WhatMayBeWrittenIsCopiedOutAgain) {
+  SendAway(0);
+  Look(0);
+  const Counters before = Count();
+  SendAway(0);
+  EXPECT_EQ(Count().dropped_bytes, before.dropped_bytes);
+}
+
+TEST_F(JobMemoryRolesTest, AWriteAfterAReadOutdatesTheHostCopy) {
+  SendAway(0);
+  const Claims reading = Reading(0);
+  Look(0, &reading);
+  Fill(0, 7);
+  SendAway(0);
+  ExpectAll(0, 7);
+}
+
+TEST_F(JobMemoryRolesTest, WhatIsOverwrittenIsNotBroughtBack) {
+  SendAway(0);
+  const Counters before = Count();
+
+  const Claims overwriting = Overwriting(0);
+  Fill(0, 7, &overwriting);
+
+  EXPECT_EQ(Count().restored_bytes, before.restored_bytes);
+  EXPECT_EQ(Count().overwritten_bytes, kBufferBytes);
+  ExpectAll(0, 7);
+  SendAway(0);
+  ExpectAll(0, 7);
+}
+
+TEST_F(JobMemoryRolesTest, WhatACallThatFailedWouldHaveOverwrittenIsAsBefore) {
+  SendAway(0);
+  const Claims overwriting = Overwriting(0);
+
+  Launch(
+      0, &overwriting, [](CUdeviceptr) {}, true);
+
+  ExpectAll(0, Word(0));
+  SendAway(0);
+  ExpectAll(0, Word(0));
+}
+
+TEST_F(JobMemoryRolesTest, WhatLeavesBetweenTwoLaunchesOfACallComesBackWhole) {
+  // Given a call whose first launch has written half of what it will write
+  SendAway(0);
+  Claims overwriting = Overwriting(0);
+  Launch(0, &overwriting,
+         [&](CUdeviceptr at) { Driver().cuMemsetD32Async(at, 7, kBufferBytes / 4, stream_); });
+  overwriting.NoteNamed({&buffers_[0], 1});
+  SendAway(0);
+
+  // When its second one names it
+  Look(0, &overwriting);
+
+  ExpectAll(0, 7);
+}
+
+}  // namespace
+}  // namespace spillway::interposer
