@@ -128,7 +128,7 @@ class Series:
 
 
 def print_series(options, series):
-    columns = list(options.policies) + ["predicted", "bound", "planned at", "calls per step"]
+    columns = list(options.policies) + ["predicted", "bound", "planned at", "calls per step", "GiB out / in per step"]
     print(f"\n### {series.network}, {series.profile}: {series.bare.step_ns / 1e6:.1f} ms per step bare, peak "
           f"{series.peak_bytes / 2**30:.2f} GiB (simulated)\n")
     print("| budget | " + " | ".join(columns) + " |\n|---" * 1 + "|---" * len(columns) + "|")
@@ -139,7 +139,7 @@ def print_series(options, series):
         plan = own.report.get("learning", {})
         print(f"| {percent} % | " + " | ".join([
             *(series.text(cell) for cell in cells.values()), series.learned(own, "predicted_iteration_ns"),
-            series.learned(own, "lower_bound_ns"), planned_at(plan), calls_per_step(own)
+            series.learned(own, "lower_bound_ns"), planned_at(plan), calls_per_step(own), gibibytes_per_step(own)
         ]) + " |", flush=True)
 
 
@@ -170,8 +170,19 @@ def moved_bytes(cell):
 def calls_per_step(cell):
     """Of cuMemMap, cuMemUnmap, cuMemSetAccess, cuMemCreate and cuMemRelease, over the whole run."""
     names = ("vmm_creates", "vmm_maps", "vmm_set_accesses", "vmm_unmaps", "vmm_releases")
-    steps = len(re.findall(r"^step \d+ loss", cell.output, re.M))
+    steps = steps_of(cell)
     return str(round(sum(cell.books.get(name, 0) for name in names) / steps)) if steps else ""
+
+
+def gibibytes_per_step(cell):
+    """Copied out of the device and back into it, over the whole run."""
+    steps = steps_of(cell)
+    names = ("offloaded_bytes", "restored_bytes")
+    return " / ".join(f"{cell.report.get(name, 0) / steps / 2**30:.2f}" for name in names) if steps else ""
+
+
+def steps_of(cell):
+    return len(re.findall(r"^step \d+ loss", cell.output, re.M))
 
 
 def differing(series_list):
