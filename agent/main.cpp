@@ -23,7 +23,8 @@ constexpr char kHelp[] = R"(spillwayd - the node agent: shares a node's GPUs bet
   --diff          print what differs from the defaults
   --version
 
-Signals: SIGHUP reads the configuration again, all of it or nothing; SIGUSR1 logs more; SIGTERM stops. Jobs keep what they have.
+Signals: SIGHUP reads the configuration again, all of it or nothing; SIGUSR1 logs more; SIGUSR2 runs the installed program anew;
+SIGTERM stops. Jobs keep what they have.
 )";
 
 enum class Wish { kServe, kCheck, kShow, kDiff, kHelp, kVersion, kNothing };
@@ -67,6 +68,7 @@ Wish ReadCommandLine(int argc, char** argv, AgentOptions* options) {
 
 int Main(int argc, char** argv) {
   AgentOptions options;
+  options.arguments = argv;
   const Wish wish = ReadCommandLine(argc, argv, &options);
   if (wish == Wish::kHelp) return std::fputs(kHelp, stdout), 0;
   if (wish == Wish::kVersion) return std::puts("spillwayd " SPILLWAY_VERSION), 0;

@@ -74,7 +74,8 @@ Failure Misused(const std::string& subcommand, const std::string& what, const st
   return {kExitUsage, what, why, "see: spillway help " + subcommand};
 }
 
-ViewOptions ParseViewOptions(const std::vector<std::string>& arguments, size_t operands) {
+// `more`: so many operands may follow those that must be there.
+ViewOptions ParseViewOptions(const std::vector<std::string>& arguments, size_t operands, size_t more = 0) {
   ViewOptions options;
   options.operands = TakeOptions(arguments, AgentOptionList(arguments.front()).options,
                                  [&](int letter, const std::string& value) {
@@ -83,7 +84,7 @@ ViewOptions ParseViewOptions(const std::vector<std::string>& arguments, size_t o
                                    if (letter == 's') options.socket = value;
                                    if (letter == 'c') options.config = value;
                                  });
-  if (!options.help && options.operands.size() != operands)
+  if (!options.help && (options.operands.size() < operands || options.operands.size() > operands + more))
     throw Misused(arguments.front(),
                   "`spillway " + arguments.front() + "` takes " + std::to_string(operands) + " operands",
                   std::to_string(options.operands.size()) + " are given");
@@ -170,15 +171,29 @@ int Drain(const std::vector<std::string>& arguments) {
                 "is it installed beside spillway?");
 }
 
+int SetLogLevel(const ViewOptions& options) {
+  if (options.operands.size() != 2)
+    throw Misused("config", "`config log` takes a level", "trace, debug, info, warn or error");
+  const std::string& level = options.operands[1];
+  const protocol::Done done =
+      AgentClient(options.socket).Request(protocol::Control{protocol::Action::kLogLevel, level});
+  PrintDone(done, "the agent logs from " + level + " on, until its configuration is read again",
+            options.json);
+  return 0;
+}
+
 int Config(const std::vector<std::string>& arguments) {
-  const ViewOptions options = ParseViewOptions(arguments, 1);
+  const ViewOptions options = ParseViewOptions(arguments, 1, 1);
   if (options.help) return std::fputs(HelpText("config").c_str(), stdout), 0;
   const std::string& verb = options.operands.front();
+  if (verb == "log") return SetLogLevel(options);
+  if (options.operands.size() > 1)
+    throw Misused("config", "`config " + verb + "` takes no more", options.operands[1] + " is given");
   if (verb == "check") BecomeDaemon("--check", options.config);
   if (verb == "show") BecomeDaemon("--show", options.config);
   if (verb == "diff") BecomeDaemon("--diff", options.config);
   if (verb != "reload")
-    throw Misused("config", "no `config " + verb + "`", "there are check, show, diff and reload");
+    throw Misused("config", "no `config " + verb + "`", "there are check, show, diff, reload and log");
   if (!options.config.empty())
     throw Misused("config", "`config reload` takes no --config",
                   "the agent reads the file it was started with");

@@ -14,7 +14,7 @@ constexpr char kOverview[] = R"(spillway - runs an unmodified CUDA program in le
   spillway status | jobs | job NAME      what the node agent shares between which jobs
   spillway budget set JOB SIZE           give a running job another budget
   spillway drain | undrain               let no new job begin on this node; let them again
-  spillway config check|show|diff|reload the agent's configuration
+  spillway config check|show|diff|reload the agent's configuration; config log LEVEL: what it logs
   spillway completion bash|zsh|fish      teaches a shell these words
   spillway help run                      all options, sizes and exit codes
   spillway --version
@@ -152,11 +152,12 @@ constexpr char kConfig[] = R"(spillway config - the node agent's configuration
   spillway config show     the whole configuration, with what nobody has set
   spillway config diff     what differs from the defaults
   spillway config reload   let the agent read it again: all of it, or nothing
+  spillway config log LEVEL   how much the agent logs until then: trace, debug, info, warn or error
 
 Options
       --config FILE       to check or show instead of /etc/spillway/spillway.toml; drop-ins are in spillway.d beside it
-      --json              for scripts (reload)
-      --socket PATH       of the agent that reloads (default: $SPILLWAY_SOCKET, or /run/spillway/agent.sock)
+      --json              for scripts (reload, log)
+      --socket PATH       of the agent that is asked (default: $SPILLWAY_SOCKET, or /run/spillway/agent.sock)
 
 Exit codes: 0; 1 the configuration is wrong; 2 the command line is; 3 refused, with the reason; 4 there is no agent.
 )";
@@ -183,7 +184,7 @@ std::string HelpText(const std::string& topic) {
   if (topic == "completion") return kCompletion;
   throw Failure(
       kExitUsage, "no help on '" + topic + "'",
-      "the topics are run, doctor, status, budget, drain, config, completion, plan, trace and advise",
+      "the topics are run, doctor, status, top, budget, drain, config, completion, plan, trace and advise",
       "see: spillway --help");
 }
 

@@ -57,7 +57,7 @@ struct Readable {
 struct Figures {
   size_t budget_bytes = 0;  // the last one's
   Counters sums;
-  size_t wanted_peak_bytes = 0, held_peak_bytes = 0, pinned_peak_bytes = 0;
+  size_t wanted_peak_bytes = 0, held_peak_bytes = 0, pinned_peak_bytes = 0, slab_peak_bytes = 0;
   size_t parked_peak_bytes = 0, held_addresses = 0;
   Standing standing = Standing::kVouched;  // the worst of all
   Opacity opacity = Opacity::kNone;
@@ -111,6 +111,7 @@ void Include(const JobMemory::Snapshot& life, Figures* all) {
   all->wanted_peak_bytes = std::max(all->wanted_peak_bytes, life.counters.wanted_peak_bytes);
   all->held_peak_bytes = std::max(all->held_peak_bytes, life.held_peak_bytes);
   all->pinned_peak_bytes = std::max(all->pinned_peak_bytes, life.pinned_peak_bytes);
+  all->slab_peak_bytes = std::max(all->slab_peak_bytes, life.slab_peak_bytes);
   all->parked_peak_bytes = std::max(all->parked_peak_bytes, life.counters.parked_peak_bytes);
   all->held_addresses = std::max(all->held_addresses, life.held_addresses);
   all->standing = std::max(all->standing, life.standing);
@@ -248,6 +249,7 @@ void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
   add("wanted_peak_bytes", all.wanted_peak_bytes);
   add("resident_peak_bytes", all.held_peak_bytes);
   add("host_peak_bytes", all.pinned_peak_bytes);
+  add("host_slab_peak_bytes", all.slab_peak_bytes);
   for (const Sum& sum : kSums) add(sum.name, all.sums.*sum.counter);
   add("parked_peak_bytes", all.parked_peak_bytes);
   add("held_addresses", all.held_addresses);

@@ -9,10 +9,15 @@
 //  3. What was sent before a close is delivered before kClosed. After a fault its owner closes: nothing behind it counts.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "base/unique_fd.h"
 #include "protocol/codec.h"
 
 namespace spillway::protocol {
+
+inline constexpr size_t kMostFiles = kMostSlabsAtOnce;
 
 enum class Sent : uint8_t { kSent, kFull, kClosed };
 
@@ -21,17 +26,25 @@ struct Received {
   What what = What::kNothing;
   Message message;
   Fault fault = Fault::kNone;
-  base::UniqueFd file;  // the memfd that came with it
+  std::vector<base::UniqueFd> files;  // the memfds that came with it
+  int file() const { return files.empty() ? -1 : files.front().get(); }
 };
 
 class Channel {
  public:
   virtual ~Channel() = default;
-  // `file` stays the caller's; -1: none.
-  virtual Sent Send(const Message& message, int file = -1) = 0;
+  // `files` stay the caller's; at most kMostFiles.
+  virtual Sent Send(const Message& message, std::span<const int> files = {}) = 0;
   virtual Received Receive() = 0;
   // To be polled for reading; -1 where there is nothing to poll.
   virtual int file() const = 0;
+
+  // What the two sides have agreed upon, for the frames that are sent from now on.
+  void SetVersion(uint16_t version) { version_ = version; }
+  uint16_t version() const { return version_; }
+
+ private:
+  uint16_t version_ = kNewestVersion;
 };
 
 }  // namespace spillway::protocol

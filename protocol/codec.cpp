@@ -30,6 +30,7 @@ class Writer {
   void Bytes(const DeviceUuid& bytes) {
     for (uint8_t byte : bytes) Raw(byte, 1);
   }
+  void Name(SlabName name, bool is_used) { Raw(is_used ? static_cast<uint64_t>(name) : 0, sizeof name); }
   void Raw(uint64_t bits, size_t size) {
     for (size_t i = 0; i < size; ++i) (*frame_)[at_++] = static_cast<uint8_t>(bits >> (8 * i));
   }
@@ -73,6 +74,10 @@ class Reader {
   }
   void Bytes(DeviceUuid& bytes) {
     for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(Raw(1));
+  }
+  void Name(SlabName& name, bool is_used) {
+    name = SlabName{Raw(sizeof name)};
+    valid_ = valid_ && (is_used || name == SlabName{});
   }
   uint64_t Raw(size_t size) {
     uint64_t bits = 0;
@@ -214,6 +219,31 @@ void Fields(auto& c, Is<Done> auto& m) {
   c.OneOf(m.outcome, Outcome::kUnknownJob);
   c.Line(m.text);
 }
+void Names(auto& c, auto& slabs, uint32_t least) {
+  c.Number(slabs.count, least, static_cast<uint32_t>(kMostSlabsAtOnce));
+  for (size_t i = 0; i < kMostSlabsAtOnce; ++i) c.Name(slabs.names[i], i < slabs.count);
+}
+void Fields(auto& c, Is<AskSlabs> auto& m) {
+  Device(c, m.device);
+  Size(c, m.size_bytes);
+}
+void Fields(auto& c, Is<Slabs> auto& m) {
+  Device(c, m.device);
+  Size(c, m.slab_bytes);
+  Size(c, m.page_bytes);
+  Names(c, m.slabs, 1);
+}
+void Fields(auto& c, Is<ReturnSlabs> auto& m) { Names(c, m.slabs, 1); }
+void Fields(auto& c, Is<HeldSlabs> auto& m) {
+  c.Flag(m.last);
+  Names(c, m.slabs, 0);
+}
+void Fields(auto& c, Is<LinkPlace> auto& m) {
+  Device(c, m.device);
+  c.Number(m.layout, uint32_t{0}, uint32_t{UINT32_MAX});
+  c.Number(m.slot, uint32_t{0}, uint32_t{UINT32_MAX});
+}
+void Fields(auto& c, Is<Leaving> auto& m) { c.Number(m.exit_code, INT32_MIN, INT32_MAX); }
 
 template <class M>
 Decoded ReadFields(const uint8_t* bytes) {
@@ -237,11 +267,11 @@ Decoded ReadKind(const uint8_t* bytes, size_t index, std::index_sequence<Index..
 
 }  // namespace
 
-Frame Encode(const Message& message) {
+Frame Encode(const Message& message, uint16_t version) {
   Frame frame{};
   Writer writer(&frame);
   for (uint8_t letter : kMagic) writer.Raw(letter, 1);
-  writer.Raw(kNewestVersion, 2);
+  writer.Raw(version, 2);
   writer.Raw(message.index() + 1, 2);
   writer.Raw(kFrameBytes, 4);
   writer.Raw(0, 4);
@@ -260,6 +290,7 @@ Decoded Decode(const uint8_t* bytes, size_t size) {
   if (version == 0 || (!of_all_versions && (version < kOldestVersion || version > kNewestVersion)))
     return {std::nullopt, Fault::kVersion};
   if (header.Raw(4) != kFrameBytes) return {std::nullopt, Fault::kSize};
+  if (!of_all_versions && VersionOf(kind) > version) return {std::nullopt, Fault::kKind};
   if (header.Raw(4) != 0) return {std::nullopt, Fault::kLeftover};
   return ReadKind(bytes, kind - 1, std::make_index_sequence<std::variant_size_v<Message>>());
 }
@@ -270,9 +301,10 @@ const char* NameOf(Fault fault) {
 }
 
 const char* NameOf(const Message& message) {
-  constexpr const char* names[] = {"Hello",    "Welcome",   "Register", "Admission", "Grant",
-                                   "Obeyed",   "Usage",     "Goodbye",  "Error",     "Ask",
-                                   "Document", "SetBudget", "Control",  "Done"};
+  constexpr const char* names[] = {"Hello",    "Welcome",     "Register",  "Admission", "Grant",
+                                   "Obeyed",   "Usage",       "Goodbye",   "Error",     "Ask",
+                                   "Document", "SetBudget",   "Control",   "Done",      "AskSlabs",
+                                   "Slabs",    "ReturnSlabs", "HeldSlabs", "LinkPlace", "Leaving"};
   static_assert(std::size(names) == std::variant_size_v<Message>);
   return names[message.index()];
 }

@@ -39,7 +39,8 @@ struct Decoded {
   Fault fault = Fault::kNone;
 };
 
-Frame Encode(const Message& message);
+// `version`: what the session has agreed upon.
+Frame Encode(const Message& message, uint16_t version = kNewestVersion);
 // `size`: how many bytes came; a frame is exactly kFrameBytes.
 Decoded Decode(const uint8_t* bytes, size_t size);
 

@@ -8,15 +8,17 @@ std::pair<std::unique_ptr<MemoryChannel>, std::unique_ptr<MemoryChannel>> Memory
           std::unique_ptr<MemoryChannel>(new MemoryChannel(there, back, most))};
 }
 
-Sent MemoryChannel::Send(const Message& message, int file) {
-  const Frame frame = Encode(message);
-  return SendBytes({frame.begin(), frame.end()}, file);
+Sent MemoryChannel::Send(const Message& message, std::span<const int> files) {
+  const Frame frame = Encode(message, version());
+  return SendBytes({frame.begin(), frame.end()}, files);
 }
 
-Sent MemoryChannel::SendBytes(std::vector<uint8_t> bytes, int file) {
+Sent MemoryChannel::SendBytes(std::vector<uint8_t> bytes, std::span<const int> files) {
   if (outgoing_->severed || incoming_->severed) return Sent::kClosed;
   if (outgoing_->mail.size() >= most_) return Sent::kFull;
-  outgoing_->mail.push_back({std::move(bytes), base::UniqueFd(file < 0 ? -1 : dup(file))});
+  Letter letter = {std::move(bytes), {}};
+  for (const int file : files) letter.files.emplace_back(dup(file));
+  outgoing_->mail.push_back(std::move(letter));
   return Sent::kSent;
 }
 
@@ -33,7 +35,7 @@ Received MemoryChannel::Receive() {
   received.fault = decoded.fault;
   if (decoded.message) {
     received.message = *decoded.message;
-    received.file = std::move(letter.file);
+    received.files = std::move(letter.files);
   }
   return received;
 }

@@ -17,11 +17,11 @@ class MemoryChannel : public Channel {
   static std::pair<std::unique_ptr<MemoryChannel>, std::unique_ptr<MemoryChannel>> Pair(size_t most = 64);
   ~MemoryChannel() override { Sever(); }
 
-  Sent Send(const Message& message, int file = -1) override;
+  Sent Send(const Message& message, std::span<const int> files = {}) override;
   Received Receive() override;
   int file() const override { return -1; }
 
-  Sent SendBytes(std::vector<uint8_t> bytes, int file = -1);
+  Sent SendBytes(std::vector<uint8_t> bytes, std::span<const int> files = {});
   // As when the process behind it is killed: what it had sent still arrives.
   void Sever();
   bool has_mail() const { return !incoming_->mail.empty() || incoming_->severed; }
@@ -29,7 +29,7 @@ class MemoryChannel : public Channel {
  private:
   struct Letter {
     std::vector<uint8_t> bytes;
-    base::UniqueFd file;
+    std::vector<base::UniqueFd> files;
   };
   struct Queue {
     std::deque<Letter> mail;

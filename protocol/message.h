@@ -6,7 +6,8 @@
 //  1. Every message is one frame of kFrameBytes (codec.h) on a SOCK_SEQPACKET connection; what is larger travels in a
 //     sealed memfd beside a Document (bulk.h).
 //  2. A field means the same in every version that has it. Hello, Error and the header never change their layout.
-//  3. Nothing here is believed because a client says it: who a client is comes from the socket (agent/identity).
+//  3. A kind is sent only in sessions of a version that has it (VersionOf).
+//  4. Nothing here is believed because a client says it: who a client is comes from the socket (agent/identity).
 #pragma once
 
 #include <array>
@@ -20,7 +21,7 @@
 namespace spillway::protocol {
 
 inline constexpr uint16_t kOldestVersion = 1;
-inline constexpr uint16_t kNewestVersion = 1;
+inline constexpr uint16_t kNewestVersion = 2;
 inline constexpr uint32_t kMostDevices = 64;
 inline constexpr int64_t kMostBytes = int64_t{1} << 56;
 inline constexpr int32_t kMostPermille = 1000;
@@ -225,8 +226,68 @@ struct Done {
   bool operator==(const Done&) const = default;
 };
 
+// What the agent calls a slab of the node's pool: the same after a restart of the agent.
+enum class SlabName : uint64_t {};
+inline constexpr size_t kMostSlabsAtOnce = 8;
+
+struct SlabNames {
+  uint32_t count = 0;  // at most kMostSlabsAtOnce; the rest is zero
+  std::array<SlabName, kMostSlabsAtOnce> names = {};
+  bool operator==(const SlabNames&) const = default;
+};
+
+// Client, version 2: slabs of the host pool for so much more than it has, near a device. Answered by Slabs as they are there, within the
+// quota; by nothing where there are none.
+struct AskSlabs {
+  uint32_t device = 0;
+  int64_t size_bytes = 0;
+  bool operator==(const AskSlabs&) const = default;
+};
+
+// Agent, version 2: slabs that are this process's until it returns them; with them come their files, in the same order.
+struct Slabs {
+  uint32_t device = 0;
+  int64_t slab_bytes = 0;  // of each
+  int64_t page_bytes = 0;
+  SlabNames slabs = {};
+  bool operator==(const Slabs&) const = default;
+};
+
+// Client, version 2: it uses them no more and has unmapped them.
+struct ReturnSlabs {
+  SlabNames slabs = {};
+  bool operator==(const ReturnSlabs&) const = default;
+};
+
+// Client, version 2, at the beginning of a session: which slabs it has from sessions before. What it does not name until `last` is the
+// agent's again.
+struct HeldSlabs {
+  bool last = false;
+  SlabNames slabs = {};
+  bool operator==(const HeldSlabs&) const = default;
+};
+
+// Agent, version 2: the process's place at a device's link; with it come the files of the terms and of the lanes (link_page.h).
+struct LinkPlace {
+  uint32_t device = 0;
+  uint32_t layout = 0;
+  uint32_t slot = 0;
+  bool operator==(const LinkPlace&) const = default;
+};
+
+// Client, version 2: the process is about to end, by exit; what it holds stays its own until it has.
+struct Leaving {
+  int32_t exit_code = 0;
+  bool operator==(const Leaving&) const = default;
+};
+
 // In the order of their numbers on the wire, from 1.
-using Message = std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask,
-                             Document, SetBudget, Control, Done>;
+using Message =
+    std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask, Document,
+                 SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs, LinkPlace, Leaving>;
+
+inline constexpr size_t kKindsOfVersion1 = 14;
+// The first version that has a kind, by its number on the wire.
+constexpr uint16_t VersionOf(size_t kind) { return kind <= kKindsOfVersion1 ? 1 : 2; }
 
 }  // namespace spillway::protocol

@@ -29,16 +29,25 @@ base::UniqueFd NewSocket() {
   return base::UniqueFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// The one file that came along; the kernel has closed what did not fit.
-base::UniqueFd FileIn(msghdr* header) {
+// Room for kMostFiles; CMSG_SPACE would leave room for the padding to hold one more.
+constexpr size_t kControlBytes = CMSG_LEN(kMostFiles * sizeof(int));
+
+// The files that came along; the kernel has closed what did not fit.
+std::vector<base::UniqueFd> FilesIn(msghdr* header) {
+  std::vector<base::UniqueFd> files;
   for (cmsghdr* part = CMSG_FIRSTHDR(header); part != nullptr; part = CMSG_NXTHDR(header, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    int file;
-    memcpy(&file, CMSG_DATA(part), sizeof file);
-    return base::UniqueFd(file);
+    for (size_t at = 0; CMSG_LEN(at + sizeof(int)) <= part->cmsg_len; at += sizeof(int)) {
+      int file;
+      memcpy(&file, CMSG_DATA(part) + at, sizeof file);
+      files.emplace_back(file);
+    }
   }
-  return {};
+  return files;
 }
+
+// Nothing was sent, and later it can be: the queue is full, or too many files are on their way.
+bool IsFull(int error) { return error == EAGAIN || error == ENOBUFS || error == ETOOMANYREFS; }
 
 Received Ended(Received::What what, Fault fault = Fault::kNone) {
   Received received;
@@ -49,34 +58,33 @@ Received Ended(Received::What what, Fault fault = Fault::kNone) {
 
 }  // namespace
 
-Sent SocketChannel::Send(const Message& message, int file) {
-  Frame frame = Encode(message);
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+Sent SocketChannel::Send(const Message& message, std::span<const int> files) {
+  Frame frame = Encode(message, version());
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostFiles * sizeof(int))] = {};
   iovec content{frame.data(), frame.size()};
   msghdr header{};
   header.msg_iov = &content;
   header.msg_iovlen = 1;
-  if (file >= 0) {
+  if (!files.empty()) {
     header.msg_control = control;
-    header.msg_controllen = sizeof control;
+    header.msg_controllen = CMSG_SPACE(files.size_bytes());
     cmsghdr* const part = CMSG_FIRSTHDR(&header);
     part->cmsg_level = SOL_SOCKET;
     part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(part), &file, sizeof file);
+    part->cmsg_len = CMSG_LEN(files.size_bytes());
+    memcpy(CMSG_DATA(part), files.data(), files.size_bytes());
   }
   ssize_t sent;
   do {
     sent = sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
   if (sent == static_cast<ssize_t>(frame.size())) return Sent::kSent;
-  return errno == EAGAIN || errno == ENOBUFS ? Sent::kFull : Sent::kClosed;
+  return IsFull(errno) ? Sent::kFull : Sent::kClosed;
 }
 
 Received SocketChannel::Receive() {
   uint8_t bytes[kFrameBytes + 1];  // one more, to see that a datagram is too long
-  // One file fits, no more: CMSG_SPACE would leave room for the padding to hold a second.
-  alignas(cmsghdr) char control[CMSG_LEN(sizeof(int))] = {};
+  alignas(cmsghdr) char control[kControlBytes] = {};
   iovec content{bytes, sizeof bytes};
   msghdr header{};
   header.msg_iov = &content;
@@ -89,7 +97,7 @@ Received SocketChannel::Receive() {
   } while (size < 0 && errno == EINTR);
   if (size < 0) return Ended(errno == EAGAIN ? Received::What::kNothing : Received::What::kClosed);
   Received received;
-  received.file = FileIn(&header);
+  received.files = FilesIn(&header);
   if (size == 0) return Ended(Received::What::kClosed);
   Decoded decoded = Decode(bytes, static_cast<size_t>(size));
   if (!decoded.message) return Ended(Received::What::kFault, decoded.fault);

@@ -12,7 +12,7 @@ namespace spillway::protocol {
 class SocketChannel : public Channel {
  public:
   explicit SocketChannel(base::UniqueFd socket) : socket_(std::move(socket)) {}
-  Sent Send(const Message& message, int file = -1) override;
+  Sent Send(const Message& message, std::span<const int> files = {}) override;
   Received Receive() override;
   int file() const override { return socket_.get(); }
 

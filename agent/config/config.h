@@ -58,6 +58,13 @@ struct Config {
   int64_t device_reserve_bytes = int64_t{512} << 20;  // of each device, for what no budget sees
   int64_t host_bytes = 0;                             // for what is away; 0: half of the machine's memory
 
+  bool host_pool = true;  // lend jobs slabs of it
+  int64_t slab_bytes = int64_t{64} << 20;
+  int64_t spare_slab_bytes = 0;  // made before somebody asks
+  bool huge_pages = true;
+  int64_t link_to_device_bytes_per_second = 0;  // 0: by the device's name, else nobody waits
+  int64_t link_to_host_bytes_per_second = 0;
+
   int64_t return_within_ms = 2000;
   int64_t patience_s = 600;
   int64_t step_bytes = int64_t{64} << 20;

@@ -40,7 +40,7 @@ class FileReader {
   }
 
   void ReadTable(const std::string& name, const toml::source_region& where, const toml::node& node) {
-    static const std::vector<std::string> tables = {"agent",  "devices",  "host", "arbiter",
+    static const std::vector<std::string> tables = {"agent",  "devices",  "host", "link",  "arbiter",
                                                     "limits", "defaults", "rule", "device"};
     if (std::find(tables.begin(), tables.end(), name) == tables.end())
       return SayUnknown(where, "table", name, tables);

@@ -22,6 +22,7 @@ class Nvml {
              Get(count_, "nvmlDeviceGetCount_v2") && Get(handle_, "nvmlDeviceGetHandleByIndex_v2") &&
              Get(uuid_, "nvmlDeviceGetUUID") && Get(memory_, "nvmlDeviceGetMemoryInfo") &&
              Get(name_, "nvmlDeviceGetName") && init_() == nvml::kSuccess;
+    Get(pci_, "nvmlDeviceGetPciInfo_v3");
   }
   ~Nvml() {
     if (works_) shutdown_();
@@ -45,13 +46,17 @@ class Nvml {
           memory_(handle, &memory) != nvml::kSuccess)
         continue;
       name_(handle, name, kTextBytes);
-      NodeDevice device{{}, uuid, name, static_cast<int64_t>(memory.total)};
+      NodeDevice device{{}, uuid, name, static_cast<int64_t>(memory.total), BusIdOf(handle)};
       if (ParseUuid(device.name, &device.uuid)) devices.push_back(device);
     }
     return devices;
   }
 
  private:
+  std::string BusIdOf(nvml::Device handle) const {
+    nvml::PciInfo place{};
+    return pci_ != nullptr && pci_(handle, &place) == nvml::kSuccess ? place.bus_id : "";
+  }
   template <class Function>
   bool Get(Function*& function, const char* name) {
     function = reinterpret_cast<Function*>(dlsym(library_, name));
@@ -67,6 +72,7 @@ class Nvml {
   nvml::Result (*uuid_)(nvml::Device, char*, unsigned) = nullptr;
   nvml::Result (*memory_)(nvml::Device, nvml::Memory*) = nullptr;
   nvml::Result (*name_)(nvml::Device, char*, unsigned) = nullptr;
+  nvml::Result (*pci_)(nvml::Device, nvml::PciInfo*) = nullptr;  // may be missing
 };
 
 }  // namespace

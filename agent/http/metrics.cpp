@@ -133,6 +133,21 @@ void AddNode(const NodeReport& report, Families& out) {
             static_cast<double>(report.host_bytes));
   out.Gauge("spillway_host_memory_budgeted_bytes", "Host memory that is promised to jobs.",
             static_cast<double>(report.host_promised_bytes));
+  if (report.pool) {
+    const PoolView& pool = *report.pool;
+    out.Begin("spillway_host_pool_bytes", MetricType::Gauge,
+              "The host pool's slabs by what becomes of them: being made, unused, leased, kept for their "
+              "job, ending.");
+    out.Add({{"state", "making"}}, pool.making_bytes);
+    out.Add({{"state", "unused"}}, pool.unused_bytes);
+    out.Add({{"state", "leased"}}, pool.leased_bytes);
+    out.Add({{"state", "kept"}}, pool.kept_bytes);
+    out.Add({{"state", "ending"}}, pool.ending_bytes);
+    out.Gauge("spillway_host_pool_unserved_bytes", "Asked for within quotas, and not there.",
+              static_cast<double>(pool.unserved_bytes));
+    out.Counter("spillway_host_pool_not_made_total", "Slabs for which there was no memory.",
+                static_cast<double>(pool.not_made));
+  }
   out.Gauge("spillway_sessions", "Connections of jobs and operators.", static_cast<double>(report.sessions));
   out.Gauge("spillway_draining", "Whether no new job may begin here.", report.draining ? 1 : 0);
   out.Gauge("spillway_resuming", "Whether jobs of an earlier agent are waited for.", report.resuming ? 1 : 0);

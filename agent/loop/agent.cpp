@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
@@ -17,6 +18,7 @@
 #include "agent/device/device_list.h"
 #include "agent/identity/socket_peer.h"
 #include "agent/loop/log.h"
+#include "agent/loop/state_file.h"
 #include "agent/report/pages.h"
 #include "base/clock.h"
 #include "protocol/socket_channel.h"
@@ -30,9 +32,9 @@ constexpr int kMostAccepted = 16;  // before the sessions have their turn
 constexpr int kMostEvents = 256;
 
 // What an event is about: a session's channel, its process, or one of ours.
-enum class About : uint64_t { kChannel = 0, kProcess = 1, kListener = 2, kSignals = 3 };
+enum class About : uint64_t { kChannel = 0, kProcess = 1, kListener = 2, kSignals = 3, kSlabs = 4 };
 uint64_t Token(About about, SessionId session = SessionId{0}) {
-  return static_cast<uint64_t>(session) << 2 | static_cast<uint64_t>(about);
+  return static_cast<uint64_t>(session) << 3 | static_cast<uint64_t>(about);
 }
 
 int64_t NowNs() { return static_cast<int64_t>(base::MonotonicNs()); }
@@ -42,6 +44,17 @@ int64_t HostBytes(const Config& config) {
   struct sysinfo machine {};
   sysinfo(&machine);
   return static_cast<int64_t>(machine.totalram) * machine.mem_unit / 2;
+}
+
+// The name of a socket that an earlier agent opened itself, and ran anew.
+constexpr char kOwnListener[] = "own-listener";
+
+// A session takes two files, a slab one.
+void AllowManyFiles() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 uint64_t RandomNumber() {
@@ -55,15 +68,32 @@ uint64_t RandomNumber() {
 
 Agent::Agent(AgentOptions options, const Config& config) : options_(std::move(options)) {
   std::vector<std::string> problems;
-  std::vector<NodeDevice> devices = ListDevices(config, &problems);
+  devices_ = ListDevices(config, &problems);
   for (const std::string& problem : problems) LogWarning(problem);
-  for (const NodeDevice& device : devices)
+  for (const NodeDevice& device : devices_)
     LogInfo("device " + device.name + " " + device.model + " with " + InBytes(device.memory_bytes));
   Config used = config;
   if (!options_.socket.empty()) used.socket = options_.socket;
+  AllowManyFiles();
+  std::vector<NodeShares::KeptFile> kept;
+  TakeInherited(&kept);
   NodeServices* const services = this;
-  node_ =
-      std::make_unique<Node>(used, std::move(devices), HostBytes(config), RandomNumber(), services, NowNs());
+  FileKeeper* const keeper = this;
+  shares_ = std::make_unique<NodeShares>(used, devices_, HostBytes(used), std::move(kept), keeper,
+                                         [](const std::string& line) { LogWarning(line); });
+  node_ = std::make_unique<Node>(used, devices_, HostBytes(used), RandomNumber(), services, NowNs(),
+                                 shares_.get());
+}
+
+void Agent::TakeInherited(std::vector<NodeShares::KeptFile>* kept) {
+  for (const Supervisor::File& file : service_.TakeFiles()) {
+    if (NodeShares::IsKeptName(file.name)) {
+      kept->push_back({file.name, base::UniqueFd(file.file)});
+    } else {
+      listener_.Reset(file.file);
+      inherited_listener_ = file.name != kOwnListener;
+    }
+  }
 }
 
 // The daemon's whole life.
@@ -75,10 +105,12 @@ int Agent::Run() {
     Wait();
     node_->Settle(NowNs());
     FollowGone();
+    shares_->KeepFiles();
     Publish();
   }
-  service_.Stopping();
+  if (!runs_anew_) service_.Stopping();
   node_->Stop();
+  if (runs_anew_) RunAnew();
   if (!inherited_listener_) unlink(node_->config().socket.c_str());
   LogInfo("stopped; jobs keep what they have");
   return 0;
@@ -88,14 +120,10 @@ bool Agent::Open() {
   poll_.Reset(epoll_create1(EPOLL_CLOEXEC));
   sigset_t handled;
   sigemptyset(&handled);
-  for (int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1}) sigaddset(&handled, signal);
+  for (int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) sigaddset(&handled, signal);
   sigprocmask(SIG_BLOCK, &handled, nullptr);
   signals_.Reset(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
   const Config& config = node_->config();
-  for (const Supervisor::Socket& socket : service_.TakeSockets()) {
-    listener_.Reset(socket.file);
-    inherited_listener_ = true;
-  }
   if (!listener_) {
     std::error_code ignored;
     std::filesystem::create_directories(std::filesystem::path(config.socket).parent_path(), ignored);
@@ -114,7 +142,18 @@ bool Agent::Open() {
   }
   Watch(listener_.get(), Token(About::kListener));
   Watch(signals_.get(), Token(About::kSignals));
+  if (shares_->file() >= 0) Watch(shares_->file(), Token(About::kSlabs));
   return true;
+}
+
+// With what is installed now, and with this agent's socket, slabs and books; sessions end, jobs keep what they have and come back.
+void Agent::RunAnew() {
+  LogInfo("runs anew");
+  http_.reset();
+  std::vector<Supervisor::File> files = {{listener_.get(), inherited_listener_ ? "listener" : kOwnListener}};
+  for (const auto& [name, file] : shares_->FilesToKeep()) files.push_back({file, name});
+  Supervisor::RunAnew(options_.arguments, files);
+  LogError(std::string("cannot run anew: ") + strerror(errno));
 }
 
 void Agent::Watch(int file, uint64_t token) {
@@ -142,8 +181,8 @@ void Agent::Wait() {
 }
 
 void Agent::Handle(uint64_t token) {
-  const SessionId session{token >> 2};
-  switch (static_cast<About>(token & 3)) {
+  const SessionId session{token >> 3};
+  switch (static_cast<About>(token & 7)) {
     case About::kChannel:
       return node_->Readable(session, NowNs());
     case About::kProcess:
@@ -152,6 +191,8 @@ void Agent::Handle(uint64_t token) {
       return AcceptSome();
     case About::kSignals:
       return TakeSignal();
+    case About::kSlabs:
+      return;  // Settle takes them
   }
 }
 
@@ -191,6 +232,7 @@ void Agent::TakeSignal() {
       LogInfo("log level debug, by signal");
     } else {
       stopping_ = true;
+      runs_anew_ = taken.ssi_signo == SIGUSR2;
     }
   }
 }
@@ -225,8 +267,12 @@ std::string Agent::Reload() {
   for (const std::string& name : NeedRestart(node_->config(), next)) LogWarning(name + " takes a restart");
   spillway::agent::SetLogLevel(next.log_level);
   node_->SetConfig(next);
+  shares_->SetRates(next, devices_);
   return "";
 }
+
+bool Agent::Keep(const std::string& name, int file) { return service_.Keep(name, file); }
+bool Agent::Drop(const std::string& name) { return service_.Drop(name); }
 
 std::string Agent::SetLogLevel(const std::string& level) {
   return spillway::agent::SetLogLevel(level) ? "" : "the levels are trace, debug, info, warn and error";

@@ -13,23 +13,27 @@
 #include "agent/http/http_server.h"
 #include "agent/node/node.h"
 #include "agent/service/supervisor.h"
+#include "agent/shares/node_shares.h"
 #include "base/unique_fd.h"
 
 namespace spillway::agent {
 
 struct AgentOptions {
   std::string config_path = "/etc/spillway/spillway.toml";
-  std::string socket;  // instead of the configuration's
+  std::string socket;                // instead of the configuration's
+  char* const* arguments = nullptr;  // of the process: to run it anew
 };
 
-class Agent : private NodeServices {
+class Agent : private NodeServices, private FileKeeper {
  public:
   Agent(AgentOptions options, const Config& config);
   // The exit code; says on the log why it is not 0.
   int Run();
 
  private:
+  void TakeInherited(std::vector<NodeShares::KeptFile>* kept);
   bool Open();
+  void RunAnew();
   void Wait();
   void Handle(uint64_t token);
   void AcceptSome();
@@ -47,13 +51,18 @@ class Agent : private NodeServices {
   void Note(const std::string& line) override;
   std::string Reload() override;
   std::string SetLogLevel(const std::string& level) override;
+  bool Keep(const std::string& name, int file) override;
+  bool Drop(const std::string& name) override;
 
   const AgentOptions options_;
   Supervisor service_;
   ProcessTable processes_;
+  std::vector<NodeDevice> devices_;
+  std::unique_ptr<NodeShares> shares_;
   std::unique_ptr<Node> node_;
   base::UniqueFd poll_, listener_, signals_;
   bool inherited_listener_ = false;
+  bool runs_anew_ = false;
   bool stopping_ = false;
   int64_t next_ping_ns_ = 0, next_publish_ns_ = 0;
   LatestReport latest_;

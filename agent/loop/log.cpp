@@ -69,10 +69,11 @@ std::string EndLine(const JobReport& job) {
   }
   return fmt::format(
       "job ended job={} source={} uid={} command={} seconds={:.3f} devices={} iterations={} to_host_bytes={} "
-      "to_device_bytes={} stall_seconds={:.3f} demand_fetches={} refused_allocations={}",
+      "to_device_bytes={} stall_seconds={:.3f} demand_fetches={} refused_allocations={} exit={}",
       Value(job.name), job.source, job.uid, Value(job.command), static_cast<double>(job.age_ns) / 1e9,
       job.tenancies.size(), sum.iterations, sum.to_host_bytes, sum.to_device_bytes,
-      static_cast<double>(sum.stall_ns) / 1e9, sum.demand_fetches, sum.refused_allocations);
+      static_cast<double>(sum.stall_ns) / 1e9, sum.demand_fetches, sum.refused_allocations,
+      job.exit_code ? std::to_string(*job.exit_code) : "unknown");
 }
 
 }  // namespace spillway::agent

@@ -30,12 +30,13 @@ bool IsRevocation(RulingReason reason) {
 }  // namespace
 
 Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, uint64_t instance,
-           NodeServices* services, int64_t now_ns)
+           NodeServices* services, int64_t now_ns, Shares* shares)
     : config_(std::move(config)),
       devices_(std::move(devices)),
       host_bytes_(host_bytes),
       instance_(instance),
       services_(services),
+      shares_(shares),
       started_ns_(now_ns),
       arbiter_(ArbiterRulesOf(config_)),
       settled_ns_(now_ns) {
@@ -61,11 +62,11 @@ std::optional<SessionId> Node::Connected(std::unique_ptr<protocol::Channel> chan
   const ConnectionLimits& limits = config_.limits;
   std::optional<protocol::Error> error;
   if (!user.connections.Take(now_ns, limits.connections_per_second_per_user)) {
-    error = protocol::Error{ErrorCode::kTooFast, 1, 1, "too many connections per second"};
+    error = protocol::Error{.code = ErrorCode::kTooFast, .reason = "too many connections per second"};
   } else if (user.sessions >= limits.sessions_per_user) {
-    error = protocol::Error{ErrorCode::kTooManySessions, 1, 1, "this user has too many sessions"};
+    error = protocol::Error{.code = ErrorCode::kTooManySessions, .reason = "this user has too many sessions"};
   } else if (static_cast<int64_t>(sessions_.size()) >= limits.sessions) {
-    error = protocol::Error{ErrorCode::kTooManySessions, 1, 1, "the node has too many sessions"};
+    error = protocol::Error{.code = ErrorCode::kTooManySessions, .reason = "the node has too many sessions"};
   }
   if (error) {
     ++counters_.refused_connections;
@@ -120,6 +121,8 @@ void Node::On(Session& session, const protocol::Hello& hello, int64_t now_ns) {
   welcome.agent_instance = instance_;
   welcome.session = static_cast<uint64_t>(session.id);
   welcome.usage_interval_ms = static_cast<uint32_t>(config_.usage_interval_ms);
+  session.version = welcome.version;
+  session.channel->SetVersion(welcome.version);
   session.state = State::kOperator;
   if (hello.role == protocol::Role::kJob) {
     const std::optional<JobIdentity> identity = services_->IdentityOf(*session.peer, hello.leader_pid);
@@ -129,6 +132,7 @@ void Node::On(Session& session, const protocol::Hello& hello, int64_t now_ns) {
     session.state = State::kJob;
     session.job = job.id;
     welcome.job = job.name;
+    BeginShares(session);
   }
   session.channel->Send(welcome);
 }
@@ -154,12 +158,23 @@ void Node::TakeAsJob(Session& session, const protocol::Message& message, int64_t
   if (const auto* asked = std::get_if<protocol::Register>(&message)) return On(session, *asked, now_ns);
   if (const auto* usage = std::get_if<protocol::Usage>(&message)) return On(session, *usage);
   if (const auto* obeyed = std::get_if<protocol::Obeyed>(&message)) return On(session, *obeyed);
-  if (std::holds_alternative<protocol::Goodbye>(message)) {
+  if (const auto* ask = std::get_if<protocol::AskSlabs>(&message)) return On(session, *ask);
+  if (const auto* returned = std::get_if<protocol::ReturnSlabs>(&message)) return On(session, *returned);
+  if (const auto* held = std::get_if<protocol::HeldSlabs>(&message)) return On(session, *held);
+  if (const auto* leaving = std::get_if<protocol::Leaving>(&message)) return On(session, *leaving);
+  if (const auto* goodbye = std::get_if<protocol::Goodbye>(&message)) {
+    On(session, protocol::Leaving{goodbye->exit_code});
     const SessionId id = session.id;
     gone_.push_back({id, false});
     return Forget(id, now_ns);
   }
   Refuse(session, ErrorCode::kOutOfOrder, std::string(protocol::NameOf(message)) + " is not a job's to send");
+}
+
+// What it holds is counted until its process has ended: the driver frees it after the last of its exit handlers.
+void Node::On(Session& session, const protocol::Leaving& leaving) {
+  session.is_leaving = true;
+  jobs_.at(session.job).exit_code = leaving.exit_code;
 }
 
 void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns) {
@@ -203,7 +218,11 @@ Held Node::TakeOver(Session& session, DeviceId device, const protocol::Register&
     if (!arbiter_.Has(seat)) continue;
     const int64_t promised_bytes = arbiter_.PromisedTo(seat);
     arbiter_.Leave(seat);
-    std::erase_if(other.registrations, [&](const auto& entry) { return entry.second.device == device; });
+    std::erase_if(other.registrations, [&](const auto& entry) {
+      if (entry.second.device != device) return false;
+      LeaveLink(entry.second);
+      return true;
+    });
     if (other.registrations.empty()) {
       gone_.push_back({other_id, false});
       Forget(other_id, settled_ns_);
@@ -265,11 +284,14 @@ void Node::Forget(SessionId id, int64_t now_ns) {
   const JobId job_id = session.job;
   if (const auto job = jobs_.find(job_id); job != jobs_.end()) {
     for (const auto& [number, registration] : session.registrations) {
-      if (arbiter_.PromisedTo(SeatOf(session, registration.device)) > 0) ++counters_.reclaimed;
+      const bool holds = arbiter_.PromisedTo(SeatOf(session, registration.device)) > 0;
+      if (holds && !session.is_leaving) ++counters_.reclaimed;
+      LeaveLink(registration);
       arbiter_.Leave(SeatOf(session, registration.device));
       AddUsage(registration.usage, job->second.finished[registration.device]);
     }
     job->second.sessions.erase(id);
+    EndShares(session);
   }
   User& user = users_[session.peer->uid()];
   if (--user.sessions == 0 && now_ns - user.connections.last_ns() > 2'000'000'000)
@@ -284,6 +306,7 @@ void Node::EndJobIfEmpty(JobId id, int64_t now_ns) {
   if (found == jobs_.end() || !found->second.sessions.empty()) return;
   ++counters_.jobs_ended;
   services_->JobEnded(ReportOf(found->second, now_ns));
+  if (shares_ != nullptr) shares_->JobGone(PoolJobOf(found->second));
   jobs_by_key_.erase(found->second.key);
   jobs_.erase(found);
 }
@@ -350,6 +373,7 @@ void Node::Settle(int64_t now_ns) {
   if (resuming_ && resume_left_ns_ <= 0) {
     resuming_ = false;
     arbiter_.SetFrozen(false);
+    if (shares_ != nullptr) shares_->ForgetUnclaimed();
   }
   const Decisions decisions = arbiter_.Decide(now_ns);
   for (const AdmissionDecision& decision : decisions.admissions) Tell(decision);
@@ -361,10 +385,12 @@ void Node::Settle(int64_t now_ns) {
                     std::to_string(static_cast<uint32_t>(seat.device)) + " in time");
   }
   for (SessionId id : std::set<SessionId>(waiting_)) TellWaiting(sessions_.at(id));
+  SettleShares(now_ns);
 }
 
 int64_t Node::NextWake() const {
   int64_t next = arbiter_.NextWake();
+  if (slabs_retry_) next = std::min(next, settled_ns_ + kRetryNs);
   if (resuming_) next = std::min(next, settled_ns_ + std::min(resume_left_ns_, kMostCountedNs));
   for (SessionId id : waiting_) {
     const Session& session = sessions_.at(id);
@@ -427,6 +453,7 @@ void Node::TellGrant(Session& session, uint32_t number, Registration& registrati
   grant.reason = static_cast<protocol::GrantReason>(static_cast<int>(decision.reason) + 1);
   if (session.channel->Send(grant) != protocol::Sent::kSent) return;
   registration.unread.push_back(decision.serial);
+  ShareBy(session, number, registration, decision);
   registration.unsent.reset();
 }
 
@@ -450,7 +477,7 @@ void Node::Stop() {
   for (auto& [id, session] : sessions_) {
     if (session.channel == nullptr) continue;
     session.channel->Send(
-        protocol::Error{ErrorCode::kAgentStops, 1, 1, "the agent stops; keep what you have"});
+        protocol::Error{.code = ErrorCode::kAgentStops, .reason = "the agent stops; keep what you have"});
   }
 }
 

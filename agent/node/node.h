@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,9 @@
 #include "agent/node/node_report.h"
 #include "agent/node/rate.h"
 #include "agent/node/services.h"
+#include "agent/node/shares.h"
 #include "protocol/channel.h"
+#include "protocol/link_page.h"
 
 namespace spillway::agent {
 
@@ -30,12 +33,14 @@ struct NodeDevice {
   std::string name;  // "GPU-..."
   std::string model;
   int64_t memory_bytes = 0;
+  std::string bus_id = {};  // of PCI; empty: unknown
 };
 
 class Node {
  public:
+  // `services` and `shares` outlive it; without shares there are neither slabs nor places at a link.
   Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, uint64_t instance,
-       NodeServices* services, int64_t now_ns);
+       NodeServices* services, int64_t now_ns, Shares* shares = nullptr);
 
   // Nothing when it is not taken; the channel has been told why.
   std::optional<SessionId> Connected(std::unique_ptr<protocol::Channel> channel, std::unique_ptr<Peer> peer,
@@ -75,6 +80,7 @@ class Node {
     std::set<SessionId> sessions;
     TermsChange set_by_operator;
     std::map<DeviceId, TenancyReport> finished;  // sums of processes that have ended
+    std::optional<int32_t> exit_code;            // of the last process that said it
   };
   struct Registration {
     DeviceId device{};
@@ -83,6 +89,9 @@ class Node {
     std::vector<uint64_t> unread;         // serials of grants that were sent and not answered
     std::optional<GrantDecision> unsent;  // the newest of those that were held back
     bool told_admission = false;
+    int64_t granted_host_bytes = 0;
+    int64_t wanted_slab_bytes = 0;  // asked for, and not sent yet
+    std::optional<Shares::Place> place;
   };
   enum class State : uint8_t { kNew, kJob, kOperator, kDetached };
   struct Session {
@@ -95,6 +104,9 @@ class Node {
     std::map<uint32_t, Registration> registrations;  // by the client's number for the device
     std::vector<protocol::Admission> unsent_admissions;
     int64_t since_ns = 0;
+    uint16_t version = 1;
+    bool is_leaving = false;
+    std::set<protocol::SlabName> not_named;  // its slabs by our books, until it has named those that it has
   };
   struct User {
     Rate connections;
@@ -107,6 +119,10 @@ class Node {
   void On(Session& session, const protocol::Register& asked, int64_t now_ns);
   void On(Session& session, const protocol::Usage& usage);
   void On(Session& session, const protocol::Obeyed& obeyed);
+  void On(Session& session, const protocol::AskSlabs& ask);
+  void On(Session& session, const protocol::ReturnSlabs& returned);
+  void On(Session& session, const protocol::HeldSlabs& held);
+  void On(Session& session, const protocol::Leaving& leaving);
   void On(Session& session, const protocol::Ask& ask, int64_t now_ns);
   void On(Session& session, const protocol::SetBudget& wanted);
   void On(Session& session, const protocol::Control& control);
@@ -129,6 +145,20 @@ class Node {
   void Tell(const GrantDecision& decision);
   void TellGrant(Session& session, uint32_t number, Registration& registration);
   void TellWaiting(Session& session);
+  // node_shares.cpp
+  bool HasShares(const Session& session) const;
+  static PoolJob PoolJobOf(const Job& job);
+  PoolHolder HolderOf(const Session& session) const;
+  void BeginShares(Session& session);
+  void ServeSlabs(Session& session, uint32_t number, Registration& registration);
+  static size_t SendSlabs(Session& session, uint32_t number, std::span<const Lease> leases);
+  void GiveBack(Session& session, std::span<const Lease> leases);
+  void ShareBy(Session& session, uint32_t number, Registration& registration, const GrantDecision& decision);
+  void SetQuotaOf(JobId id);
+  void LeaveLink(const Registration& registration);
+  void EndShares(const Session& session);
+  void SettleShares(int64_t now_ns);
+  int64_t OutsideBytes() const;
   static void AddUsage(const protocol::Usage& usage, TenancyReport& sum);
   JobReport ReportOf(const Job& job, int64_t now_ns) const;
   Session* Find(SessionId id);
@@ -138,6 +168,7 @@ class Node {
   const int64_t host_bytes_;
   const uint64_t instance_;
   NodeServices* const services_;
+  Shares* const shares_;
   const int64_t started_ns_;
   Arbiter arbiter_;
   bool resuming_ = true;
@@ -152,6 +183,8 @@ class Node {
   std::vector<Gone> gone_;
   NodeCounters counters_;
   uint64_t last_session_ = 0, last_job_ = 0;
+  int64_t mend_ns_ = 0;
+  bool slabs_retry_ = false;  // some could not be sent
 };
 
 }  // namespace spillway::agent

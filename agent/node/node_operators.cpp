@@ -50,7 +50,7 @@ void Node::On(Session& session, const protocol::Ask& ask, int64_t now_ns) {
   const std::string page = services_->PageFor(ask, Report(now_ns));
   const base::UniqueFd file = protocol::SealedCopy(page);
   if (file) {
-    session.channel->Send(protocol::Document{1, page.size()}, file.get());
+    session.channel->Send(protocol::Document{1, page.size()}, {{file.get()}});
   } else {
     session.channel->Send(Done{Outcome::kRefused, "the agent has no memory or files left for the answer"});
   }
@@ -131,6 +131,7 @@ JobReport Node::ReportOf(const Job& job, int64_t now_ns) const {
   report.uid = job.uid;
   report.age_ns = now_ns - job.since_ns;
   report.processes = job.sessions.size();
+  report.exit_code = job.exit_code;
   std::map<DeviceId, TenancyReport> tenancies = job.finished;
   for (SessionId id : job.sessions) {
     const Session& session = sessions_.at(id);
@@ -163,6 +164,7 @@ NodeReport Node::Report(int64_t now_ns) const {
   report.host_promised_bytes = arbiter_.PromisedOnHost();
   report.sessions = sessions_.size();
   report.counters = counters_;
+  if (shares_ != nullptr) report.pool = shares_->View();
   for (uint32_t i = 0; i < devices_.size(); ++i) {
     report.devices.push_back({i, devices_[i].name, devices_[i].model, arbiter_.MemoryOf(DeviceId{i}),
                               arbiter_.PromisedOn(DeviceId{i})});

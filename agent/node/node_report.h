@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/arbiter/arbiter.h"
+#include "agent/pool/pool.h"
 #include "protocol/message.h"
 
 namespace spillway::agent {
@@ -37,7 +39,8 @@ struct JobReport {
   uint32_t uid = 0;
   int64_t age_ns = 0;
   size_t processes = 0;
-  size_t detached_processes = 0;  // alive, and without a connection
+  std::optional<int32_t> exit_code;  // of the last process that said it
+  size_t detached_processes = 0;     // alive, and without a connection
   std::vector<TenancyReport> tenancies;
 };
 
@@ -53,6 +56,7 @@ struct NodeReport {
   int64_t up_ns = 0;
   bool draining = false, resuming = false, last_reload_succeeded = true;
   int64_t host_bytes = 0, host_promised_bytes = 0;
+  std::optional<PoolView> pool;  // none: there is no host pool
   size_t sessions = 0;
   std::vector<DeviceReport> devices;
   std::vector<JobReport> jobs;

@@ -9,9 +9,11 @@
 namespace spillway::agent {
 namespace {
 
-uint64_t InodeOf(int file) {
+// Files of small and of huge pages have inodes of their own each.
+protocol::SlabName NameOf(int file) {
   struct stat facts;
-  return fstat(file, &facts) == 0 ? facts.st_ino : 0;
+  if (fstat(file, &facts) != 0) return {};
+  return protocol::SlabName{static_cast<uint64_t>(facts.st_dev) << 48 ^ static_cast<uint64_t>(facts.st_ino)};
 }
 
 int64_t SizeOf(int file) {
@@ -44,8 +46,9 @@ Pool::Pool(const PoolRules& rules, SlabMaker& maker, PoolBooks books, std::vecto
 
 // A slab that the books do not know may be anybody's: it is let go.
 void Pool::Restore(base::UniqueFd file, std::map<uint64_t, size_t>& records) {
-  const auto found = records.find(InodeOf(file.get()));
   Slab slab;
+  slab.name = NameOf(file.get());
+  const auto found = records.find(static_cast<uint64_t>(slab.name));
   slab.file.size_bytes = SizeOf(file.get());
   slab.file.file = std::move(file);
   const auto id = SlabId{++last_id_};
@@ -107,7 +110,7 @@ Lease Pool::Hand(Slabs::iterator slab, const PoolHolder& holder) {
   slab->second.unclaimed = false;
   Write(slab->second);
   const SlabFile& file = slab->second.file;
-  return {slab->first, file.file.get(), file.size_bytes, file.page_bytes, file.node};
+  return {slab->first, slab->second.name, file.file.get(), file.size_bytes, file.page_bytes, file.node};
 }
 
 bool Pool::Return(const PoolHolder& holder, SlabId id) {
@@ -116,6 +119,12 @@ bool Pool::Return(const PoolHolder& holder, SlabId id) {
     return false;
   Keep(slab->second);
   return true;
+}
+
+bool Pool::Return(const PoolHolder& holder, protocol::SlabName name) {
+  const auto named = std::find_if(slabs_.begin(), slabs_.end(),
+                                  [name](const auto& slab) { return slab.second.name == name; });
+  return named != slabs_.end() && Return(holder, named->first);
 }
 
 void Pool::Keep(Slab& slab) {
@@ -197,6 +206,7 @@ bool Pool::Tick() {
 void Pool::Add(Slab slab) {
   slab.record = *free_records_.begin();
   free_records_.erase(slab.record);
+  slab.name = NameOf(slab.file.file.get());
   Write(slab);
   slabs_.emplace(SlabId{++last_id_}, std::move(slab));
 }
@@ -205,8 +215,8 @@ void Pool::Write(const Slab& slab) {
   const auto use = slab.state == State::kUnused ? SlabRecord::Use::kUnused
                    : slab.state == State::kKept ? SlabRecord::Use::kKept
                                                 : SlabRecord::Use::kLeased;
-  books_.Write(slab.record, {use, InodeOf(slab.file.file.get()), slab.file.size_bytes, slab.file.page_bytes,
-                             slab.file.node, slab.wanted_node, slab.holder});
+  books_.Write(slab.record, {use, static_cast<uint64_t>(slab.name), slab.file.size_bytes,
+                             slab.file.page_bytes, slab.file.node, slab.wanted_node, slab.holder});
 }
 
 // Slabs for those who wait, then spare ones, as far as there is room.
@@ -239,7 +249,8 @@ void Pool::MakeRoom(int64_t slabs, const PoolJob& except) {
 }
 
 int64_t Pool::Room() const {
-  const auto most = std::min<int64_t>(rules_.capacity_bytes / rules_.slab_bytes, PoolBooks::kMostSlabs);
+  const int64_t bytes = std::max<int64_t>(0, rules_.capacity_bytes - outside_bytes_);
+  const auto most = std::min<int64_t>(bytes / rules_.slab_bytes, PoolBooks::kMostSlabs);
   return most - static_cast<int64_t>(slabs_.size()) - Sum(making_);
 }
 
@@ -255,6 +266,12 @@ int64_t Pool::HeldSlabs(const PoolJob& job) const {
 }
 
 int64_t Pool::HeldBytes(const PoolJob& job) const { return HeldSlabs(job) * rules_.slab_bytes; }
+
+int64_t Pool::HeldBytes(const PoolHolder& holder) const {
+  return rules_.slab_bytes * std::count_if(slabs_.begin(), slabs_.end(), [&](const auto& slab) {
+           return slab.second.state == State::kLeased && slab.second.holder == holder;
+         });
+}
 
 int64_t Pool::ExcessBytes(const PoolJob& job) const {
   const auto quota = quotas_.find(job);
@@ -275,10 +292,10 @@ PoolView Pool::View() const {
   return view;
 }
 
-std::vector<int> Pool::SlabFiles() const {
-  std::vector<int> files;
+std::vector<Pool::NamedFile> Pool::SlabFiles() const {
+  std::vector<NamedFile> files;
   for (const auto& [id, slab] : slabs_) {
-    if (slab.state != State::kEnding) files.push_back(slab.file.file.get());
+    if (slab.state != State::kEnding) files.push_back({slab.name, slab.file.file.get()});
   }
   return files;
 }

@@ -10,7 +10,8 @@
 // counted (`ending`) until that is over, so the pool never promises what it does not have.
 //
 // Invariants
-//  1. All slabs together (being made, unused, leased, kept, ending) never exceed the capacity.
+//  1. All slabs together (being made, unused, leased, kept, ending) never exceed the capacity less what jobs hold outside, as of
+//     when the last of them was asked for.
 //  2. A job's leased slabs never exceed its quota at the moment of a lease; a quota that shrinks takes nothing by force.
 //  3. No byte that a process wrote is ever seen by a process of another job.
 //  4. What a process that may still live has leased is never changed under it.
@@ -37,6 +38,7 @@ struct PoolRules {
 
 struct Lease {
   SlabId slab{};
+  protocol::SlabName name{};  // by which its process knows it, also after a restart of the agent
   int file = -1;
   int64_t size_bytes = 0;
   int64_t page_bytes = 0;
@@ -57,6 +59,8 @@ class Pool {
   // With what an earlier agent left: its slabs' files, in any order. Those of processes are theirs until ForgetUnclaimed.
   Pool(const PoolRules& rules, SlabMaker& maker, PoolBooks books, std::vector<base::UniqueFd> slabs);
 
+  // Host memory that jobs hold and that is not the pool's: it takes from the capacity.
+  void SetOutside(int64_t bytes) { outside_bytes_ = bytes; }
   // 0 until it is set.
   void SetQuota(const PoolJob& job, int64_t bytes);
   // As many slabs as are there now, for at most `size_bytes` (rounded up) and within the quota, near `node` first. Empty is an
@@ -64,6 +68,7 @@ class Pool {
   std::vector<Lease> Ask(const PoolHolder& holder, int node, int64_t size_bytes);
   // False: it is not this process's.
   bool Return(const PoolHolder& holder, SlabId slab);
+  bool Return(const PoolHolder& holder, protocol::SlabName name);
   // All that it had is its job's. (It died, or said goodbye.)
   void ProcessGone(const PoolHolder& holder);
   void JobGone(const PoolJob& job);
@@ -77,17 +82,23 @@ class Pool {
 
   PoolView View() const;
   int64_t HeldBytes(const PoolJob& job) const;
+  int64_t HeldBytes(const PoolHolder& holder) const;
   // By how much a job is over its quota.
   int64_t ExcessBytes(const PoolJob& job) const;
   // To be kept across a restart. A slab that ends is not among them: the next agent does not count what is still mapped of it.
   int books_file() const { return books_.file(); }
-  std::vector<int> SlabFiles() const;
+  struct NamedFile {
+    protocol::SlabName name;
+    int file;
+  };
+  std::vector<NamedFile> SlabFiles() const;
 
  private:
   enum class State : uint8_t { kUnused, kLeased, kKept, kEnding };
   static constexpr size_t kNoRecord = PoolBooks::kMostSlabs;
   struct Slab {
     SlabFile file;
+    protocol::SlabName name{};
     int wanted_node = kAnyNode;
     size_t record = kNoRecord;
     State state = State::kUnused;
@@ -118,6 +129,7 @@ class Pool {
   std::map<PoolHolder, std::map<int, int64_t>> unserved_;  // slabs, by node
   std::set<size_t> free_records_;
   std::map<int, int64_t> making_;  // by node
+  int64_t outside_bytes_ = 0;
   uint64_t last_id_ = 0;
   uint64_t not_made_ = 0;
 };

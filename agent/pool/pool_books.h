@@ -18,6 +18,7 @@
 
 #include "base/mapping.h"
 #include "base/unique_fd.h"
+#include "protocol/message.h"
 
 namespace spillway::agent {
 
@@ -58,6 +59,7 @@ class PoolBooks {
   // An earlier agent's. Nothing: it is no such file.
   static std::optional<PoolBooks> Adopt(base::UniqueFd file);
   PoolBooks(PoolBooks&&) noexcept = default;
+  PoolBooks& operator=(PoolBooks&&) noexcept = default;
 
   void Write(size_t at, const SlabRecord& record);
   void Erase(size_t at);

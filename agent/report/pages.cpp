@@ -61,6 +61,13 @@ ordered_json JsonOf(const JobReport& job) {
   return json;
 }
 
+ordered_json JsonOf(const PoolView& pool) {
+  return {{"making_bytes", pool.making_bytes}, {"unused_bytes", pool.unused_bytes},
+          {"leased_bytes", pool.leased_bytes}, {"kept_bytes", pool.kept_bytes},
+          {"ending_bytes", pool.ending_bytes}, {"unserved_bytes", pool.unserved_bytes},
+          {"not_made", pool.not_made}};
+}
+
 ordered_json JsonOfNode(const NodeReport& report) {
   ordered_json json = {
       {"schema", 1},
@@ -73,6 +80,7 @@ ordered_json JsonOfNode(const NodeReport& report) {
       {"host", {{"memory_bytes", report.host_bytes}, {"promised_bytes", report.host_promised_bytes}}},
       {"devices", ordered_json::array()},
       {"jobs", ordered_json::array()}};
+  if (report.pool) json["host"]["pool"] = JsonOf(*report.pool);
   for (const DeviceReport& device : report.devices) {
     json["devices"].push_back({{"device", device.number},
                                {"uuid", device.uuid},

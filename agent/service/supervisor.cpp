@@ -1,5 +1,6 @@
 #include "agent/service/supervisor.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -34,20 +35,45 @@ void Supervisor::Reloading(int64_t monotonic_us) {
   Say("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(monotonic_us));
 }
 
-void Supervisor::Say(const std::string& text) {
+bool Supervisor::Keep(const std::string& name, int file) {
+  return Send("FDSTORE=1\nFDPOLL=0\nFDNAME=" + name, file, MSG_DONTWAIT);
+}
+
+bool Supervisor::Drop(const std::string& name) {
+  return Send("FDSTOREREMOVE=1\nFDNAME=" + name, -1, MSG_DONTWAIT);
+}
+
+// False: whoever listens is behind.
+bool Supervisor::Send(const std::string& text, int file, int flags) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  if (address_.empty() || address_.size() >= sizeof name.sun_path) return;
+  if (address_.empty() || address_.size() >= sizeof name.sun_path) return true;
   memcpy(name.sun_path, address_.data(), address_.size());
   if (name.sun_path[0] == '@') name.sun_path[0] = 0;
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address_.size());
   const base::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sendto(socket.get(), text.data(), text.size(), MSG_NOSIGNAL, reinterpret_cast<sockaddr*>(&name), length);
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  iovec content{const_cast<char*>(text.data()), text.size()};
+  msghdr header{};
+  header.msg_name = &name;
+  header.msg_namelen = length;
+  header.msg_iov = &content;
+  header.msg_iovlen = 1;
+  if (file >= 0) {
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    cmsghdr* const part = CMSG_FIRSTHDR(&header);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(part), &file, sizeof file);
+  }
+  return sendmsg(socket.get(), &header, MSG_NOSIGNAL | flags) >= 0 || errno != EAGAIN;
 }
 
-std::vector<Supervisor::Socket> Supervisor::TakeSockets() {
-  std::vector<Socket> sockets;
-  if (Variable("LISTEN_PID") != std::to_string(getpid())) return sockets;
+std::vector<Supervisor::File> Supervisor::TakeFiles() {
+  std::vector<File> files;
+  if (Variable("LISTEN_PID") != std::to_string(getpid())) return files;
   const int count = std::atoi(Variable("LISTEN_FDS").c_str());
   std::istringstream names(Variable("LISTEN_FDNAMES"));
   for (int i = 0; i < count; ++i) {
@@ -56,10 +82,27 @@ std::vector<Supervisor::Socket> Supervisor::TakeSockets() {
     fcntl(kFirstSocket + i, F_SETFD, FD_CLOEXEC);
     fcntl(kFirstSocket + i, F_SETFL,
           O_NONBLOCK);  // whoever opened it may not have; the loop never waits in accept
-    sockets.push_back({kFirstSocket + i, name});
+    files.push_back({kFirstSocket + i, name});
   }
   for (const char* variable : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) unsetenv(variable);
-  return sockets;
+  return files;
+}
+
+// First out of the way of the places where they belong, then there; what is not named stays closed on exec.
+void Supervisor::RunAnew(char* const* arguments, const std::vector<File>& files) {
+  const int count = static_cast<int>(files.size());
+  std::vector<base::UniqueFd> copies;
+  std::string names;
+  for (const File& file : files) {
+    copies.emplace_back(fcntl(file.file, F_DUPFD_CLOEXEC, kFirstSocket + count));
+    names += (names.empty() ? "" : ":") + file.name;
+    if (!copies.back()) return;
+  }
+  for (int i = 0; i < count; ++i) dup2(copies[static_cast<size_t>(i)].get(), kFirstSocket + i);
+  setenv("LISTEN_PID", std::to_string(getpid()).c_str(), 1);
+  setenv("LISTEN_FDS", std::to_string(count).c_str(), 1);
+  setenv("LISTEN_FDNAMES", names.c_str(), 1);
+  execvp(arguments[0], arguments);
 }
 
 }  // namespace spillway::agent

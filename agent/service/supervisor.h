@@ -21,15 +21,23 @@ class Supervisor {
   // How often Alive is to be said; 0: never.
   int64_t watchdog_interval_ns() const { return watchdog_interval_ns_; }
 
-  struct Socket {
+  struct File {
     int file;
-    std::string name;  // FileDescriptorName= of the unit
+    std::string name;  // FileDescriptorName= of the unit, or as it was kept
   };
-  // Handed over once; the caller's to close.
-  std::vector<Socket> TakeSockets();
+  // Sockets, and what an earlier agent kept. Handed over once; the caller's to close.
+  std::vector<File> TakeFiles();
+
+  // From now on the file outlives this process, under a name of its own, until it is dropped. Nothing without systemd. False: it has
+  // no time to listen, try again.
+  bool Keep(const std::string& name, int file);
+  bool Drop(const std::string& name);
+  // Makes this process run the program anew, which takes the files by TakeFiles. Returns only when that fails.
+  static void RunAnew(char* const* arguments, const std::vector<File>& files);
 
  private:
-  void Say(const std::string& text);
+  void Say(const std::string& text) { Send(text, -1, 0); }
+  bool Send(const std::string& text, int file, int flags);
 
   std::string address_;
   int64_t watchdog_interval_ns_ = 0;

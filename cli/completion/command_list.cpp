@@ -161,7 +161,7 @@ std::vector<Row> Rows() {
       {"config",
        "the configuration of the agent",
        AgentOptionList("config"),
-       {"check", "show", "diff", "reload"},
+       {"check", "show", "diff", "reload", "log"},
        Kind::kNothing},
       {"plan", "what an iteration would cost at a budget", {"b:s:d:h", kPlanOptions}, {}, Kind::kFile},
       {"trace",

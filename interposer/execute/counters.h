@@ -30,9 +30,10 @@ enum class StallCause : std::uint8_t {
   kPoolFull,      // for host memory, before something could leave
   kIdle,          // while the job parks: until the device was idle
   kShrink,        // the budget had become less
+  kLinkShare,     // for its turn at the link, which other jobs use too
 };
 inline constexpr const char* kStallNames[] = {"demand",    "late_prefetch", "no_memory",
-                                              "pool_full", "idle",          "shrink"};
+                                              "pool_full", "idle",          "shrink",    "link_share"};
 
 struct Counters {
   std::uint64_t launches = 0;

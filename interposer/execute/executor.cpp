@@ -18,6 +18,7 @@ Range* Executor::Find(std::uint64_t allocation) const {
 void Executor::AskFor(const PlanStep::Allocations& allocations) {
   if (residency_->parking()) return;
   for (const std::uint64_t allocation : allocations) {
+    std::erase_if(postponed_, [&](const Postponed& one) { return one.allocation == allocation; });
     Range* const range = Find(allocation);
     if (!range) continue;
     if (range->place == Place::kLeaving) residency_->Stay(range);
@@ -43,12 +44,16 @@ bool Executor::HasNewMemory() {
 }
 
 void Executor::BringBack() {
-  if (queue_.empty()) return;
+  if (queue_.empty() && postponed_.empty()) return;
   if (residency_->parking()) return ForgetQueue();
-  if (!HasNewMemory()) return;
+  SendPostponed();
+  if (!waits_for_turn_ && !HasNewMemory()) return SetPending();
+  waits_for_turn_ = false;
   while (!queue_.empty()) {
     Range* const range = Find(queue_.front());
     if (range && IsAway(*range)) {
+      waits_for_turn_ = !IsTurn(protocol::Direction::kToDevice);
+      if (waits_for_turn_) break;
       if (!residency_->Restore(range, TraceCause::kPrefetch)) break;
       range->prefetched = true;
       ++counters_->prefetches;
@@ -69,6 +74,8 @@ bool Executor::TakeFromQueue(Range* range) {
 
 void Executor::ForgetQueue() {
   queue_.clear();
+  postponed_.clear();
+  waits_for_turn_ = false;
   SetPending();
 }
 
@@ -76,7 +83,23 @@ void Executor::SendAway(const PlanStep::Allocations& allocations) {
   if (residency_->parking()) return;
   for (const std::uint64_t allocation : allocations) {
     Range* const range = Find(allocation);
-    if (range && residency_->StartToLeave(range)) ++counters_->planned_departures;
+    if (!range) continue;
+    if (!postponed_.empty() || !IsTurn(protocol::Direction::kToHost)) {
+      postponed_.push_back({allocation, range->last_touch});
+    } else if (residency_->StartToLeave(range)) {
+      ++counters_->planned_departures;
+    }
+  }
+  SetPending();
+}
+
+void Executor::SendPostponed() {
+  while (!postponed_.empty() && IsTurn(protocol::Direction::kToHost)) {
+    const Postponed next = postponed_.front();
+    postponed_.pop_front();
+    Range* const range = Find(next.allocation);
+    const bool is_unused = range && range->last_touch == next.last_touch;
+    if (is_unused && residency_->StartToLeave(range)) ++counters_->planned_departures;
   }
 }
 

@@ -2,7 +2,8 @@
 //
 // Called by job_memory with the state lock held. Owns the queue of what is to be brought back; ranges are residency's.
 //
-// A departure starts its copy at once, on the stream for these, behind the uses so far; the memory is free when the host has
+// While it is not this job's turn at the link nothing begins: departures are postponed, and those whose range is used meanwhile, or is
+// to be brought back already, are left out. A departure starts its copy at once, on the stream for these, behind the uses so far; the memory is free when the host has
 // seen the copy complete. What is to be brought back waits in the plan's order for memory that nobody has to be sent away for:
 // it is tried again whenever a call comes by, a wait begins or memory is being made. Who needs memory now takes it first.
 //
@@ -47,6 +48,8 @@ class Executor {
   bool TakeFromQueue(Range* range);
   void ForgetQueue();
   void SendAway(const PlanStep::Allocations& allocations);
+  // Something is to be copied as soon as it is this job's turn at the link.
+  bool WaitsForTurn() const { return waits_for_turn_ || !postponed_.empty(); }
 
   // Says of each range when the plan expects its next use (Range::next_use); false when that is not known.
   bool NoteNextUses(PlanWalk* walk);
@@ -56,7 +59,9 @@ class Executor {
   static bool IsAway(const Range& range) {
     return range.place == Place::kHost || range.place == Place::kParked;
   }
-  void SetPending() { pending_.store(queue_.size(), std::memory_order_relaxed); }
+  void SetPending() { pending_.store(queue_.size() + postponed_.size(), std::memory_order_relaxed); }
+  void SendPostponed();
+  bool IsTurn(protocol::Direction direction) { return residency_->link().WaitNs(direction) == 0; }
   bool HasNewMemory();
 
   // Constant after construction.
@@ -69,6 +74,12 @@ class Executor {
   bool is_on_ = false;
   std::unordered_map<std::uint64_t, Range*> by_id_;
   std::deque<std::uint64_t> queue_;  // allocations
+  struct Postponed {
+    std::uint64_t allocation;
+    std::uint64_t last_touch;
+  };
+  std::deque<Postponed> postponed_;
+  bool waits_for_turn_ = false;  // the first in the queue
   std::uint64_t tried_at_ = 0;
 };
 

@@ -6,15 +6,15 @@ namespace spillway::interposer {
 
 // Of exactly that size: a job has few sizes, and a larger buffer's rest would be lost under the limit.
 bool HostPool::Take(size_t bytes, HostBuffer* out) {
-  const auto fits = [bytes](const HostBuffer& buffer) { return buffer.bytes == bytes; };
-  return TakeFree(fits, out) || Pin(bytes, out);
+  const auto fits = [&](const HostBuffer& buffer) { return Serves(buffer, bytes); };
+  return TakeFree(fits, out) || TakeFromSlab(bytes, out) || Pin(bytes, out);
 }
 
 bool HostPool::TakeIdle(size_t bytes, HostBuffer* out) {
   const auto fits = [&](HostBuffer& buffer) {
-    return buffer.bytes == bytes && timeline_->AllDone(&buffer.busy);
+    return Serves(buffer, bytes) && timeline_->AllDone(&buffer.busy);
   };
-  return TakeFree(fits, out) || Pin(bytes, out);
+  return TakeFree(fits, out) || TakeFromSlab(bytes, out) || Pin(bytes, out);
 }
 
 template <class Accepts>
@@ -26,12 +26,31 @@ bool HostPool::TakeFree(Accepts accepts, HostBuffer* out) {
   return true;
 }
 
+// Free buffers of other sizes are put back into their slabs before more of these are mapped.
+bool HostPool::TakeFromSlab(size_t bytes, HostBuffer* out) {
+  if (must_map_ && mappable_) return false;
+  std::byte* data = slabs_.Take(bytes);
+  if (!data && slabs_.bytes() > 0) {
+    UnpinIdle([&](const HostBuffer& buffer) { return slabs_.Owns(buffer.data); });
+    data = slabs_.Take(bytes);
+  }
+  const size_t room_bytes = limit_bytes_ - std::min(limit_bytes_, pinned_bytes());
+  if (!data && slabs_.MapFor(bytes, room_bytes)) data = slabs_.Take(bytes);
+  if (!data) return false;
+  *out = HostBuffer{};
+  out->data = data;
+  out->bytes = bytes;
+  NotePeak();
+  return true;
+}
+
 bool HostPool::Pin(size_t bytes, HostBuffer* out) {
-  if (pinned_bytes_ + bytes > limit_bytes_) UnpinForRoom(bytes);
-  if (pinned_bytes_ + bytes > limit_bytes_) return false;
+  if (pinned_bytes() + bytes > limit_bytes_) UnpinForRoom(bytes);
+  if (pinned_bytes() + bytes > limit_bytes_) return false;
   if (!New(bytes, out)) return false;
-  pinned_bytes_ += bytes;
-  pinned_peak_bytes_ = std::max(pinned_peak_bytes_, pinned_bytes_);
+  own_bytes_ += bytes;
+  NotePeak();
+  LikeSlabs();
   return true;
 }
 
@@ -43,19 +62,45 @@ bool HostPool::New(size_t bytes, HostBuffer* out) {
   return true;
 }
 
-void HostPool::UnpinForRoom(size_t bytes) {
+void HostPool::Unpin(const HostBuffer& buffer) {
+  if (slabs_.Owns(buffer.data)) return slabs_.Give(buffer.data, buffer.bytes);
+  driver::DeleteHostMemory(buffer);
+  own_bytes_ -= buffer.bytes;
+}
+
+template <class Goes>
+void HostPool::UnpinIdle(Goes goes) {
   const auto unpin = [&](HostBuffer& buffer) {
-    if (pinned_bytes_ + bytes <= limit_bytes_ || !timeline_->AllDone(&buffer.busy)) return false;
-    driver::DeleteHostMemory(buffer);
-    pinned_bytes_ -= buffer.bytes;
+    if (!goes(buffer) || !timeline_->AllDone(&buffer.busy)) return false;
+    Unpin(buffer);
     return true;
   };
   free_.erase(std::remove_if(free_.begin(), free_.end(), unpin), free_.end());
 }
 
+// Our own memory first: the agent's serves buffers of any size.
+void HostPool::UnpinForRoom(size_t bytes) {
+  const auto is_short = [&] { return pinned_bytes() + bytes > limit_bytes_; };
+  UnpinIdle([&](const HostBuffer& buffer) { return is_short() && !slabs_.Owns(buffer.data); });
+  if (!is_short() || slabs_.bytes() == 0) return;
+  UnpinIdle([&](const HostBuffer& buffer) { return slabs_.Owns(buffer.data); });
+  slabs_.ReleaseEmpty(pinned_bytes() + bytes - limit_bytes_);
+  LikeSlabs();
+}
+
+// Where a slab has room for such a buffer, our own pinned memory is given up for it.
 void HostPool::Give(HostBuffer* buffer) {
-  if (buffer->data) free_.push_back(std::move(*buffer));
+  HostBuffer given = std::move(*buffer);
   *buffer = HostBuffer{};
+  if (!given.data) return;
+  const bool is_own = !slabs_.Owns(given.data);
+  const bool goes = is_own && (IsOverLimit() || (!must_map_ && !given.handle && slabs_.HasRoom(given.bytes)));
+  if (goes && timeline_->AllDone(&given.busy)) {
+    Unpin(given);
+    return LikeSlabs();
+  }
+  free_.push_back(std::move(given));
+  if (IsOverLimit()) UnpinForRoom(0);
 }
 
 Use HostPool::NextToAwait() {
@@ -67,11 +112,35 @@ Use HostPool::NextToAwait() {
 }
 
 void HostPool::ReleaseAll() {
-  for (const HostBuffer& buffer : free_) {
-    driver::DeleteHostMemory(buffer);
-    pinned_bytes_ -= buffer.bytes;
-  }
+  for (const HostBuffer& buffer : free_) Unpin(buffer);
   free_.clear();
+  slabs_.ReleaseEmpty(slabs_.bytes());
+  slabs_.Like(slabs_.bytes());
+}
+
+void HostPool::SetLimit(size_t limit_bytes, size_t expected_bytes) {
+  if (limit_bytes == limit_bytes_ && expected_bytes == expected_bytes_) return;
+  limit_bytes_ = limit_bytes;
+  expected_bytes_ = expected_bytes;
+  if (IsOverLimit()) UnpinForRoom(0);
+  LikeSlabs();
+}
+
+void HostPool::MustMap(bool must_map) {
+  must_map_ = must_map;
+  LikeSlabs();
+}
+
+// As much as is expected to be away, as far as our own memory leaves room for it.
+void HostPool::LikeSlabs() {
+  const size_t room_bytes = limit_bytes_ - std::min(limit_bytes_, own_bytes_);
+  const bool has_no_use = must_map_ && mappable_;
+  slabs_.Like(has_no_use ? slabs_.bytes() : std::min(room_bytes, expected_bytes_));
+}
+
+void HostPool::NotePeak() {
+  pinned_peak_bytes_ = std::max(pinned_peak_bytes_, pinned_bytes());
+  slab_peak_bytes_ = std::max(slab_peak_bytes_, slabs_.bytes());
 }
 
 }  // namespace spillway::interposer

@@ -1,13 +1,14 @@
-// Pinned host memory for data that is away from the device.
+// Pinned host memory for data that is away from the device: in slabs of the node's pool where an agent lends some, else our own.
 //
 // Called by residency with the state lock held. Owns the pinned buffers that are not lent to a range.
 //
 // Invariants
-//  1. Bytes pinned in all never exceed the limit.
+//  1. Bytes pinned in all, slabs as a whole, never rise beyond the limit; a limit that became less is met as buffers come back.
 //  2. A buffer given back may still be read or written by a copy under way: `busy` says which; whoever takes it
 //     orders its own copy after that.
-//  3. Buffers can be mapped at device addresses (host_memory.h) as long as the driver has such memory; from its first
-//     refusal on they are only pinned.
+//  3. Buffers of our own can be mapped at device addresses (host_memory.h) as long as the driver has such memory; from its first
+//     refusal on they are only pinned. Slabs cannot: while buffers must be mappable none is cut from a slab.
+//  4. Nothing waits for the agent: what it has not lent yet is pinned by ourselves.
 // Errors: Take answers false when the limit is reached or the driver cannot pin more.
 #pragma once
 
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "interposer/driver/host_memory.h"
+#include "interposer/execute/slab_regions.h"
 #include "interposer/execute/timeline.h"
 
 namespace spillway::interposer {
@@ -26,7 +28,11 @@ struct HostBuffer : driver::HostMemory {
 class HostPool {
  public:
   HostPool(int device, size_t limit_bytes, bool mappable, Timeline* timeline)
-      : device_(device), limit_bytes_(limit_bytes), timeline_(timeline), mappable_(mappable) {}
+      : device_(device),
+        timeline_(timeline),
+        slabs_(device),
+        limit_bytes_(limit_bytes),
+        mappable_(mappable) {}
 
   bool Take(size_t bytes, HostBuffer* out);
   // One that no copy keeps busy.
@@ -36,26 +42,46 @@ class HostPool {
   Use NextToAwait();
   void ReleaseAll();
 
+  // From now on; `expected_bytes` of it are likely to be needed.
+  void SetLimit(size_t limit_bytes, size_t expected_bytes);
+  // Whether buffers that are taken from now on must be such that they can be mapped at device addresses, if there are any.
+  void MustMap(bool must_map);
+
   // Whether new buffers can be mapped at device addresses.
   bool mappable() const { return mappable_; }
   size_t limit_bytes() const { return limit_bytes_; }
-  size_t pinned_bytes() const { return pinned_bytes_; }
+  size_t pinned_bytes() const { return own_bytes_ + slabs_.bytes(); }
   size_t pinned_peak_bytes() const { return pinned_peak_bytes_; }
+  size_t slab_peak_bytes() const { return slab_peak_bytes_; }
+  bool IsOverLimit() const { return pinned_bytes() > limit_bytes_; }
 
  private:
+  bool Serves(const HostBuffer& buffer, size_t bytes) const {
+    return buffer.bytes == bytes && (!must_map_ || !mappable_ || buffer.handle);
+  }
   template <class Accepts>
   bool TakeFree(Accepts accepts, HostBuffer* out);
+  bool TakeFromSlab(size_t bytes, HostBuffer* out);
   bool Pin(size_t bytes, HostBuffer* out);
   bool New(size_t bytes, HostBuffer* out);
+  void Unpin(const HostBuffer& buffer);
+  template <class Goes>
+  void UnpinIdle(Goes goes);
   void UnpinForRoom(size_t bytes);
+  void LikeSlabs();
+  void NotePeak();
 
   const int device_;
-  const size_t limit_bytes_;
   Timeline* const timeline_;
+  SlabRegions slabs_;
+  size_t limit_bytes_;
+  size_t expected_bytes_ = 0;
   bool mappable_;
+  bool must_map_ = false;
   std::vector<HostBuffer> free_;
-  size_t pinned_bytes_ = 0;
+  size_t own_bytes_ = 0;
   size_t pinned_peak_bytes_ = 0;
+  size_t slab_peak_bytes_ = 0;
 };
 
 }  // namespace spillway::interposer

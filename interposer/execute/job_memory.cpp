@@ -34,11 +34,12 @@ JobMemory::JobMemory(CUcontext context, int device, size_t budget_bytes, size_t 
                      ParkChoice park, LearnChoice learn)
     : context_(context),
       device_(device),
-      host_limit_bytes_(host_limit_bytes),
+      own_host_limit_bytes_(host_limit_bytes),
       budget_bytes_(budget_bytes / kGranuleBytes * kGranuleBytes),
       recorder_(learn),
       trace_(context, device),
       timeline_(context),
+      host_limit_bytes_(host_limit_bytes),
       residency_(device, budget_bytes_.load(), host_limit_bytes, park != ParkChoice::kOff, &timeline_,
                  &counters_, &trace_),
       slabs_(&ledger_, &timeline_),
@@ -61,6 +62,7 @@ CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {
 CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
   AskBeforeGranting(size_bytes);
+  AwaitHostLimit(size_bytes);
   Range* range;
   bool awaits_freed;
   {
@@ -97,6 +99,7 @@ void JobMemory::Know(Range* range) {
   ledger_.AddRange(range);
   ++counters_.allocations;
   Want(range->size_bytes);
+  UpdateHostLimit();
   residency_.TraceNow(TraceKind::kAllocated, range);
   residency_.TraceMemory();
 }
@@ -110,8 +113,7 @@ bool JobMemory::Admits(size_t size_bytes) {
     return false;
   const size_t wanted_bytes = counters_.wanted_bytes + size_bytes;
   const size_t largest_bytes = std::max(largest_range_bytes_, size_bytes);
-  const bool fits =
-      wanted_bytes <= budget_bytes_ || wanted_bytes - budget_bytes_ + 2 * largest_bytes <= host_limit_bytes_;
+  const bool fits = HostBytesFor(wanted_bytes, largest_bytes) <= host_limit_bytes_;
   if (fits) largest_range_bytes_ = largest_bytes;  // what is refused needs no room
   return fits;
 }
@@ -363,6 +365,7 @@ JobMemory::Snapshot JobMemory::ReadLocked() {
           .held_peak_bytes = residency_.chunks().held_peak_bytes(),
           .pinned_bytes = residency_.host().pinned_bytes(),
           .pinned_peak_bytes = residency_.host().pinned_peak_bytes(),
+          .slab_peak_bytes = residency_.host().slab_peak_bytes(),
           .follows_plan = walk_.IsActive(),
           .held_addresses = contents_.size() + outside_.size(),
           .opacity = trust_.opacity(),

@@ -51,6 +51,7 @@
 #include "interposer/record/job_trace.h"
 #include "interposer/record/operation_shape.h"
 #include "interposer/record/recorder.h"
+#include "protocol/message.h"
 
 namespace spillway::interposer {
 
@@ -181,6 +182,13 @@ class JobMemory {
   // The budget is another one from now on. Where it is less, returns when it is met, or when nothing more can be done for
   // that at the moment: then calls go on to take memory away until it is.
   void SetBudget(size_t bytes) SPILLWAY_EXCLUDES(making_, state_);
+  // What the agent grants beside the budget (job_memory_lease.cpp). Host memory: never more than the launcher allows, and never less
+  // than what has been granted to the program needs. The link: thousandths, for the planner.
+  void SetHostLimit(size_t bytes) SPILLWAY_EXCLUDES(state_);
+  size_t own_host_limit_bytes() const { return own_host_limit_bytes_; }
+  void SetLinkPermille(std::int64_t permille) { link_permille_.store(permille, std::memory_order_relaxed); }
+  std::int64_t link_permille() const { return link_permille_.load(std::memory_order_relaxed); }
+  bool JoinLink(const protocol::LinkPlace& place, int terms_file, int lanes_file) SPILLWAY_EXCLUDES(state_);
   // For tests: the budget at certain launches (lease/budget_schedule.h). Before the first allocation.
   void Schedule(BudgetSchedule schedule) { schedule_ = std::move(schedule); }
   CUcontext context() const { return context_; }
@@ -195,7 +203,7 @@ class JobMemory {
 
   struct Snapshot {
     Counters counters;
-    size_t held_bytes, held_peak_bytes, pinned_bytes, pinned_peak_bytes;
+    size_t held_bytes, held_peak_bytes, pinned_bytes, pinned_peak_bytes, slab_peak_bytes;
     bool follows_plan;
     size_t held_addresses;
     Opacity opacity;
@@ -210,6 +218,12 @@ class JobMemory {
 
  private:
   bool Admits(size_t size_bytes) SPILLWAY_REQUIRES(state_);
+  size_t HostBytesFor(size_t wanted_bytes, size_t largest_bytes) const SPILLWAY_REQUIRES(state_);
+  void UpdateHostLimit() SPILLWAY_REQUIRES(state_);
+  void AwaitHostLimit(size_t size_bytes) SPILLWAY_EXCLUDES(state_);
+  bool LacksHostGrant(size_t size_bytes) SPILLWAY_REQUIRES(state_);
+  void AwaitTurn(protocol::Direction direction) SPILLWAY_EXCLUDES(state_);
+  void AwaitTurnOf(std::int64_t wait_ns) SPILLWAY_EXCLUDES(state_);
   CUresult ShareResident(CUdeviceptr address, SharedMemory* out) SPILLWAY_EXCLUDES(state_);
   Snapshot ReadLocked() SPILLWAY_REQUIRES(state_);
   CUresult AllocateSmall(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
@@ -356,12 +370,13 @@ class JobMemory {
   // Constant after construction.
   const CUcontext context_;
   const int device_;
-  const size_t host_limit_bytes_;
+  const size_t own_host_limit_bytes_;
   BudgetSchedule schedule_;
   // Synchronises itself.
   inline static constinit std::atomic<int> captures{0};
   inline static constinit std::atomic<bool> heap_is_used{false};
   std::atomic<size_t> budget_bytes_;  // written with both locks held
+  std::atomic<std::int64_t> link_permille_{1000};
   Recorder recorder_;
   JobTrace trace_;
   PlanWalk walk_;
@@ -380,6 +395,8 @@ class JobMemory {
   size_t peers_bytes_ SPILLWAY_GUARDED_BY(state_) = 0;  // what stayed for them from the first one on
   Holds holds_ SPILLWAY_GUARDED_BY(state_){&counters_};
   size_t largest_range_bytes_ SPILLWAY_GUARDED_BY(state_) = 0;
+  size_t host_limit_bytes_ SPILLWAY_GUARDED_BY(state_);
+  std::uint64_t host_refused_ns_ SPILLWAY_GUARDED_BY(state_) = 0;  // when the agent last had no more for us
   Residency residency_ SPILLWAY_GUARDED_BY(state_);
   Executor executor_{&residency_, &timeline_, &counters_};  // guarded by state_, but for HasPending
   Slabs slabs_ SPILLWAY_GUARDED_BY(state_);

@@ -19,6 +19,7 @@ void JobMemory::SetBudget(size_t bytes) {
     ++counters_.budget_changes;
     budget_bytes_ = bytes / kGranuleBytes * kGranuleBytes;
     residency_.chunks().SetBudget(budget_bytes_);
+    UpdateHostLimit();
     RecordIfItIsTime(0);
   }
   MeetBudget();

@@ -80,7 +80,8 @@ void JobMemory::AboutToBlock(const std::vector<Use>& awaited) {
     const MutexLock lock(state_);
     for (Use use : awaited) timeline_.EventFor(use);
     executor_.BringBack();
-    if (!executor_.HasPending() || !residency_.IsAnythingLeaving() || is_over()) return;
+    const bool may_come = residency_.IsAnythingLeaving() || executor_.WaitsForTurn();
+    if (!executor_.HasPending() || !may_come || is_over()) return;
   }
 }
 

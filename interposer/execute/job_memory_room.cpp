@@ -46,6 +46,7 @@ bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool(
   for (;;) {
     Use next;
     CUevent event = nullptr;
+    std::int64_t wait_ns = 0;
     StallCause waits_for = cause;
     {
       const MutexLock lock(state_);
@@ -55,7 +56,8 @@ bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool(
       GiveBackEmptySlabs();
       if (take_now()) return true;
       const bool may_move = MayMoveNow();
-      const bool enough = may_move && StartMakingRoom(bytes);
+      const std::int64_t turn_ns = residency_.link().WaitNs(protocol::Direction::kToHost);
+      const bool enough = may_move && turn_ns == 0 && StartMakingRoom(bytes);
       timeline_.Poll();
       next = residency_.NextToAwait();
       if (!next.stream) next = slabs_.NextToAwait();
@@ -63,7 +65,8 @@ bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool(
         next = residency_.host().NextToAwait();
         waits_for = StallCause::kPoolFull;
       }
-      if (!next.stream && !OthersMayEnd(deadline_ns)) {
+      if (!next.stream && turn_ns > 0 && may_move) wait_ns = turn_ns;
+      if (!next.stream && wait_ns == 0 && !OthersMayEnd(deadline_ns)) {
         if (take_now()) return true;
         if (residency_.Health() != CUDA_SUCCESS || MonotonicNs() > deadline_ns) return false;
         // What was busy a moment ago may be done by now; then there is more to be had.
@@ -72,7 +75,10 @@ bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool(
       }
       if (next.stream) event = timeline_.EventFor(next);
     }
-    next.stream ? Await(next, event, waits_for) : base::YieldToOthers();
+    if (wait_ns > 0)
+      AwaitTurnOf(wait_ns);
+    else
+      next.stream ? Await(next, event, waits_for) : base::YieldToOthers();
   }
 }
 
@@ -125,12 +131,15 @@ void JobMemory::GiveBackEmptySlabs() {
 
 bool JobMemory::MakeResident(Range* range, Role role) {
   StallCause cause;
+  bool copies;
   {
     const MutexLock lock(state_);
+    copies = role != Role::kOverwrites && (range->place == Place::kHost || range->place == Place::kParked);
     cause = range->place == Place::kNowhere   ? StallCause::kNoMemory
             : executor_.IsAskedFor(range->id) ? StallCause::kLatePrefetch
                                               : StallCause::kDemand;
   }
+  if (copies) AwaitTurn(protocol::Direction::kToDevice);
   return MakeRoom(range->size_bytes, cause, [&]() SPILLWAY_REQUIRES(state_) {
     return residency_.IsMapped(range) || RestoreOnDemand(range, role);
   });

@@ -219,6 +219,7 @@ bool Residency::CopyIn(Range* range, TraceCause why) {
   range->ordered.clear();
   range->host_valid = true;
   counters_->restored_bytes += range->requested_bytes;
+  link_.Copied(protocol::Direction::kToDevice, static_cast<std::int64_t>(range->requested_bytes));
   return true;
 }
 
@@ -246,7 +247,6 @@ bool Residency::CollectUntil(TakeNow take_now) {
   while (!take_now()) {
     if (!RetireOldestIdle()) return false;
   }
-  return true;
 }
 
 bool Residency::IsIdle(Range* freed) {

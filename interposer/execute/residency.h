@@ -31,6 +31,7 @@
 #include "interposer/execute/counters.h"
 #include "interposer/execute/freed_ranges.h"
 #include "interposer/execute/host_pool.h"
+#include "interposer/execute/link_turns.h"
 #include "interposer/execute/range.h"
 #include "interposer/execute/timeline.h"
 #include "interposer/record/job_trace.h"
@@ -143,11 +144,16 @@ class Residency {
 
   ChunkPool& chunks() { return chunks_; }
   HostPool& host() { return host_; }
+  // Whoever begins to copy asks there before; the copies are counted here.
+  LinkTurns& link() { return link_; }
+  // Good host copies of what is on the device are given up while the host pool is beyond its limit.
+  void GiveUpSpareCopies();
 
  private:
   bool Map(CUdeviceptr base, const Chunks& chunks);
   bool AllowDevice(CUdeviceptr base, size_t bytes);
   bool Park(Range* range);
+  bool MakeMappable(Range* range);
   void Unpark(Range* range);
   Range* ReuseFreed(size_t bytes);
   static void BeginLife(Range* range);
@@ -186,6 +192,7 @@ class Residency {
   ChunkPool chunks_;
   AddressArena addresses_;
   HostPool host_;
+  LinkTurns link_;
   std::vector<std::unique_ptr<Range>> ranges_;  // all, in no order
   std::list<Range*> leaving_;                   // oldest first
   FreedRanges freed_;

@@ -95,6 +95,13 @@ bool Residency::TakeHostBuffer(Range* range) {
   return false;
 }
 
+void Residency::GiveUpSpareCopies() {
+  for (const auto& range : ranges_) {
+    if (!host_.IsOverLimit()) return;
+    if (range->place == Place::kDevice && range->host_valid && range->pins == 0) GiveHostCopy(range.get());
+  }
+}
+
 bool Residency::StartLeaving(Range* range, TraceCause why) {
   range->departure.Clear();
   if (range->host_valid) {
@@ -133,6 +140,7 @@ bool Residency::CopyOut(Range* range, TraceCause why) {
   timeline_->EventFor(use);
   range->departure.Add(use);
   counters_->offloaded_bytes += range->requested_bytes;
+  link_.Copied(protocol::Direction::kToHost, static_cast<std::int64_t>(range->requested_bytes));
   return true;
 }
 

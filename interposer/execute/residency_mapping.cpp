@@ -1,5 +1,7 @@
 // Mappings: device memory at a range's addresses, for whom, and host memory in its place.
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/residency.h"
@@ -62,6 +64,7 @@ void Residency::UnmapAndGive(CUdeviceptr base, size_t bytes, Chunks* chunks) {
 
 bool Residency::SetParking(bool parking) {
   bool all_mapped = true;
+  host_.MustMap(parking);
   if (parking && !parking_) {
     CancelLeaving();
     for (const auto& range : ranges_) {
@@ -84,8 +87,23 @@ bool Residency::ParkNew(Range* range) {
   return false;
 }
 
+// Its bytes are on the host in memory that has no other address, such as a slab of the agent's.
+bool Residency::MakeMappable(Range* range) {
+  if (!host_.mappable()) return false;
+  HostBuffer mappable;
+  if (!host_.TakeIdle(range->size_bytes, &mappable)) return false;
+  if (!mappable.handle) {
+    host_.Give(&mappable);
+    return false;
+  }
+  std::memcpy(mappable.data, range->host.data, range->requested_bytes);
+  std::swap(range->host, mappable);
+  host_.Give(&mappable);
+  return true;
+}
+
 bool Residency::Park(Range* range) {
-  if (!range->host.handle) return false;
+  if (!range->host.handle && !MakeMappable(range)) return false;
   if (Driver().cuMemMap(range->base, range->size_bytes, 0, range->host.handle, 0) != CUDA_SUCCESS)
     return false;
   if (!AllowDevice(range->base, range->size_bytes)) {

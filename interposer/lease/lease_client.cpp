@@ -1,6 +1,7 @@
 #include "interposer/lease/lease_client.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace spillway::interposer {
 namespace {
@@ -13,6 +14,14 @@ constexpr int64_t kGreetingNs = 5000 * kMillisecond;
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
 // What has come back in between is told in such pieces.
 constexpr int64_t kPieceBytes = int64_t{64} << 20;
+
+// The first so many of the names, which are taken from them.
+protocol::SlabNames TakeSome(std::vector<protocol::SlabName>& names) {
+  protocol::SlabNames some;
+  for (; !names.empty() && some.count < protocol::kMostSlabsAtOnce; names.pop_back())
+    some.names[some.count++] = names.back();
+  return some;
+}
 
 }  // namespace
 
@@ -43,9 +52,11 @@ int64_t LeaseClient::Step(int64_t now_ns) {
     if (!device.registered) Register(device, now_ns);
     Confirm(device, now_ns);
     Report(device, now_ns);
+    AskForSlabs(device, now_ns);
     const bool shrinks = device.has_grant && device.confirmed_bytes > device.grant.budget_bytes;
     if (shrinks) next_ns = std::min(next_ns, now_ns + kWhileShrinkingNs);
   }
+  ReturnSlabs(now_ns);
   return state_ == State::kServed ? next_ns : try_again_ns_;
 }
 
@@ -68,12 +79,15 @@ void LeaseClient::Lose(int64_t now_ns, int64_t again_after_ns) {
   state_ = State::kAway;
   pause_ns_ = again_after_ns;
   try_again_ns_ = now_ns + again_after_ns;
-  for (Device& device : devices_) device.registered = false;
+  for (Device& device : devices_) {
+    device.registered = false;
+    device.asked_slab_bytes = 0;
+  }
 }
 
 void LeaseClient::Listen(int64_t now_ns) {
   while (channel_ != nullptr) {
-    const protocol::Received received = channel_->Receive();
+    protocol::Received received = channel_->Receive();
     switch (received.what) {
       case protocol::Received::What::kNothing:
         return;
@@ -82,16 +96,20 @@ void LeaseClient::Listen(int64_t now_ns) {
       case protocol::Received::What::kFault:
         return Lose(now_ns, kRefusedPauseNs);
       case protocol::Received::What::kMessage:
-        Hear(received.message, now_ns);
+        Hear(received, now_ns);
     }
   }
 }
 
-void LeaseClient::Hear(const protocol::Message& message, int64_t now_ns) {
+void LeaseClient::Hear(protocol::Received& received, int64_t now_ns) {
+  const protocol::Message& message = received.message;
   if (const auto* welcome = std::get_if<protocol::Welcome>(&message)) {
-    state_ = State::kServed;
-    pause_ns_ = 0;
-    interval_ns_ = welcome->usage_interval_ms * kMillisecond;
+    Begin(*welcome, now_ns);
+  } else if (const auto* slabs = std::get_if<protocol::Slabs>(&message)) {
+    if (received.files.size() == slabs->slabs.count) subject_.SlabsCame(*slabs, std::move(received.files));
+  } else if (const auto* place = std::get_if<protocol::LinkPlace>(&message)) {
+    if (received.files.size() == 2)
+      subject_.PlaceCame(*place, std::move(received.files[0]), std::move(received.files[1]));
   } else if (const auto* grant = std::get_if<protocol::Grant>(&message)) {
     Follow(*grant, now_ns);
   } else if (const auto* admission = std::get_if<protocol::Admission>(&message)) {
@@ -102,12 +120,56 @@ void LeaseClient::Hear(const protocol::Message& message, int64_t now_ns) {
   }
 }
 
+void LeaseClient::Begin(const protocol::Welcome& welcome, int64_t now_ns) {
+  state_ = State::kServed;
+  pause_ns_ = 0;
+  interval_ns_ = welcome.usage_interval_ms * kMillisecond;
+  channel_->SetVersion(welcome.version);
+  if (HasShares()) TellHeldSlabs(now_ns);
+}
+
+// What was to be returned is not named, and so is the agent's again.
+void LeaseClient::TellHeldSlabs(int64_t now_ns) {
+  subject_.TakeReturnedSlabs();
+  to_return_.clear();
+  std::vector<protocol::SlabName> held = subject_.HeldSlabs();
+  do {
+    protocol::HeldSlabs message;
+    message.slabs = TakeSome(held);
+    message.last = held.empty();
+    if (!Say(message, now_ns)) return Lose(now_ns, kFirstPauseNs);
+  } while (!held.empty());
+}
+
+void LeaseClient::ReturnSlabs(int64_t now_ns) {
+  if (!HasShares()) return;
+  const std::vector<protocol::SlabName> returned = subject_.TakeReturnedSlabs();
+  to_return_.insert(to_return_.end(), returned.begin(), returned.end());
+  while (!to_return_.empty()) {
+    const std::vector<protocol::SlabName> before = to_return_;
+    if (Say(protocol::ReturnSlabs{TakeSome(to_return_)}, now_ns)) continue;
+    to_return_ = before;
+    return;
+  }
+}
+
+// Again at every interval: the quota may have grown.
+void LeaseClient::AskForSlabs(Device& device, int64_t now_ns) {
+  if (!device.registered || !device.has_grant || !HasShares()) return;
+  const int64_t missing_bytes = subject_.MissingSlabBytes(device.number);
+  const bool is_same = missing_bytes == device.asked_slab_bytes;
+  if (is_same && (missing_bytes == 0 || now_ns - device.asked_slabs_ns < interval_ns_)) return;
+  if (!Say(protocol::AskSlabs{device.number, missing_bytes}, now_ns)) return;
+  device.asked_slab_bytes = missing_bytes;
+  device.asked_slabs_ns = now_ns;
+}
+
 void LeaseClient::Follow(const protocol::Grant& grant, int64_t now_ns) {
   Device* const device = Find(grant.device);
   if (device == nullptr || !device->registered) return;
   device->grant = grant;
   device->has_grant = true;
-  device->confirmed_bytes = -1;
+  device->confirmed_bytes = device->confirmed_host_bytes = -1;
   subject_.SetBudget(grant, now_ns + grant.deadline_ms * kMillisecond);
 }
 
@@ -134,22 +196,28 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
   device.registered = Say(asked, now_ns);
   // Serials of another agent begin anew.
   device.confirmed_bytes = device.grant.budget_bytes;
+  device.confirmed_host_bytes = device.grant.host_bytes;
   device.said = {};
   device.said_ns = now_ns;
 }
 
 void LeaseClient::Confirm(Device& device, int64_t now_ns) {
   if (!device.has_grant || !device.registered) return;
-  const bool is_done = device.confirmed_bytes >= 0 && device.confirmed_bytes <= device.grant.budget_bytes;
+  const bool is_done = device.confirmed_bytes >= 0 && device.confirmed_bytes <= device.grant.budget_bytes &&
+                       device.confirmed_host_bytes <= device.grant.host_bytes;
   if (is_done) return;
   const DeviceUse use = subject_.Read(device.number);
   const int64_t held_bytes = std::max(device.grant.budget_bytes, use.resident_bytes);
-  const bool is_news = device.confirmed_bytes < 0 || held_bytes == device.grant.budget_bytes ||
-                       held_bytes <= device.confirmed_bytes - kPieceBytes;
-  if (!is_news) return;
-  const protocol::Obeyed obeyed{device.number, device.grant.serial, held_bytes,
-                                std::max(device.grant.host_bytes, use.host_bytes)};
-  if (Say(obeyed, now_ns)) device.confirmed_bytes = held_bytes;
+  const int64_t host_bytes = std::max(device.grant.host_bytes, use.host_bytes);
+  const auto is_news = [](int64_t confirmed, int64_t held, int64_t granted) {
+    return confirmed < 0 || (held < confirmed && held == granted) || held <= confirmed - kPieceBytes;
+  };
+  if (!is_news(device.confirmed_bytes, held_bytes, device.grant.budget_bytes) &&
+      !is_news(device.confirmed_host_bytes, host_bytes, device.grant.host_bytes))
+    return;
+  if (!Say(protocol::Obeyed{device.number, device.grant.serial, held_bytes, host_bytes}, now_ns)) return;
+  device.confirmed_bytes = held_bytes;
+  device.confirmed_host_bytes = host_bytes;
 }
 
 void LeaseClient::Report(Device& device, int64_t now_ns) {
@@ -180,7 +248,7 @@ void LeaseClient::Report(Device& device, int64_t now_ns) {
 }
 
 void LeaseClient::End(int exit_code) {
-  if (state_ == State::kServed) channel_->Send(protocol::Goodbye{exit_code});
+  if (state_ == State::kServed && HasShares()) channel_->Send(protocol::Leaving{exit_code});
   channel_.reset();
   state_ = State::kAway;
   try_again_ns_ = INT64_MAX;

@@ -8,6 +8,7 @@
 //  2. When the connection is lost, budgets stay as they are. It tries again after 50 ms, then twice as long each time, up to 2 s
 //     (30 s after a refusal), and registers with what it holds.
 //  3. Only the newest grant counts.
+//  4. What version 2 has (slabs, the link, Leaving) is not said to an agent of version 1.
 // Never: believes that a grant is larger than what the launcher allows; that is the subject's to see to.
 #pragma once
 
@@ -34,6 +35,15 @@ class LeaseSubject {
   // From now on; `deadline_ns` on the clock of Step.
   virtual void SetBudget(const protocol::Grant& grant, int64_t deadline_ns) = 0;
   virtual void Admission(const protocol::Admission& admission) = 0;
+
+  // Slabs of the node's host pool: how much is missing, what came, what is held, what is not used any more (unmapped, said once).
+  virtual int64_t MissingSlabBytes(uint32_t /*device*/) { return 0; }
+  virtual void SlabsCame(const protocol::Slabs& /*slabs*/, std::vector<base::UniqueFd> /*files*/) {}
+  virtual std::vector<protocol::SlabName> HeldSlabs() { return {}; }
+  virtual std::vector<protocol::SlabName> TakeReturnedSlabs() { return {}; }
+  // A place at the device's link.
+  virtual void PlaceCame(const protocol::LinkPlace& /*place*/, base::UniqueFd /*terms*/,
+                         base::UniqueFd /*lanes*/) {}
 };
 
 // A connection that has been begun, or null when there is no agent.
@@ -58,7 +68,7 @@ class LeaseClient {
   void Use(uint32_t device, const protocol::DeviceUuid& uuid, int64_t memory_bytes);
   // Does what is to be done; returns when to come again at the latest, if nothing is to be read before.
   int64_t Step(int64_t now_ns);
-  // The process ends, its memory is free.
+  // The process is about to end; nothing is said after that. What it holds is its own until it has ended.
   void End(int exit_code);
 
   bool is_served() const { return state_ == State::kServed; }
@@ -75,13 +85,21 @@ class LeaseClient {
     bool has_grant = false;
     protocol::Grant grant;         // the newest
     int64_t confirmed_bytes = -1;  // held, as last said for this grant; -1: nothing said
+    int64_t confirmed_host_bytes = -1;
+    int64_t asked_slab_bytes = 0;
+    int64_t asked_slabs_ns = 0;
     protocol::Usage said;
     int64_t said_ns = 0;
   };
 
   void TryToConnect(int64_t now_ns);
   void Listen(int64_t now_ns);
-  void Hear(const protocol::Message& message, int64_t now_ns);
+  void Hear(protocol::Received& received, int64_t now_ns);
+  void Begin(const protocol::Welcome& welcome, int64_t now_ns);
+  void TellHeldSlabs(int64_t now_ns);
+  void ReturnSlabs(int64_t now_ns);
+  void AskForSlabs(Device& device, int64_t now_ns);
+  bool HasShares() const { return channel_ != nullptr && channel_->version() >= 2; }
   void Follow(const protocol::Grant& grant, int64_t now_ns);
   void Lose(int64_t now_ns, int64_t again_after_ns);
   bool Say(const protocol::Message& message, int64_t now_ns);
@@ -99,6 +117,7 @@ class LeaseClient {
   int64_t try_again_ns_ = 0;
   int64_t pause_ns_ = 0;
   int64_t interval_ns_ = 0;
+  std::vector<protocol::SlabName> to_return_;
 };
 
 }  // namespace spillway::interposer

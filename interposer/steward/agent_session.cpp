@@ -2,16 +2,22 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "interposer/config.h"
 #include "interposer/driver/driver_api.h"
+#include "interposer/lease/host_slabs.h"
 #include "interposer/steward/driver_section.h"
 #include "protocol/socket_channel.h"
 
@@ -30,6 +36,8 @@ constexpr std::uint64_t kQueuePatienceNs = 3600 * kSecondNs;
 constexpr std::uint64_t kIdleAfterNs = 1 * kSecondNs;
 // A job whose peak did not rise for so long has shown what it wants; before, it wants all that it may have.
 constexpr std::uint64_t kSettledAfterNs = 10 * kSecondNs;
+// An exit waits no longer than this for the lease's thread.
+constexpr std::uint64_t kExitPatienceNs = 20'000'000;
 // Registrations and work are noticed so soon.
 constexpr std::int64_t kLongestPauseMs = 100;
 
@@ -84,8 +92,8 @@ void AgentSession::Attach(JobMemory* memory) {
     device->grown_ns = MonotonicNs();
     device->wanted_peak_bytes = 0;
     client_.Use(static_cast<std::uint32_t>(number), UuidOf(number), MemoryOf(number));
-    if (device->standing == Standing::kGranted)
-      memory->SetBudget(static_cast<size_t>(std::min(device->granted_bytes, device->own_budget_bytes)));
+    if (device->standing == Standing::kGranted) Apply(*device);
+    if (device->terms) memory->JoinLink(device->place, device->terms.get(), device->lanes.get());
   }
   StartThread();
   AwaitFirstWord(number);
@@ -167,16 +175,56 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
 std::int64_t AgentSession::Wanted(Device* device, std::int64_t peak_bytes, std::uint64_t now_ns) {
   if (peak_bytes > device->wanted_peak_bytes) device->grown_ns = now_ns;
   device->wanted_peak_bytes = peak_bytes;
-  return now_ns - device->grown_ns < kSettledAfterNs ? device->own_budget_bytes : peak_bytes;
+  if (now_ns - device->grown_ns >= kSettledAfterNs) return peak_bytes;
+  const auto own_host_bytes = static_cast<std::int64_t>(device->memory->own_host_limit_bytes());
+  return std::max(device->own_budget_bytes, peak_bytes) + own_host_bytes;
 }
 
 void AgentSession::SetBudget(const protocol::Grant& grant, std::int64_t) {
   Device* const device = Find(grant.device);
   if (!device) return;
   device->granted_bytes = grant.budget_bytes;
+  device->granted_host_bytes = grant.host_bytes;
+  device->link_permille = std::max(grant.link_permille, 1);
   device->standing = Standing::kGranted;
-  const auto budget_bytes = static_cast<size_t>(std::min(grant.budget_bytes, device->own_budget_bytes));
-  if (device->memory) device->memory->SetBudget(budget_bytes);
+  if (device->memory) Apply(*device);
+}
+
+void AgentSession::Apply(const Device& device) {
+  device.memory->SetLinkPermille(device.link_permille);
+  device.memory->SetHostLimit(static_cast<size_t>(device.granted_host_bytes));
+  device.memory->SetBudget(static_cast<size_t>(std::min(device.granted_bytes, device.own_budget_bytes)));
+}
+
+std::int64_t AgentSession::MissingSlabBytes(std::uint32_t device) {
+  return static_cast<std::int64_t>(HostSlabs::Instance().MissingBytes(static_cast<int>(device)));
+}
+
+void AgentSession::SlabsCame(const protocol::Slabs& slabs, std::vector<base::UniqueFd> files) {
+  std::vector<HostSlab> came;
+  for (std::uint32_t i = 0; i < slabs.slabs.count; ++i) {
+    struct stat facts;
+    // What is mapped beyond a file's end faults when it is used.
+    if (fstat(files[i].get(), &facts) != 0 || facts.st_size < slabs.slab_bytes || slabs.slab_bytes <= 0)
+      return;
+    came.push_back({slabs.slabs.names[i], static_cast<size_t>(slabs.slab_bytes), std::move(files[i])});
+  }
+  HostSlabs::Instance().Came(static_cast<int>(slabs.device), std::move(came));
+}
+
+std::vector<protocol::SlabName> AgentSession::HeldSlabs() { return HostSlabs::Instance().Held(); }
+
+std::vector<protocol::SlabName> AgentSession::TakeReturnedSlabs() {
+  return HostSlabs::Instance().TakeReturned();
+}
+
+void AgentSession::PlaceCame(const protocol::LinkPlace& place, base::UniqueFd terms, base::UniqueFd lanes) {
+  Device* const device = Find(place.device);
+  if (!device) return;
+  device->place = place;
+  device->terms = std::move(terms);
+  device->lanes = std::move(lanes);
+  if (device->memory) device->memory->JoinLink(place, device->terms.get(), device->lanes.get());
 }
 
 // A job that runs already goes on, whatever a new agent says of its registration.
@@ -206,6 +254,7 @@ void AgentSession::StartThread() {
   if (thread_started_) return;
   thread_started_ = true;
   WatchExit();
+  on_exit(&AtExit, this);
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -215,6 +264,23 @@ void AgentSession::StartThread() {
     pthread_detach(thread);
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+// On the thread that exits; a forked child has not spoken to the agent. The agent hears of it anyway, a little later, when the lease's
+// thread is busy.
+void AgentSession::AtExit(int status, void* session) {
+  auto* const self = static_cast<AgentSession*>(session);
+  if (self->pid_ == getpid()) self->TellExit(status);
+}
+
+void AgentSession::TellExit(int status) {
+  const std::uint64_t start_ns = MonotonicNs();
+  while (!mutex_.TryLock()) {
+    if (MonotonicNs() - start_ns > kExitPatienceNs) return;
+    sched_yield();
+  }
+  client_.End(status);
+  mutex_.Unlock();
 }
 
 void* AgentSession::ThreadMain(void* session) {

@@ -11,9 +11,13 @@
 //  3. Without an answer the launcher's budget stands until there is a grant. A job that is refused, or was queued for too long,
 //     has no device memory until there is one.
 //  4. When the agent is gone the last grant stays.
-//  5. After Detach the job's memory is not touched; after exit began nothing is.
-// Never: limits host memory or the link by what the agent says of them.
+//  5. After Detach the job's memory is not touched; after exit began nothing is, but that the agent is told of the exit if that takes
+//     no more than a moment.
+//  6. Host memory likewise; the job's link share is its plans' and its copies'.
+//  7. What the process holds when it exits stays its own until it has ended.
 #pragma once
+
+#include <unistd.h>
 
 #include <array>
 #include <memory>
@@ -40,6 +44,10 @@ class AgentSession final : public LeaseSubject, public LeaseConnector {
     JobMemory* memory = nullptr;  // null: its context has ended
     std::int64_t own_budget_bytes = 0;
     std::int64_t granted_bytes = 0;
+    std::int64_t granted_host_bytes = 0;
+    std::int64_t link_permille = 1000;
+    protocol::LinkPlace place;
+    base::UniqueFd terms, lanes;  // none: it has no place
     Standing standing = Standing::kAsking;
     std::uint64_t operations = 0;  // as last seen, and when that was another number
     std::uint64_t busy_ns = 0;
@@ -52,9 +60,18 @@ class AgentSession final : public LeaseSubject, public LeaseConnector {
   DeviceUse Read(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
   void SetBudget(const protocol::Grant& grant, std::int64_t deadline_ns) override SPILLWAY_REQUIRES(mutex_);
   void Admission(const protocol::Admission& admission) override SPILLWAY_REQUIRES(mutex_);
+  std::int64_t MissingSlabBytes(std::uint32_t device) override;
+  void SlabsCame(const protocol::Slabs& slabs, std::vector<base::UniqueFd> files) override;
+  std::vector<protocol::SlabName> HeldSlabs() override;
+  std::vector<protocol::SlabName> TakeReturnedSlabs() override;
+  void PlaceCame(const protocol::LinkPlace& place, base::UniqueFd terms, base::UniqueFd lanes) override
+      SPILLWAY_REQUIRES(mutex_);
   std::unique_ptr<protocol::Channel> Connect() override;
 
   Device* Find(std::uint32_t number) SPILLWAY_REQUIRES(mutex_);
+  static void Apply(const Device& device);
+  static void AtExit(int status, void* session);
+  void TellExit(int status) SPILLWAY_UNANALYSED;
   static std::int64_t Wanted(Device* device, std::int64_t peak_bytes, std::uint64_t now_ns);
   void AwaitFirstWord(int number) SPILLWAY_EXCLUDES(mutex_);
   Standing StandingOf(int number) SPILLWAY_EXCLUDES(mutex_);
@@ -66,6 +83,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector {
   bool TakeTurn(int* file, std::int64_t* next_ns) SPILLWAY_EXCLUDES(mutex_);
 
   const std::string address_;
+  const int pid_ = getpid();
   bool thread_started_ = false;  // guarded by runtime's lock
   base::Mutex mutex_{base::LockRank::kSteward};
   LeaseClient client_ SPILLWAY_GUARDED_BY(mutex_);

@@ -196,6 +196,7 @@ void Pipeline::Ask(Pattern timed, std::optional<scheduler::Plan> known) {
 void Pipeline::AskFor(std::int64_t budget_bytes, Pattern timed, std::optional<scheduler::Plan> known,
                       bool is_stored) {
   asked_bytes_ = std::max<std::int64_t>(budget_bytes, 1);
+  asked_permille_ = job_->LinkPermille();
   request_ = Request{.asked = {.pattern = std::move(timed),
                                .device = options_.device,
                                .budget_bytes = asked_bytes_,
@@ -321,7 +322,8 @@ bool Pipeline::Serves(std::int64_t planned_bytes) const {
 }
 
 void Pipeline::FollowBudget() {
-  if (live_ && !request_ && !measurement_ && !Serves(asked_bytes_))
+  const bool serves = Serves(asked_bytes_) && job_->LinkPermille() == asked_permille_;
+  if (live_ && !request_ && !measurement_ && !serves)
     Ask(live_->shared_pattern(), std::nullopt);
 }
 

@@ -21,6 +21,8 @@ class PlannedJob {
   virtual std::int64_t BudgetBytes() = 0;
   // The budget, less what cannot move now.
   virtual std::int64_t PlannableBytes() = 0;
+  // The job's part of the link, in thousandths.
+  virtual std::int64_t LinkPermille() { return 1000; }
 
  protected:
   ~PlannedJob() = default;

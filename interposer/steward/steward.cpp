@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <time.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "interposer/config.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
@@ -28,6 +30,7 @@ namespace {
 
 constexpr long kPauseWhileRecordingNs = 1'000'000;
 constexpr long kPauseNs = 20'000'000;
+constexpr std::int64_t kWholeLink = 1000;
 
 void Pause(long pause_ns) {
   const timespec pause{0, pause_ns};
@@ -75,6 +78,7 @@ class Steward::Job final : public PlannedJob, public RecordListener {
   void BeginRecording() override { memory_->BeginRecording(); }
   std::int64_t BudgetBytes() override { return static_cast<std::int64_t>(memory_->budget_bytes()); }
   std::int64_t PlannableBytes() override { return memory_->PlannableBytes(); }
+  std::int64_t LinkPermille() override { return memory_->link_permille(); }
   void EventsAreThere() override { steward_->Serve(this); }
 
   JobMemory* memory() const { return memory_; }
@@ -87,6 +91,14 @@ class Steward::Job final : public PlannedJob, public RecordListener {
     to_host_bytes_per_second_ = static_cast<std::uint64_t>(device_->to_host_bytes_per_second);
     to_device_bytes_per_second_ = static_cast<std::uint64_t>(device_->to_device_bytes_per_second);
     return *device_;
+  }
+  // The same with the job's part of the link.
+  scheduler::DeviceModel DeviceToPlanFor(const scheduler::DeviceModel& assumed) {
+    scheduler::DeviceModel model = MeasuredDevice(assumed);
+    for (std::int64_t* rate : {&model.to_host_bytes_per_second, &model.to_device_bytes_per_second,
+                               &model.to_host_both_bytes_per_second, &model.to_device_both_bytes_per_second})
+      *rate = std::max<std::int64_t>(base::scale(*rate, memory_->link_permille(), kWholeLink), 1);
+    return model;
   }
   Pipeline& pipeline() { return pipeline_; }
   void IncludeIn(LearningFigures* all);
@@ -159,7 +171,7 @@ bool Steward::TakeTurn(Job* job, std::uint64_t now_ns) {
       const CurrentContext current(job->memory()->context());
       if (answer) job->pipeline().Take(*answer);
       request = job->pipeline().Collect(now_ns, &more);
-      if (request) request->asked.device = job->MeasuredDevice(request->asked.device);
+      if (request) request->asked.device = job->DeviceToPlanFor(request->asked.device);
     }
     if (!request) return more;
     answer = Pipeline::Solve(*request);

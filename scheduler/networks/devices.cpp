@@ -69,6 +69,18 @@ std::optional<Device> FindDevice(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<Device> FindProduct(std::string_view product) {
+  std::string simple;
+  for (const char letter : product) {
+    if (letter == ' ') continue;
+    simple += letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  }
+  for (const std::string& known : DeviceNames()) {
+    if (simple.find(known) != std::string::npos) return FindDevice(known);
+  }
+  return std::nullopt;
+}
+
 ComputeRates EffectiveRates(const Device& device, int32_t flops_percent, int32_t memory_percent) {
   return {base::scale(device.rates.flops_per_second, flops_percent, 100),
           base::scale(device.rates.memory_bytes_per_second, memory_percent, 100), device.rates.launch_ns};

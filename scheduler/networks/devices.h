@@ -24,6 +24,8 @@ struct Device {
 std::vector<std::string> DeviceNames();
 
 std::optional<Device> FindDevice(std::string_view name);
+// By what its driver calls it: "NVIDIA A100-SXM4-40GB".
+std::optional<Device> FindProduct(std::string_view product);
 
 // Lines of `key = value`, '#' starts a comment; unknown keys are passed over. Nothing when a needed figure is missing, not a
 // number or not positive.

@@ -252,6 +252,18 @@ class AgentTest(AgentFixture):
         self.assertEqual(session.grant()[1], 4 * GIB)
         self.assertIn("reload: [defaults] limit: unset -> 4GiB", self.log())
 
+    def test_log_level_changes_while_it_runs(self):
+        self.start()
+        self.assertEqual(self.spillway("config", "log", "debug").returncode, 0)
+        session = Session(self.path)
+        session.socket.send(b"x")
+        session.next(ERROR)
+        self.assertIn("is closed: a frame with a fault", self.log())
+
+        refused = self.spillway("config", "log", "loud")
+        self.assertEqual(refused.returncode, 3)
+        self.assertIn("the levels are trace, debug, info, warn and error", refused.stderr)
+
     def test_drained_node_begins_nothing(self):
         self.start()
         self.assertEqual(self.get("/readyz"), (200, "ready\n"))

@@ -24,7 +24,9 @@ TRAINER = ["gpt", "--layers=2", "--width=256"]
 SHORT, LONG = "--steps=12", "--steps=3000"
 
 
-class JobTest(agent_test.AgentFixture):
+class JobFixture(agent_test.AgentFixture):
+    """Trainers that follow an agent of the test's own."""
+
     def configure(self, more="", resume_ms=0):
         super().configure(f'[[device]]\nuuid = "{UUID}"\nmemory = "1GiB"\n' + more, resume_ms)
 
@@ -87,6 +89,8 @@ class JobTest(agent_test.AgentFixture):
         self.finish(self.begin(SHORT, f"--report={self.folder}/report.json"))
         return self.report()["wanted_peak_bytes"] // 2 // GRANULE * GRANULE
 
+
+class JobTest(JobFixture):
     def test_a_running_job_obeys_a_smaller_budget_and_outlives_its_agent(self):
         bare = self.bare(LONG)
         half = self.half()

@@ -58,7 +58,7 @@ class Client {
                     << " " << NameOf(received.message);
       return {};
     }
-    file = std::move(received.file);
+    files = std::move(received.files);
     return *message;
   }
   bool HearsNothing() { return channel_->Receive().what == protocol::Received::What::kNothing; }
@@ -68,7 +68,7 @@ class Client {
   }
 
   SessionId session{};
-  base::UniqueFd file;
+  std::vector<base::UniqueFd> files;
 
  private:
   Node& node_;
@@ -118,7 +118,7 @@ TEST_F(NodeTest, AJobIsWelcomedAdmittedAndGranted) {
 
   client->Say(protocol::Hello{});
   const auto welcome = client->Next<protocol::Welcome>();
-  EXPECT_EQ(welcome.version, 1);
+  EXPECT_EQ(welcome.version, protocol::kNewestVersion);
   EXPECT_EQ(welcome.agent_instance, 7u);
   EXPECT_EQ(welcome.job.view(), "local-101");
   EXPECT_EQ(services_.started, (std::vector<std::string>{"local-101"}));
@@ -133,11 +133,22 @@ TEST_F(NodeTest, AJobIsWelcomedAdmittedAndGranted) {
   EXPECT_TRUE(client->HearsNothing());
 }
 
+TEST_F(NodeTest, TheHighestCommonVersionIsSpoken) {
+  Start();
+  auto old = Connect(NewProcess()), young = Connect(NewProcess());
+
+  old->Say(protocol::Hello{.oldest_version = 1, .newest_version = 1});
+  young->Say(protocol::Hello{.oldest_version = 2, .newest_version = 9});
+
+  EXPECT_EQ(old->Next<protocol::Welcome>().version, 1);
+  EXPECT_EQ(young->Next<protocol::Welcome>().version, 2);
+}
+
 TEST_F(NodeTest, VersionsWithoutOverlapAreRefusedWithTheAgents) {
   Start();
   auto client = Connect(NewProcess());
 
-  client->Say(protocol::Hello{.oldest_version = 2, .newest_version = 9});
+  client->Say(protocol::Hello{.oldest_version = protocol::kNewestVersion + 1, .newest_version = 99});
 
   const auto error = client->Next<protocol::Error>();
   EXPECT_EQ(error.code, ErrorCode::kVersion);
@@ -383,7 +394,7 @@ TEST_F(NodeTest, OnlyOperatorsChangeSomethingAndEverybodyMayLook) {
 
   user->Say(protocol::Ask{});
   const auto document = user->Next<protocol::Document>();
-  EXPECT_EQ(protocol::ReadSealed(user->file.get(), document.size_bytes), "1 jobs");
+  EXPECT_EQ(protocol::ReadSealed(user->files.at(0).get(), document.size_bytes), "1 jobs");
 }
 
 TEST_F(NodeTest, ARefusedReloadSaysWhy) {

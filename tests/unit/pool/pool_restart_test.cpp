@@ -15,7 +15,7 @@ class PoolRestartTest : public PoolTest {
   static Left FilesOf(const Pool& pool) {
     Left left;
     left.books = base::UniqueFd(fcntl(pool.books_file(), F_DUPFD_CLOEXEC, 0));
-    for (const int file : pool.SlabFiles()) left.slabs.emplace_back(fcntl(file, F_DUPFD_CLOEXEC, 0));
+    for (const auto& slab : pool.SlabFiles()) left.slabs.emplace_back(fcntl(slab.file, F_DUPFD_CLOEXEC, 0));
     std::reverse(left.slabs.begin(), left.slabs.end());
     return left;
   }

@@ -67,14 +67,40 @@ TEST_P(ChannelTest, SaysThatTheQueueIsFullAndLosesNothing) {
 TEST_P(ChannelTest, CarriesAFile) {
   const base::UniqueFd file(open("/dev/null", O_RDONLY | O_CLOEXEC));
 
-  EXPECT_EQ(ends_.near->Send(Document{1, 0}, file.get()), Sent::kSent);
+  EXPECT_EQ(ends_.near->Send(Document{1, 0}, {{file.get()}}), Sent::kSent);
 
   const Received received = ends_.far->Receive();
   struct stat sent, arrived;
   ASSERT_EQ(fstat(file.get(), &sent), 0);
-  ASSERT_EQ(fstat(received.file.get(), &arrived), 0);
+  ASSERT_EQ(fstat(received.file(), &arrived), 0);
   EXPECT_EQ(sent.st_rdev, arrived.st_rdev);
-  EXPECT_NE(received.file.get(), file.get());
+  EXPECT_NE(received.file(), file.get());
+}
+
+TEST_P(ChannelTest, CarriesSeveralFilesInTheirOrder) {
+  const base::UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC)),
+      zero(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+
+  EXPECT_EQ(ends_.near->Send(LinkPlace{2, 1, 17}, {{null.get(), zero.get()}}), Sent::kSent);
+
+  const Received received = ends_.far->Receive();
+  ASSERT_EQ(received.files.size(), 2u);
+  const base::UniqueFd* const expected[] = {&null, &zero};
+  for (size_t i = 0; i < 2; ++i) {
+    struct stat sent, arrived;
+    ASSERT_EQ(fstat(expected[i]->get(), &sent), 0);
+    ASSERT_EQ(fstat(received.files[i].get(), &arrived), 0);
+    EXPECT_EQ(sent.st_rdev, arrived.st_rdev) << i;
+  }
+}
+
+TEST_P(ChannelTest, SpeaksTheVersionThatWasAgreedUpon) {
+  ends_.near->SetVersion(1);
+  ends_.near->Send(Goodbye{});
+  ends_.near->Send(Leaving{});
+
+  EXPECT_EQ(ends_.far->Receive().what, What::kMessage);
+  EXPECT_EQ(ends_.far->Receive().fault, Fault::kKind) << "version 1 knows no such message";
 }
 
 TEST(SocketChannelTest, AFaultyFrameIsSaidAndItsFilesAreClosed) {
@@ -99,7 +125,7 @@ TEST(SocketChannelTest, AdditionalFilesNeverOpenHere) {
   const base::UniqueFd near(files[0]);
   SocketChannel far{base::UniqueFd(files[1])};
   Frame frame = Encode(Goodbye{});
-  alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(12 * sizeof(int))] = {};
   iovec content{frame.data(), frame.size()};
   msghdr header{};
   header.msg_iov = &content;
@@ -109,8 +135,8 @@ TEST(SocketChannelTest, AdditionalFilesNeverOpenHere) {
   cmsghdr* const part = CMSG_FIRSTHDR(&header);
   part->cmsg_level = SOL_SOCKET;
   part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(8 * sizeof(int));
-  for (int i = 0; i < 8; ++i) memcpy(CMSG_DATA(part) + i * sizeof(int), &files[0], sizeof(int));
+  part->cmsg_len = CMSG_LEN(12 * sizeof(int));
+  for (int i = 0; i < 12; ++i) memcpy(CMSG_DATA(part) + i * sizeof(int), &files[0], sizeof(int));
   const base::UniqueFd before(dup(0));
 
   ASSERT_GT(sendmsg(near.get(), &header, 0), 0);

@@ -35,10 +35,25 @@ TEST(CodecTest, FramesOfAnotherSizeAreRefused) {
 
 TEST(CodecTest, OtherProtocolsVersionsAndKindsAreRefused) {
   EXPECT_EQ(FaultOf(Changed(Goodbye{}, 0, 'X')), Fault::kMagic);
-  EXPECT_EQ(FaultOf(Changed(Goodbye{}, 4, 2)), Fault::kVersion);
+  EXPECT_EQ(FaultOf(Changed(Goodbye{}, 4, 3)), Fault::kVersion);
   EXPECT_EQ(FaultOf(Changed(Goodbye{}, 4, 0)), Fault::kVersion);
   EXPECT_EQ(FaultOf(Changed(Goodbye{}, 6, 0)), Fault::kKind);
-  EXPECT_EQ(FaultOf(Changed(Goodbye{}, 6, 15)), Fault::kKind);
+  EXPECT_EQ(FaultOf(Changed(Goodbye{}, 6, 21)), Fault::kKind);
+}
+
+TEST(CodecTest, AKindIsRefusedInVersionsBeforeIt) {
+  EXPECT_EQ(FaultOf(Encode(Goodbye{}, 1)), Fault::kNone);
+  EXPECT_EQ(FaultOf(Encode(AskSlabs{}, 2)), Fault::kNone);
+  EXPECT_EQ(FaultOf(Encode(AskSlabs{}, 1)), Fault::kKind);
+  EXPECT_EQ(FaultOf(Encode(Leaving{}, 1)), Fault::kKind);
+}
+
+TEST(CodecTest, NamesBeyondTheirCountAreRefused) {
+  EXPECT_EQ(FaultOf(Encode(ReturnSlabs{})), Fault::kField) << "none at all";
+  EXPECT_EQ(FaultOf(Encode(HeldSlabs{})), Fault::kNone);
+  EXPECT_EQ(FaultOf(Encode(HeldSlabs{true, {kMostSlabsAtOnce + 1, {}}})), Fault::kField);
+  const size_t second_name_at = kHeaderBytes + 4 + 8;
+  EXPECT_EQ(FaultOf(Changed(ReturnSlabs{{1, {SlabName{9}}}}, second_name_at, 1)), Fault::kField);
 }
 
 TEST(CodecTest, HelloOfAYoungerVersionIsUnderstood) {

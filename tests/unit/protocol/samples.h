@@ -31,6 +31,12 @@ inline std::vector<Message> Samples() {
       SetBudget{"local-3", -1, true, 6442450944, 12884901888, kUnchanged, 500, 4, 11},
       Control{Action::kLogLevel, "debug"},
       Done{Outcome::kWouldBeDone, "local-3: 12.0 GiB on device 0"},
+      AskSlabs{2, 268435456},
+      Slabs{2, 67108864, 2097152, {2, {SlabName{0x0102030405060708}, SlabName{9}}}},
+      ReturnSlabs{{1, {SlabName{9}}}},
+      HeldSlabs{true, {3, {SlabName{7}, SlabName{8}, SlabName{9}}}},
+      LinkPlace{2, 1, 17},
+      Leaving{-9},
   };
 }
 

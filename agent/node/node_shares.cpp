@@ -1,0 +1,163 @@
+// How processes get their parts of the host pool and of the links.
+#include <algorithm>
+
+#include "agent/node/node.h"
+
+namespace spillway::agent {
+
+using protocol::SlabNames;
+
+namespace {
+
+constexpr uint16_t kSharesVersion = 2;
+constexpr int64_t kMendNs = 1'000'000'000;
+
+template <class Visit>
+void ForEachName(const SlabNames& slabs, Visit visit) {
+  for (uint32_t i = 0; i < slabs.count; ++i) visit(slabs.names[i]);
+}
+
+}  // namespace
+
+bool Node::HasShares(const Session& session) const {
+  return shares_ != nullptr && session.state != State::kOperator && session.version >= kSharesVersion;
+}
+
+PoolJob Node::PoolJobOf(const Job& job) { return {job.uid, job.name}; }
+
+PoolHolder Node::HolderOf(const Session& session) const {
+  return {PoolJobOf(jobs_.at(session.job)), session.peer->pid()};
+}
+
+// A process that an earlier agent knew, or whose earlier session was cut off.
+void Node::BeginShares(Session& session) {
+  if (!HasShares(session)) return;
+  for (const Lease& lease : shares_->Claim(HolderOf(session))) session.not_named.insert(lease.name);
+}
+
+void Node::On(Session& session, const protocol::HeldSlabs& held) {
+  if (!HasShares(session)) return;
+  ForEachName(held.slabs, [&](protocol::SlabName name) { session.not_named.erase(name); });
+  if (!held.last) return;
+  for (const protocol::SlabName name : session.not_named) shares_->ReturnSlab(HolderOf(session), name);
+  session.not_named.clear();
+}
+
+void Node::On(Session& session, const protocol::ReturnSlabs& returned) {
+  if (!HasShares(session)) return;
+  ForEachName(returned.slabs, [&](protocol::SlabName name) { shares_->ReturnSlab(HolderOf(session), name); });
+}
+
+void Node::On(Session& session, const protocol::AskSlabs& ask) {
+  const auto found = session.registrations.find(ask.device);
+  if (found == session.registrations.end())
+    return Refuse(session, protocol::ErrorCode::kOutOfOrder, "this device is not registered");
+  if (!HasShares(session)) return;
+  found->second.wanted_slab_bytes = ask.size_bytes;
+  ServeSlabs(session, ask.device, found->second);
+}
+
+// The pool remembers one wish of a process: that of the device it asked for last.
+void Node::ServeSlabs(Session& session, uint32_t number, Registration& registration) {
+  if (registration.wanted_slab_bytes <= 0 || session.channel == nullptr) return;
+  const std::vector<Lease> leases =
+      shares_->AskForSlabs(HolderOf(session), registration.device, registration.wanted_slab_bytes);
+  for (size_t at = 0; at < leases.size();) {
+    const size_t sent = SendSlabs(session, number, {leases.data() + at, leases.size() - at});
+    if (sent == 0) return GiveBack(session, {leases.data() + at, leases.size() - at});
+    for (size_t i = 0; i < sent; ++i) registration.wanted_slab_bytes -= leases[at++].size_bytes;
+  }
+}
+
+// As many as one message holds and are alike; none when its queue is full.
+size_t Node::SendSlabs(Session& session, uint32_t number, std::span<const Lease> leases) {
+  protocol::Slabs message;
+  message.device = number;
+  message.slab_bytes = leases.front().size_bytes;
+  message.page_bytes = leases.front().page_bytes;
+  std::vector<int> files;
+  for (const Lease& lease : leases.first(std::min(leases.size(), protocol::kMostSlabsAtOnce))) {
+    if (lease.size_bytes != message.slab_bytes || lease.page_bytes != message.page_bytes) break;
+    message.slabs.names[message.slabs.count++] = lease.name;
+    files.push_back(lease.file);
+  }
+  return session.channel->Send(message, files) == protocol::Sent::kSent ? files.size() : 0;
+}
+
+void Node::GiveBack(Session& session, std::span<const Lease> leases) {
+  for (const Lease& lease : leases) shares_->ReturnSlab(HolderOf(session), lease.name);
+  slabs_retry_ = true;
+}
+
+// The grant's host memory and its share of the link take effect when it is sent.
+void Node::ShareBy(Session& session, uint32_t number, Registration& registration,
+                   const GrantDecision& decision) {
+  if (shares_ == nullptr) return;
+  registration.granted_host_bytes = decision.host_bytes;
+  SetQuotaOf(session.job);
+  if (!HasShares(session)) return;
+  const auto weight = static_cast<uint32_t>(std::max(decision.link_permille, 1));
+  if (registration.place)
+    return shares_->SetLinkWeight(registration.device, registration.place->slot, weight);
+  registration.place = shares_->JoinLink(registration.device, weight);
+  if (!registration.place) return;
+  const protocol::LinkPlace place = {number, protocol::kLinkLayout, registration.place->slot};
+  const int files[] = {registration.place->terms_file, registration.place->lanes_file};
+  if (session.channel->Send(place, files) == protocol::Sent::kSent) return;
+  LeaveLink(registration);  // the next grant tries again
+  registration.place.reset();
+}
+
+void Node::SetQuotaOf(JobId id) {
+  const Job& job = jobs_.at(id);
+  int64_t bytes = 0;
+  for (SessionId session : job.sessions) {
+    for (const auto& [number, registration] : sessions_.at(session).registrations)
+      bytes += registration.granted_host_bytes;
+  }
+  shares_->SetQuota(PoolJobOf(job), bytes);
+}
+
+void Node::LeaveLink(const Registration& registration) {
+  if (shares_ != nullptr && registration.place)
+    shares_->LeaveLink(registration.device, registration.place->slot);
+}
+
+// A process may come back with another session; what it holds goes with its last.
+void Node::EndShares(const Session& session) {
+  if (shares_ == nullptr || jobs_.count(session.job) == 0) return;
+  for (SessionId other : jobs_.at(session.job).sessions) {
+    if (other != session.id && sessions_.at(other).peer->pid() == session.peer->pid()) return;
+  }
+  shares_->ProcessGone(HolderOf(session));
+  SetQuotaOf(session.job);
+}
+
+void Node::SettleShares(int64_t now_ns) {
+  if (shares_ == nullptr) return;
+  if (now_ns >= mend_ns_) {
+    mend_ns_ = now_ns + kMendNs;
+    shares_->MendLinks(now_ns);
+    shares_->SetOutside(OutsideBytes());
+  }
+  if (!shares_->TakeMadeSlabs() && !std::exchange(slabs_retry_, false)) return;
+  for (auto& [id, session] : sessions_) {
+    for (auto& [number, registration] : session.registrations) {
+      if (HasShares(session)) ServeSlabs(session, number, registration);
+    }
+  }
+}
+
+// As the jobs say; what a process leases of the pool is not outside.
+int64_t Node::OutsideBytes() const {
+  int64_t outside = 0;
+  for (const auto& [id, session] : sessions_) {
+    int64_t host_bytes = 0;
+    for (const auto& [number, registration] : session.registrations)
+      host_bytes += registration.usage.host_bytes;
+    if (host_bytes > 0) outside += std::max<int64_t>(0, host_bytes - shares_->HeldBytes(HolderOf(session)));
+  }
+  return std::min(outside, host_bytes_);
+}
+
+}  // namespace spillway::agent

@@ -1,0 +1,46 @@
+// What processes get that is made of real memory: slabs of the node's pool, and places at the devices' links.
+//
+// Called by the node, on the loop's thread. The daemon's is in agent/shares; tests have fakes, and a node may have none.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "agent/arbiter/terms.h"
+#include "agent/pool/pool.h"
+
+namespace spillway::agent {
+
+class Shares {
+ public:
+  struct Place {
+    uint32_t slot = 0;
+    int terms_file = -1, lanes_file = -1;  // stay the shares'
+  };
+
+  virtual ~Shares() = default;
+
+  // The host pool; where there is none, nobody gets anything.
+  virtual void SetQuota(const PoolJob& job, int64_t bytes) = 0;
+  // Host memory that jobs hold and that is not the pool's.
+  virtual void SetOutside(int64_t bytes) = 0;
+  virtual std::vector<Lease> AskForSlabs(const PoolHolder& holder, DeviceId near, int64_t size_bytes) = 0;
+  virtual void ReturnSlab(const PoolHolder& holder, protocol::SlabName name) = 0;
+  // What a process that is back has, by the books.
+  virtual std::vector<Lease> Claim(const PoolHolder& holder) = 0;
+  virtual int64_t HeldBytes(const PoolHolder& holder) = 0;
+  virtual void ProcessGone(const PoolHolder& holder) = 0;
+  virtual void JobGone(const PoolJob& job) = 0;
+  virtual void ForgetUnclaimed() = 0;
+  // True: those who were not served should ask again.
+  virtual bool TakeMadeSlabs() = 0;
+  virtual std::optional<PoolView> View() const = 0;
+
+  // Places at a device's link; nothing: there is none left, or no memory for it.
+  virtual std::optional<Place> JoinLink(DeviceId device, uint32_t weight) = 0;
+  virtual void SetLinkWeight(DeviceId device, uint32_t slot, uint32_t weight) = 0;
+  virtual void LeaveLink(DeviceId device, uint32_t slot) = 0;
+  virtual void MendLinks(int64_t now_ns) = 0;
+};
+
+}  // namespace spillway::agent

@@ -1,0 +1,170 @@
+#include "agent/shares/node_shares.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "scheduler/networks/devices.h"
+
+namespace spillway::agent {
+namespace {
+
+constexpr char kBooks[] = "books";
+constexpr char kSlab[] = "slab-";
+
+std::string NameOf(const Pool::NamedFile& slab) {
+  char name[32];
+  std::snprintf(name, sizeof name, "%s%016llx", kSlab, static_cast<unsigned long long>(slab.name));
+  return name;
+}
+
+// What the operator says, else what is known of the device; 0: no limit.
+LinkRates RatesOf(const Config& config, const NodeDevice& device) {
+  LinkRates rates = {config.link_to_device_bytes_per_second, config.link_to_host_bytes_per_second};
+  const auto known = scheduler::networks::FindProduct(device.model);
+  if (rates.to_device_bytes_per_second == 0 && known)
+    rates.to_device_bytes_per_second = known->model.to_device_bytes_per_second;
+  if (rates.to_host_bytes_per_second == 0 && known)
+    rates.to_host_bytes_per_second = known->model.to_host_bytes_per_second;
+  return rates;
+}
+
+}  // namespace
+
+bool NodeShares::IsKeptName(const std::string& name) { return name == kBooks || name.rfind(kSlab, 0) == 0; }
+
+NodeShares::NodeShares(const Config& config, const std::vector<NodeDevice>& devices, int64_t host_bytes,
+                       std::vector<KeptFile> kept, FileKeeper* keeper,
+                       const std::function<void(const std::string&)>& say)
+    : keeper_(*keeper), topology_(Topology::OfThisMachine()) {
+  if (!topology_) say("hwloc cannot read this machine: slabs come from any of its nodes");
+  for (const NodeDevice& device : devices) {
+    const bool is_known = topology_ && !device.bus_id.empty();
+    nodes_.push_back(is_known ? topology_->NodeNear(device.bus_id) : kAnyNode);
+    links_.push_back(LinkShare::Make(RatesOf(config, device)));
+    if (!links_.back()) say("no memory for the link of " + device.name + ": its jobs copy when they like");
+  }
+  // Names that are not known any more may be with the keeper; those that stay are kept again, which changes nothing.
+  for (const KeptFile& file : kept) kept_.insert(file.name);
+  if (config.host_pool) MakePool(config, host_bytes, std::move(kept), say);
+}
+
+void NodeShares::MakePool(const Config& config, int64_t host_bytes, std::vector<KeptFile> kept,
+                          const std::function<void(const std::string&)>& say) {
+  std::optional<PoolBooks> books;
+  std::vector<base::UniqueFd> slabs;
+  for (KeptFile& file : kept) {
+    if (file.name == kBooks) {
+      books = PoolBooks::Adopt(std::move(file.file));
+    } else {
+      slabs.push_back(std::move(file.file));
+    }
+  }
+  if (!books) books = PoolBooks::Make();
+  if (!books) return say("no memory for the books of the host pool: jobs pin their own");
+  const HugePages huge = config.huge_pages ? HugePages::kWhenThereAre : HugePages::kNever;
+  maker_ = std::make_unique<ThreadedSlabMaker>(config.slab_bytes, huge, topology_.get());
+  const PoolRules rules = {host_bytes, config.slab_bytes, config.spare_slab_bytes,
+                           nodes_.empty() ? kAnyNode : nodes_.front()};
+  pool_.emplace(rules, *maker_, std::move(*books), std::move(slabs));
+}
+
+std::vector<std::pair<std::string, int>> NodeShares::FilesToKeep() const {
+  std::vector<std::pair<std::string, int>> files;
+  if (!pool_) return files;
+  files.emplace_back(kBooks, pool_->books_file());
+  for (const Pool::NamedFile& slab : pool_->SlabFiles()) files.emplace_back(NameOf(slab), slab.file);
+  return files;
+}
+
+void NodeShares::KeepFiles() {
+  if (!std::exchange(changed_, false)) return;
+  std::set<std::string> gone = kept_;
+  for (const auto& [name, file] : FilesToKeep()) {
+    gone.erase(name);
+    if (kept_.count(name) != 0) continue;
+    if (!keeper_.Keep(name, file)) return TryAgain();
+    kept_.insert(name);
+  }
+  for (const std::string& name : gone) {
+    if (!keeper_.Drop(name)) return TryAgain();
+    kept_.erase(name);
+  }
+}
+
+void NodeShares::SetRates(const Config& config, const std::vector<NodeDevice>& devices) {
+  for (size_t i = 0; i < links_.size(); ++i) {
+    if (links_[i]) links_[i]->SetRates(RatesOf(config, devices[i]));
+  }
+}
+
+void NodeShares::SetQuota(const PoolJob& job, int64_t bytes) {
+  if (pool_) pool_->SetQuota(job, bytes);
+}
+
+void NodeShares::SetOutside(int64_t bytes) {
+  if (pool_) pool_->SetOutside(bytes);
+}
+
+std::vector<Lease> NodeShares::AskForSlabs(const PoolHolder& holder, DeviceId near, int64_t size_bytes) {
+  changed_ = true;
+  return pool_ ? pool_->Ask(holder, nodes_[static_cast<size_t>(near)], size_bytes) : std::vector<Lease>();
+}
+
+void NodeShares::ReturnSlab(const PoolHolder& holder, protocol::SlabName name) {
+  if (pool_) pool_->Return(holder, name);
+}
+
+std::vector<Lease> NodeShares::Claim(const PoolHolder& holder) {
+  return pool_ ? pool_->Claim(holder) : std::vector<Lease>();
+}
+
+int64_t NodeShares::HeldBytes(const PoolHolder& holder) { return pool_ ? pool_->HeldBytes(holder) : 0; }
+
+void NodeShares::ProcessGone(const PoolHolder& holder) {
+  if (pool_) pool_->ProcessGone(holder);
+}
+
+void NodeShares::JobGone(const PoolJob& job) {
+  changed_ = true;
+  if (pool_) pool_->JobGone(job);
+}
+
+void NodeShares::ForgetUnclaimed() {
+  changed_ = true;
+  if (pool_) pool_->ForgetUnclaimed();
+}
+
+bool NodeShares::TakeMadeSlabs() {
+  if (!pool_) return false;
+  const PoolView before = pool_->View();
+  const bool ask_again = pool_->Tick();
+  changed_ = changed_ || before.making_bytes != pool_->View().making_bytes;
+  return ask_again;
+}
+
+std::optional<PoolView> NodeShares::View() const {
+  return pool_ ? std::optional(pool_->View()) : std::nullopt;
+}
+
+std::optional<Shares::Place> NodeShares::JoinLink(DeviceId device, uint32_t weight) {
+  std::optional<LinkShare>& link = links_[static_cast<size_t>(device)];
+  const std::optional<uint32_t> slot = link ? link->Join(weight) : std::nullopt;
+  if (!slot) return std::nullopt;
+  return Place{*slot, link->terms_file(), link->lanes_file()};
+}
+
+void NodeShares::SetLinkWeight(DeviceId device, uint32_t slot, uint32_t weight) {
+  links_[static_cast<size_t>(device)]->SetWeight(slot, weight);
+}
+
+void NodeShares::LeaveLink(DeviceId device, uint32_t slot) {
+  links_[static_cast<size_t>(device)]->Leave(slot);
+}
+
+void NodeShares::MendLinks(int64_t now_ns) {
+  for (std::optional<LinkShare>& link : links_) {
+    if (link) link->Mend(now_ns);
+  }
+}
+
+}  // namespace spillway::agent

@@ -1,0 +1,83 @@
+// The node's host pool and its devices' links, as real memory: what the node lends, kept across restarts of the agent.
+//
+// Made and owned by the daemon (agent/loop), used on its one thread; the maker of slabs has a thread of its own.
+//
+// Invariants
+//  1. What cannot be had is done without: no memory, no files, no hwloc make the pool or a link absent, which is said once.
+//  2. Every slab that somebody may hold is with the keeper, and the books beside it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "agent/link/link_share.h"
+#include "agent/node/node.h"
+#include "agent/pool/slab_maker.h"
+
+namespace spillway::agent {
+
+// Who keeps files beyond this process's life.
+class FileKeeper {
+ public:
+  virtual ~FileKeeper() = default;
+  // False: not now.
+  virtual bool Keep(const std::string& name, int file) = 0;
+  virtual bool Drop(const std::string& name) = 0;
+};
+
+class NodeShares final : public Shares {
+ public:
+  struct KeptFile {
+    std::string name;
+    base::UniqueFd file;
+  };
+  static bool IsKeptName(const std::string& name);
+
+  // `kept`: what an earlier agent left. `say` gets a line for each thing that is done without.
+  NodeShares(const Config& config, const std::vector<NodeDevice>& devices, int64_t host_bytes,
+             std::vector<KeptFile> kept, FileKeeper* keeper,
+             const std::function<void(const std::string&)>& say);
+
+  // To be polled: readable when slabs were made; -1 without a pool.
+  int file() const { return maker_ ? maker_->file() : -1; }
+  // Tells the keeper what has come and gone.
+  void KeepFiles();
+  // All that the next agent needs; the files stay ours.
+  std::vector<std::pair<std::string, int>> FilesToKeep() const;
+  void SetRates(const Config& config, const std::vector<NodeDevice>& devices);
+
+  void SetQuota(const PoolJob& job, int64_t bytes) override;
+  void SetOutside(int64_t bytes) override;
+  std::vector<Lease> AskForSlabs(const PoolHolder& holder, DeviceId near, int64_t size_bytes) override;
+  void ReturnSlab(const PoolHolder& holder, protocol::SlabName name) override;
+  std::vector<Lease> Claim(const PoolHolder& holder) override;
+  int64_t HeldBytes(const PoolHolder& holder) override;
+  void ProcessGone(const PoolHolder& holder) override;
+  void JobGone(const PoolJob& job) override;
+  void ForgetUnclaimed() override;
+  bool TakeMadeSlabs() override;
+  std::optional<PoolView> View() const override;
+  std::optional<Place> JoinLink(DeviceId device, uint32_t weight) override;
+  void SetLinkWeight(DeviceId device, uint32_t slot, uint32_t weight) override;
+  void LeaveLink(DeviceId device, uint32_t slot) override;
+  void MendLinks(int64_t now_ns) override;
+
+ private:
+  void TryAgain() { changed_ = true; }
+  void MakePool(const Config& config, int64_t host_bytes, std::vector<KeptFile> kept,
+                const std::function<void(const std::string&)>& say);
+
+  FileKeeper& keeper_;
+  std::unique_ptr<Topology> topology_;
+  std::vector<int> nodes_;  // near each device
+  std::unique_ptr<ThreadedSlabMaker> maker_;
+  std::optional<Pool> pool_;
+  std::vector<std::optional<LinkShare>> links_;  // by device
+  std::set<std::string> kept_;
+  bool changed_ = true;
+};
+
+}  // namespace spillway::agent

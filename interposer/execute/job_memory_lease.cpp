@@ -1,0 +1,99 @@
+// What the agent grants beside device memory: host memory, and the job's part of the link.
+#include <time.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "interposer/driver/calling_context.h"
+#include "interposer/execute/job_memory.h"
+
+namespace spillway::interposer {
+
+using base::MonotonicNs;
+using base::MutexLock;
+using driver::CurrentContext;
+using driver::RelaxedCapture;
+
+namespace {
+
+// How long an allocation hopes that the agent grants more host memory, and for how long it does not hope again after that.
+constexpr std::uint64_t kGrantPatienceNs = 500'000'000;
+constexpr std::uint64_t kHopelessNs = 10'000'000'000;
+
+void Pause(std::int64_t pause_ns) {
+  const timespec pause{pause_ns / 1'000'000'000, pause_ns % 1'000'000'000};
+  nanosleep(&pause, nullptr);
+}
+
+}  // namespace
+
+void JobMemory::SetHostLimit(size_t bytes) {
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(context_);
+  const MutexLock lock(state_);
+  host_limit_bytes_ = std::min(bytes, own_host_limit_bytes_);
+  UpdateHostLimit();
+  residency_.GiveUpSpareCopies();
+}
+
+// Beyond the budget there must be host memory for what is away, for the range that is on its way back, and for the last one
+// that leaves for it, each of them at most as large as the largest.
+size_t JobMemory::HostBytesFor(size_t wanted_bytes, size_t largest_bytes) const {
+  const size_t budget_bytes = budget_bytes_;
+  return wanted_bytes <= budget_bytes ? 0 : wanted_bytes - budget_bytes + 2 * largest_bytes;
+}
+
+// What the program has been given must be able to move: a quota that became less than that does not make its calls fail.
+void JobMemory::UpdateHostLimit() {
+  const size_t needed_bytes = HostBytesFor(counters_.wanted_bytes, largest_range_bytes_);
+  residency_.host().SetLimit(std::max(host_limit_bytes_, needed_bytes), needed_bytes);
+}
+
+// The launcher allows it, and the agent does not yet.
+bool JobMemory::LacksHostGrant(size_t size_bytes) {
+  const size_t largest_bytes = std::max(largest_range_bytes_, size_bytes);
+  const size_t needed_bytes = HostBytesFor(counters_.wanted_bytes + size_bytes, largest_bytes);
+  return needed_bytes > host_limit_bytes_ && needed_bytes <= own_host_limit_bytes_;
+}
+
+// The agent hears that more is wanted, and grants it if there is more.
+void JobMemory::AwaitHostLimit(size_t size_bytes) {
+  for (const std::uint64_t start_ns = MonotonicNs();; Pause(1'000'000)) {
+    const MutexLock lock(state_);
+    if (!LacksHostGrant(size_bytes)) return;
+    const std::uint64_t now_ns = MonotonicNs();
+    if (host_refused_ns_ != 0 && now_ns - host_refused_ns_ < kHopelessNs) return;
+    counters_.wanted_peak_bytes = std::max(counters_.wanted_peak_bytes, counters_.wanted_bytes + size_bytes);
+    if (now_ns - start_ns < kGrantPatienceNs) continue;
+    host_refused_ns_ = now_ns;
+    return;
+  }
+}
+
+bool JobMemory::JoinLink(const protocol::LinkPlace& place, int terms_file, int lanes_file) {
+  const MutexLock lock(state_);
+  return residency_.link().Join(terms_file, lanes_file, place.layout, place.slot);
+}
+
+void JobMemory::AwaitTurn(protocol::Direction direction) {
+  for (;;) {
+    std::int64_t wait_ns;
+    {
+      const MutexLock lock(state_);
+      wait_ns = residency_.link().WaitNs(direction);
+    }
+    if (wait_ns == 0) return;
+    AwaitTurnOf(wait_ns);
+  }
+}
+
+void JobMemory::AwaitTurnOf(std::int64_t wait_ns) {
+  const TraceMoment begun = trace_.BeginHere();
+  const std::uint64_t start_ns = MonotonicNs();
+  Pause(wait_ns);
+  trace_.EndHere(begun, StallEvent(StallCause::kLinkShare));
+  const MutexLock lock(state_);
+  counters_.Stalled(StallCause::kLinkShare, MonotonicNs() - start_ns);
+}
+
+}  // namespace spillway::interposer

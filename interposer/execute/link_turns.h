@@ -1,0 +1,63 @@
+// When this job's copies may begin, where several processes share a device's link (protocol/link_turn.h).
+//
+// Called by residency and job_memory with the state lock held. Owns its view of the shared memory.
+//
+// Note [Paid afterwards]
+// A copy begins as soon as all that was copied before has had its turn: then it is owed itself, piece by piece. So who copies
+// now and then never waits, however busy the others are, and who always copies gets its weight's part.
+//
+// Invariants
+//  1. Without a place at the link, or with nobody else there, nothing waits and no clock is read.
+//  2. A wait is bounded by LinkTurn's, whoever died or hangs.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/mapping.h"
+#include "base/unique_fd.h"
+#include "protocol/link_turn.h"
+
+namespace spillway::interposer {
+
+class LinkTurns {
+ public:
+  using Clock = std::uint64_t (*)();
+  explicit LinkTurns(Clock clock = &base::MonotonicNs) : clock_(clock) {}
+
+  // A place at a link, instead of the one before; false: what came is none.
+  bool Join(int terms_file, int lanes_file, std::uint32_t layout, std::uint32_t slot);
+
+  // 0: a copy may begin. Otherwise the time after which to ask again.
+  std::int64_t WaitNs(protocol::Direction direction) {
+    return owed_bytes_[Index(direction)] == 0 ? 0 : WaitForTurn(direction);
+  }
+  void Copied(protocol::Direction direction, std::int64_t size_bytes) {
+    if (place_ && !IsAlone()) owed_bytes_[Index(direction)] += size_bytes;
+  }
+
+ private:
+  struct Place {
+    base::Mapping terms, lanes;
+    std::uint32_t slot;
+    protocol::LinkTurn turn;
+    Place(base::Mapping terms_memory, base::Mapping lanes_memory, std::uint32_t slot_number)
+        : terms(std::move(terms_memory)),
+          lanes(std::move(lanes_memory)),
+          slot(slot_number),
+          turn(terms.As<protocol::LinkTerms>(), lanes.As<protocol::LinkLanes>(), slot_number) {}
+  };
+  static std::size_t Index(protocol::Direction direction) { return static_cast<std::size_t>(direction); }
+  bool IsAlone() const;
+  std::int64_t WaitForTurn(protocol::Direction direction);
+
+  const Clock clock_;
+  std::unique_ptr<Place> place_;
+  std::array<std::int64_t, protocol::kDirections> owed_bytes_ = {};
+  std::array<std::int64_t, protocol::kDirections> asked_bytes_ =
+      {};  // of them, the piece that waits for its turn
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,58 @@
+// Slabs of the node's pool as pinned memory of this process: mapped, known to the driver, cut into buffers.
+//
+// Called by the host pool with the state lock held. Owns the mappings; slabs come from and go back to HostSlabs.
+//
+// A region is one slab, or as many in a row as a buffer needs, mapped one behind the other and registered as one.
+//
+// Invariants
+//  1. A slab goes back only when no buffer lies in it, unregistered and unmapped.
+//  2. A forked child does not inherit the mappings: what it might keep would keep the slab from ending.
+// Errors: what cannot be mapped or registered goes back, and nothing more is asked for.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include "interposer/lease/host_slabs.h"
+
+namespace spillway::interposer {
+
+class SlabRegions {
+ public:
+  explicit SlabRegions(int device) : device_(device) {}
+
+  // A buffer in what is mapped; null when there is no room.
+  std::byte* Take(std::size_t bytes);
+  // Maps slabs for a buffer of that size, if they have come and are at most `most_bytes`.
+  bool MapFor(std::size_t bytes, std::size_t most_bytes);
+  void Give(void* buffer, std::size_t bytes);
+  bool Owns(const void* buffer) const { return Find(buffer) != regions_.end(); }
+  // Room for such a buffer, in what is mapped or has come.
+  bool HasRoom(std::size_t bytes) const;
+
+  // How much it would like to have in all; nothing once the driver has refused a slab.
+  void Like(std::size_t bytes);
+  std::size_t bytes() const { return bytes_; }
+  // Gives back regions without buffers until so many bytes are gone.
+  void ReleaseEmpty(std::size_t bytes);
+
+ private:
+  struct Region {
+    std::size_t bytes = 0;
+    std::vector<protocol::SlabName> names;
+    std::map<std::size_t, std::size_t> free;  // sizes by offset, never adjacent
+  };
+  using Regions = std::map<std::byte*, Region>;
+
+  Regions::const_iterator Find(const void* buffer) const;
+  bool Add(const std::vector<HostSlab>& slabs);
+  Regions::iterator Release(Regions::iterator region);
+
+  const int device_;
+  Regions regions_;  // by their begin
+  std::size_t bytes_ = 0;
+  bool refused_ = false;
+};
+
+}  // namespace spillway::interposer

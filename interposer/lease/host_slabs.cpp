@@ -1,0 +1,101 @@
+#include "interposer/lease/host_slabs.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace spillway::interposer {
+
+using base::MutexLock;
+using protocol::SlabName;
+
+HostSlabs& HostSlabs::Instance() {
+  static HostSlabs* const slabs = new HostSlabs;
+  return *slabs;
+}
+
+// In whole slabs, as soon as it is known how large they are.
+std::size_t HostSlabs::LikedBytes(const Device& device) {
+  return device.slab_bytes == 0 ? device.liked_bytes
+                                : device.liked_bytes / device.slab_bytes * device.slab_bytes;
+}
+
+void HostSlabs::Like(int device, std::size_t bytes) {
+  const MutexLock lock(mutex_);
+  devices_[device].liked_bytes = bytes;
+  GiveBackWhatIsTooMuch(&devices_[device]);
+}
+
+void HostSlabs::GiveBackWhatIsTooMuch(Device* device) {
+  while (!device->waiting.empty() && device->held.size() * device->slab_bytes > LikedBytes(*device)) {
+    const SlabName name = device->waiting.back().name;
+    device->waiting.pop_back();
+    std::erase(device->held, name);
+    returned_.push_back(name);
+  }
+}
+
+std::vector<HostSlab> HostSlabs::Take(int device, std::size_t bytes, std::size_t most_bytes) {
+  const MutexLock lock(mutex_);
+  Device& own = devices_[device];
+  std::vector<HostSlab> taken;
+  if (own.slab_bytes == 0) return taken;
+  const std::size_t count = (bytes + own.slab_bytes - 1) / own.slab_bytes;
+  if (count > own.waiting.size() || count * own.slab_bytes > most_bytes) return taken;
+  for (std::size_t i = 0; i < count; ++i) {
+    taken.push_back(std::move(own.waiting.back()));
+    own.waiting.pop_back();
+  }
+  return taken;
+}
+
+bool HostSlabs::Have(int device, std::size_t bytes) const {
+  const MutexLock lock(mutex_);
+  const Device& own = devices_[device];
+  return own.waiting.size() * own.slab_bytes >= bytes && bytes > 0;
+}
+
+void HostSlabs::Return(int device, const std::vector<SlabName>& names) {
+  const MutexLock lock(mutex_);
+  for (const SlabName name : names) {
+    std::erase(devices_[device].held, name);
+    returned_.push_back(name);
+  }
+}
+
+std::size_t HostSlabs::MissingBytes(int device) const {
+  const MutexLock lock(mutex_);
+  const Device& own = devices_[device];
+  const std::size_t held_bytes = own.held.size() * own.slab_bytes;
+  const std::size_t liked_bytes = LikedBytes(own);
+  return liked_bytes - std::min(liked_bytes, held_bytes);
+}
+
+void HostSlabs::Came(int device, std::vector<HostSlab> slabs) {
+  const MutexLock lock(mutex_);
+  Device& own = devices_[device];
+  for (HostSlab& slab : slabs) {
+    // An agent of another configuration: two sizes at once are not worth the trouble.
+    if (!own.held.empty() && own.slab_bytes != slab.bytes) {
+      returned_.push_back(slab.name);
+      continue;
+    }
+    own.slab_bytes = slab.bytes;
+    own.held.push_back(slab.name);
+    own.waiting.push_back(std::move(slab));
+  }
+  GiveBackWhatIsTooMuch(&own);
+}
+
+std::vector<SlabName> HostSlabs::Held() const {
+  const MutexLock lock(mutex_);
+  std::vector<SlabName> held;
+  for (const Device& device : devices_) held.insert(held.end(), device.held.begin(), device.held.end());
+  return held;
+}
+
+std::vector<SlabName> HostSlabs::TakeReturned() {
+  const MutexLock lock(mutex_);
+  return std::exchange(returned_, {});
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""Trainers on the simulated GPU that share a host pool and a link by the real spillwayd: slabs, quotas, weights, deaths.
+
+usage: share_test.py --build BUILD [unittest arguments]
+"""
+import array
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+import agent_test
+import job_test
+
+MIB = 1 << 20
+SLAB = 2 * MIB
+HOST = f'[host]\nmemory = "1GiB"\nslab = {SLAB}\nhuge_pages = false\n'
+BUSY = 1.5  # seconds in which shares are measured
+LINK_BYTES_PER_S = 100_000_000
+# Steps enough for what happens in mid-run; the first part of a run shows what it wants.
+LONG = "--steps=1500"
+
+
+class ShareFixture(job_test.JobFixture):
+    def pool(self):
+        return self.status()["host"]["pool"]
+
+    def await_pool(self, fits, patience_s=job_test.PATIENCE_S):
+        deadline = time.monotonic() + patience_s
+        while not fits(pool := self.pool()):
+            self.assertLess(time.monotonic(), deadline, f"did not come: {pool}")
+            time.sleep(0.005)
+        return pool
+
+    def begin_swapping(self, more=""):
+        """A job whose evicted memory lies in slabs, and how much it may have on the device."""
+        half = self.half()
+        self.configure(HOST + f"[defaults]\nlimit = {half}\n" + more)
+        return half
+
+
+class PoolTest(ShareFixture):
+    def test_what_is_away_lies_in_slabs_until_the_job_ends(self):
+        bare = self.bare(LONG)
+        self.begin_swapping()
+        self.start()
+        job = self.begin(LONG, *self.follow())
+        self.await_pool(lambda pool: pool["leased_bytes"] > 0)
+
+        self.assertEqual(self.finish(job), bare)
+        self.assertGreater(self.report()["host_slab_peak_bytes"], 0)
+        self.assertEqual(self.books()["violations"], [])
+        pool = self.await_pool(lambda pool: pool["ending_bytes"] == 0)
+        self.assertEqual((pool["leased_bytes"], pool["kept_bytes"]), (0, 0))
+        self.assertIn("exit=0", self.log())
+
+    def test_a_killed_jobs_slabs_are_the_nodes_again_within_a_tenth_of_a_second(self):
+        self.begin_swapping()
+        self.start()
+        took_s = [self.time_until_given_back() for _ in range(3)]  # on a busy machine one may be unlucky
+        self.assertLess(min(took_s), 0.1)
+        self.await_pool(lambda pool: pool["ending_bytes"] == 0)
+
+    def time_until_given_back(self):
+        job = self.begin(job_test.LONG, *self.follow())
+        self.await_pool(lambda pool: pool["leased_bytes"] > 0)
+        pid = int(self.tenancy()["job"].removeprefix("local-"))
+        begin = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
+        self.await_pool(lambda pool: pool["leased_bytes"] == 0 and pool["kept_bytes"] == 0)
+        took_s = time.monotonic() - begin
+        job.wait()
+        return took_s
+
+    def test_a_small_quota_is_kept_and_the_job_runs(self):
+        bare = self.bare(job_test.SHORT)
+        self.finish(self.begin(job_test.SHORT, f"--report={self.folder}/report.json"))
+        wanted = self.report()["wanted_peak_bytes"]
+        budget, quota = wanted - 4 * MIB, 16 * MIB
+        self.configure(HOST + f"[defaults]\nlimit = {budget}\nhost_limit = {quota}\n")
+        self.start()
+
+        self.assertEqual(self.finish(self.begin(job_test.SHORT, *self.follow())), bare)
+        report = self.report()
+        self.assertGreater(report["offloaded_bytes"], 0)
+        self.assertLessEqual(report["host_peak_bytes"], quota)
+        self.assertLessEqual(self.books()["device_bytes_peak"], budget)
+
+    def test_a_quota_that_becomes_less_is_obeyed_while_the_job_runs(self):
+        bare = self.bare(job_test.LONG)
+        half = self.half()
+        self.configure(HOST + f"[defaults]\nlimit = {half}\n")
+        self.start()
+        job = self.begin(job_test.LONG, *self.follow())
+        tenancy = self.await_tenancy(job, lambda now: now["host_bytes"] > 0)
+        # What the job cannot do without, and a little.
+        wanted = 2 * half
+        enough = wanted - half + 24 * MIB
+        self.assertEqual(self.spillway("budget", "set", tenancy["job"], "--host", str(enough)).returncode, 0)
+
+        self.await_tenancy(job, lambda now: now["host_budget_bytes"] <= enough and 0 < now["host_bytes"] <= enough)
+        self.assertEqual(self.finish(job), bare)
+
+    def test_without_a_pool_jobs_pin_their_own(self):
+        bare = self.bare(job_test.SHORT)
+        half = self.half()
+        self.configure(f"[host]\npool = false\n[defaults]\nlimit = {half}\n")
+        self.start()
+
+        self.assertEqual(self.finish(self.begin(job_test.SHORT, *self.follow())), bare)
+        report = self.report()
+        self.assertEqual(report["host_slab_peak_bytes"], 0)
+        self.assertGreater(report["host_peak_bytes"], 0)
+
+
+class RestartTest(ShareFixture):
+    """The pool across restarts of the agent, while a job swaps."""
+
+    def begin_with_slabs(self, **environment):
+        self.bare_output = self.bare(job_test.LONG)
+        half = self.begin_swapping()
+        self.configure(HOST + f"[defaults]\nlimit = {half}\n", resume_ms=1000)
+        notices = self.start(**environment)
+        job = self.begin(job_test.LONG, *self.follow())
+        self.await_pool(lambda pool: pool["leased_bytes"] >= 4 * SLAB and pool["making_bytes"] == 0)
+        return job, notices
+
+    def leased_when_steady(self, job):
+        last = None
+        while (now := self.pool()["leased_bytes"]) != last:
+            self.assertIsNone(job.poll(), self.errors())
+            last = now
+            time.sleep(0.3)
+        return last
+
+    def test_killed_without_a_keeper_the_job_keeps_its_slabs_as_its_own(self):
+        job, _ = self.begin_with_slabs()
+        self.stop(signal.SIGKILL)
+        self.start()
+
+        tenancy = self.await_tenancy(job, lambda now: now["resident_bytes"] > 0)
+        self.assertEqual(self.pool()["leased_bytes"], 0)
+        self.assertGreater(tenancy["host_bytes"], 0)
+        self.assertEqual(self.finish(job), self.bare_output)
+
+    def test_run_anew_the_agent_knows_to_the_byte_who_has_what(self):
+        job, _ = self.begin_with_slabs()
+        leased = self.leased_when_steady(job)
+        self.agent.send_signal(signal.SIGUSR2)
+        instance = self.status()["agent_instance"]
+        while (now := self.status_or_none()) is None or now["agent_instance"] == instance:
+            time.sleep(0.01)
+
+        self.await_tenancy(job, lambda now: now["resident_bytes"] > 0)
+        self.assertEqual(self.leased_when_steady(job), leased)
+        self.assertEqual(self.finish(job), self.bare_output)
+        self.await_pool(lambda pool: pool["leased_bytes"] == pool["kept_bytes"] == pool["ending_bytes"] == 0)
+
+    def status_or_none(self):
+        answer = self.spillway("status", "--json")
+        return None if answer.returncode else json.loads(answer.stdout)
+
+    def test_killed_under_systemd_its_successor_has_the_files_from_the_store(self):
+        job, notices = self.begin_with_slabs()
+        leased = self.leased_when_steady(job)
+        store = Store(notices)
+        store.hear()
+        self.stop(signal.SIGKILL)
+        store.hear()
+        self.assertIn("books", store.files)
+        self.assertGreaterEqual(len(store.files) - 1, leased // SLAB)
+
+        self.start_with(store.files)
+        self.await_tenancy(job, lambda now: now["resident_bytes"] > 0)
+        self.assertEqual(self.leased_when_steady(job), leased)
+        self.assertEqual(self.finish(job), self.bare_output)
+
+    def start_with(self, files):
+        """As systemd does: the kept files from number 3 on, by name."""
+        log = open(self.folder / "log", "ab")
+        self.addCleanup(log.close)
+        names, numbers = list(files), list(files.values())
+        high = [os.dup2(number, 500 + at, inheritable=True) for at, number in enumerate(numbers)]
+        moves = " ".join(f"{3 + at}<&{number}" for at, number in enumerate(high))
+        command = f'LISTEN_FDS={len(names)} LISTEN_PID=$$ LISTEN_FDNAMES={":".join(names)} exec "$@" {moves}'
+        self.agent = subprocess.Popen(
+            ["bash", "-c", command, "bash", agent_test.BUILD / "bin/spillwayd", "--config",
+             self.folder / "spillway.toml", "--socket", self.path], stdout=log, stderr=log, pass_fds=high)
+        for number in high:
+            os.close(number)
+        deadline = time.monotonic() + job_test.PATIENCE_S
+        while self.status_or_none() is None:
+            self.assertLess(time.monotonic(), deadline, self.log())
+            time.sleep(0.02)
+
+
+class Store:
+    """What systemd does with FDSTORE messages."""
+
+    def __init__(self, notices):
+        self.notices = notices
+        self.files = {}
+
+    def hear(self):
+        self.notices.settimeout(0.5)
+        while True:
+            try:
+                data, ancillary, _, _ = self.notices.recvmsg(4096, socket.CMSG_SPACE(4))
+            except TimeoutError:
+                return
+            lines = dict(line.split("=", 1) for line in data.decode().splitlines() if "=" in line)
+            if "FDSTOREREMOVE" in lines:
+                os.close(self.files.pop(lines["FDNAME"]))
+            elif "FDSTORE" in lines:
+                numbers = array.array("i")
+                numbers.frombytes(ancillary[0][2][:4])
+                self.files[lines["FDNAME"]] = numbers[0]
+
+
+class LinkTest(ShareFixture):
+    def begin_job(self, name, node, half):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
+        folder = self.folder / name
+        folder.mkdir()
+        environment.update(XDG_STATE_HOME=str(folder), SPILLWAY_SIM_NODE=str(node), SPILLWAY_SIM_CLOCK="real",
+                           SPILLWAY_SIM_COMPUTE="tags")
+        command = [agent_test.BUILD / "bin/spillway", "run", "--quiet", "--simulate=h200", "--park=off",
+                   f"--agent={self.path}", f"--report={folder}/report.json", "--",
+                   agent_test.BUILD / "workloads" / job_test.TRAINER[0], *job_test.TRAINER[1:], "--steps=100000"]
+        job = subprocess.Popen([str(word) for word in command], env=environment, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE)
+        self.addCleanup(job.stderr.close)
+        self.addCleanup(self.end, job)
+        return job
+
+    def copied(self, node):
+        """Bytes that each process has copied to the device, by the simulator's books."""
+        books = subprocess.run([agent_test.BUILD / "simulator/node_books", node], capture_output=True, text=True, check=True)
+        return {process["pid"]: process["h2d_bytes"] for process in json.loads(books.stdout)["processes"]}
+
+    def test_three_to_one_is_three_to_one_by_the_simulators_books(self):
+        half = self.half()
+        self.configure(HOST + f"[link]\nto_device = {LINK_BYTES_PER_S}\nto_host = {LINK_BYTES_PER_S}\n"
+                       f"[defaults]\nlimit = {half}\n")
+        self.start()
+        node = self.folder / "node"
+        jobs = [self.begin_job(name, node, half) for name in ("anna", "bert")]
+        deadline = time.monotonic() + job_test.PATIENCE_S
+        while len(self.status()["jobs"]) < 2:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        self.assertEqual(self.spillway("budget", "set", f"local-{jobs[0].pid}", "--weight", "3").returncode, 0)
+
+        def shares():
+            return {job["job"]: job["devices"][0]["link_permille"] for job in self.status()["jobs"]}
+        while shares() != {f"local-{jobs[0].pid}": 750, f"local-{jobs[1].pid}": 250}:
+            self.assertLess(time.monotonic(), deadline, shares())
+            time.sleep(0.02)
+        time.sleep(1)  # what had been admitted before is copied
+        before = self.copied(node)
+        time.sleep(BUSY)
+        after = self.copied(node)
+        annas, berts = [after[job.pid] - before[job.pid] for job in jobs]
+
+        self.assertGreater(annas + berts, LINK_BYTES_PER_S * BUSY * 0.5, "the link is busy")
+        self.assertLess(annas + berts, LINK_BYTES_PER_S * BUSY * 1.5, "and shared")
+        self.assertAlmostEqual(annas / (annas + berts), 0.75, delta=0.075)
+
+
+if __name__ == "__main__":
+    agent_test.main()

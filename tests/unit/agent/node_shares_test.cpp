@@ -1,0 +1,320 @@
+// What a node lends beside budgets: real slabs and real pages of the link, between clients in memory.
+#include "agent/shares/node_shares.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <cstring>
+
+#include "base/mapping.h"
+#include "tests/unit/agent/fake_node.h"
+
+namespace spillway::agent {
+namespace {
+
+using protocol::SlabName;
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kSlab = kMiB;
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int kPatienceMs = 10'000;
+constexpr int kMomentMs = 300;  // for what must not happen
+
+// What systemd would keep.
+class FakeKeeper : public FileKeeper {
+ public:
+  bool Keep(const std::string& name, int file) override {
+    files[name] = base::UniqueFd(fcntl(file, F_DUPFD_CLOEXEC, 0));
+    return true;
+  }
+  bool Drop(const std::string& name) override { return files.erase(name) > 0; }
+
+  std::map<std::string, base::UniqueFd> files;
+};
+
+// A job's side of a session, and the slabs that it has.
+class SharingJob {
+ public:
+  SharingJob(std::shared_ptr<FakeProcess> process, uint16_t version)
+      : process(std::move(process)), version_(version) {}
+
+  void Connect(Node& node, int64_t now_ns) {
+    auto [near, far] = protocol::MemoryChannel::Pair();
+    channel_ = std::move(near);
+    node_ = &node;
+    session = *node.Connected(std::move(far), std::make_unique<FakePeer>(process), now_ns);
+    Say({protocol::Hello{.newest_version = version_}}, now_ns);
+    channel_->SetVersion(version_);
+  }
+  void Say(const protocol::Message& message, int64_t now_ns) {
+    channel_->Send(message);
+    node_->Readable(session, now_ns);
+  }
+  // All that has come; slabs are mapped and what is told last of each kind is kept.
+  void Listen() {
+    for (;;) {
+      protocol::Received received = channel_->Receive();
+      if (received.what != protocol::Received::What::kMessage) return;
+      if (const auto* told = std::get_if<protocol::Grant>(&received.message)) grant = *told;
+      if (std::holds_alternative<protocol::LinkPlace>(received.message))
+        place_files = std::move(received.files);
+      const auto* slabs = std::get_if<protocol::Slabs>(&received.message);
+      for (uint32_t i = 0; slabs != nullptr && i < slabs->slabs.count; ++i) {
+        slab_names.push_back(slabs->slabs.names[i]);
+        memory.emplace_back(received.files.at(i).get(), static_cast<size_t>(slabs->slab_bytes));
+      }
+    }
+  }
+  void NameHeld(std::vector<SlabName> names, int64_t now_ns) {
+    protocol::HeldSlabs held;
+    held.last = true;
+    for (SlabName name : names) held.slabs.names[held.slabs.count++] = name;
+    Say(held, now_ns);
+  }
+  bool ReadsAs(int value) const {
+    return std::all_of(memory.begin(), memory.end(), [value](const base::Mapping& slab) {
+      const auto* bytes = static_cast<const unsigned char*>(slab.address());
+      return std::all_of(bytes, bytes + slab.size_bytes(), [value](int byte) { return byte == value; });
+    });
+  }
+  void Poison(int value) {
+    for (const base::Mapping& slab : memory) std::memset(slab.address(), value, slab.size_bytes());
+  }
+  void Hangs(int64_t now_ns) {
+    channel_.reset();
+    node_->Readable(session, now_ns);
+  }
+
+  std::shared_ptr<FakeProcess> process;
+  SessionId session{};
+  protocol::Grant grant;
+  std::vector<SlabName> slab_names;
+  std::vector<base::Mapping> memory;
+  std::vector<base::UniqueFd> place_files;
+
+ private:
+  const uint16_t version_;
+  Node* node_ = nullptr;
+  std::unique_ptr<protocol::MemoryChannel> channel_;
+};
+
+class NodeSharesTest : public testing::Test {
+ protected:
+  void Start(int64_t slabs, int64_t resume_ms = 0, std::vector<NodeShares::KeptFile> kept = {}) {
+    Config config = FakeConfig();
+    config.resume_ms = resume_ms;
+    config.slab_bytes = kSlab;
+    config.huge_pages = false;
+    config.link_to_device_bytes_per_second = config.link_to_host_bytes_per_second = 1'000'000'000;
+    shares_ = std::make_unique<NodeShares>(config, FakeDevices(), slabs * kSlab, std::move(kept), &keeper_,
+                                           [](const std::string& line) { ADD_FAILURE() << line; });
+    node_ = std::make_unique<Node>(config, FakeDevices(), slabs * kSlab, ++instance_, &services_, now_ns_,
+                                   shares_.get());
+  }
+  void Settle() {
+    node_->Settle(now_ns_);
+    shares_->KeepFiles();
+  }
+  std::unique_ptr<SharingJob> Job(uid_t uid, uint16_t version = 2) {
+    auto process = std::make_shared<FakeProcess>(FakeProcess{++last_pid_, uid, true});
+    auto job = std::make_unique<SharingJob>(process, version);
+    Join(*job);
+    return job;
+  }
+  void Join(SharingJob& job, std::vector<SlabName> held = {}, int64_t held_bytes = 0) {
+    job.Connect(*node_, now_ns_);
+    if (!old_) job.NameHeld(std::move(held), now_ns_);
+    protocol::Register asked;
+    asked.uuid = kFirstDevice;
+    asked.wanted_bytes = kGiB;
+    asked.held_bytes = held_bytes;
+    asked.held_host_bytes = held_bytes > 0 ? job.grant.host_bytes : 0;
+    job.Say(asked, now_ns_);
+    Settle();
+    job.Listen();
+    Obey(job);
+  }
+  void Obey(SharingJob& job) {
+    const protocol::Grant& grant = job.grant;
+    job.Say(protocol::Obeyed{grant.device, grant.serial, grant.budget_bytes, grant.host_bytes}, now_ns_);
+  }
+  void Ask(SharingJob& job, int64_t slabs) {
+    job.Say(protocol::AskSlabs{0, slabs * kSlab}, now_ns_);
+    job.Listen();
+  }
+  // Lets the maker's thread work until `done`.
+  template <class Done>
+  bool Await(Done done, const std::vector<SharingJob*>& jobs, int patience_ms = kPatienceMs) {
+    for (int waited_ms = 0; waited_ms < patience_ms; waited_ms += 100) {
+      Settle();
+      for (SharingJob* job : jobs) job->Listen();
+      if (done()) return true;
+      pollfd made{shares_->file(), POLLIN, 0};
+      poll(&made, 1, 100);
+    }
+    return false;
+  }
+  bool AwaitSlabs(SharingJob& job, size_t count) {
+    return Await([&] { return job.slab_names.size() >= count; }, {&job});
+  }
+  std::vector<NodeShares::KeptFile> Kept() {
+    std::vector<NodeShares::KeptFile> kept;
+    for (const auto& [name, file] : keeper_.files)
+      kept.push_back({name, base::UniqueFd(fcntl(file.get(), F_DUPFD_CLOEXEC, 0))});
+    return kept;
+  }
+
+  int64_t now_ns_ = 1000 * kSecond;
+  pid_t last_pid_ = 100;
+  uint64_t instance_ = 0;
+  bool old_ = false;  // clients speak version 1
+  FakeServices services_;
+  FakeKeeper keeper_;
+  std::unique_ptr<NodeShares> shares_;
+  std::unique_ptr<Node> node_;
+};
+
+TEST_F(NodeSharesTest, AJobGetsSlabsWithinItsQuotaAndAPlaceAtTheLink) {
+  Start(4);
+  const auto anna = Job(1000);
+  EXPECT_EQ(anna->grant.host_bytes, 4 * kSlab);
+  EXPECT_EQ(anna->place_files.size(), 2u);
+
+  Ask(*anna, 10);
+  ASSERT_TRUE(AwaitSlabs(*anna, 4));
+
+  EXPECT_EQ(anna->slab_names.size(), 4u);
+  EXPECT_EQ(shares_->View()->leased_bytes, 4 * kSlab);
+  EXPECT_TRUE(anna->ReadsAs(0));
+}
+
+TEST_F(NodeSharesTest, AJobOfVersionOneGetsNeither) {
+  old_ = true;
+  Start(4);
+  const auto old = Job(1000, 1);
+
+  EXPECT_GT(old->grant.budget_bytes, 0);
+  EXPECT_TRUE(old->place_files.empty());
+}
+
+TEST_F(NodeSharesTest, WhatADeadProcessHadIsScrubbedBeforeAnotherUserSeesIt) {
+  Start(2);
+  const auto anna = Job(1000);
+  Ask(*anna, 2);
+  ASSERT_TRUE(AwaitSlabs(*anna, 2));
+  anna->Poison(0xa5);
+
+  anna->process->alive = false;
+  anna->memory.clear();
+  node_->PeerEnded(anna->session, now_ns_);
+  EXPECT_EQ(shares_->View()->leased_bytes, 0);
+  const auto bert = Job(1001);
+  Ask(*bert, 2);
+  ASSERT_TRUE(AwaitSlabs(*bert, 2));
+
+  EXPECT_TRUE(bert->ReadsAs(0));
+}
+
+TEST_F(NodeSharesTest, WhatSomebodyStillMapsIsNotLentAgain) {
+  Start(2);
+  const auto anna = Job(1000);
+  Ask(*anna, 2);
+  ASSERT_TRUE(AwaitSlabs(*anna, 2));
+  anna->process->alive = false;
+  node_->PeerEnded(anna->session, now_ns_);
+  const auto bert = Job(1001);
+  Ask(*bert, 2);
+
+  EXPECT_FALSE(Await([&] { return !bert->slab_names.empty(); }, {bert.get()}, kMomentMs))
+      << "a child of hers may see it";
+  EXPECT_EQ(shares_->View()->ending_bytes, 2 * kSlab);
+}
+
+TEST_F(NodeSharesTest, WhatJobsPinThemselvesTakesFromThePool) {
+  Start(4);
+  const auto anna = Job(1000);
+  protocol::Usage usage;
+  usage.wanted_bytes = kGiB;
+  usage.host_bytes = 3 * kSlab;
+  anna->Say(usage, now_ns_);
+  now_ns_ += 2 * kSecond;
+  Settle();
+
+  Ask(*anna, 4);
+  ASSERT_TRUE(AwaitSlabs(*anna, 1));
+  Await([] { return false; }, {anna.get()}, kMomentMs);
+
+  EXPECT_EQ(anna->slab_names.size(), 1u);
+}
+
+TEST_F(NodeSharesTest, ANextAgentKnowsToTheByteWhoHasWhat) {
+  Start(4);
+  const auto anna = Job(1000);
+  Ask(*anna, 3);
+  ASSERT_TRUE(AwaitSlabs(*anna, 3));
+  anna->Poison(0x5a);
+  Settle();
+
+  node_.reset();
+  shares_.reset();
+  Start(4, 3000, Kept());
+  Join(*anna, {anna->slab_names[0], anna->slab_names[2]}, anna->grant.budget_bytes);
+
+  EXPECT_EQ(shares_->View()->leased_bytes, 2 * kSlab) << "the one that it did not name is not leased";
+  EXPECT_EQ(shares_->View()->kept_bytes, 1 * kSlab);
+  EXPECT_TRUE(anna->ReadsAs(0x5a)) << "what it has is untouched";
+}
+
+TEST_F(NodeSharesTest, WhatNobodyComesBackForEnds) {
+  Start(2);
+  const auto anna = Job(1000);
+  Ask(*anna, 2);
+  ASSERT_TRUE(AwaitSlabs(*anna, 2));
+  Settle();
+  node_.reset();
+  shares_.reset();
+  anna->memory.clear();
+
+  Start(2, 100, Kept());
+  for (int i = 0; i < 4; ++i) {
+    now_ns_ += kSecond / 10;
+    Settle();
+  }
+
+  EXPECT_EQ(shares_->View()->leased_bytes, 0);
+  EXPECT_TRUE(Await([&] { return shares_->View()->ending_bytes == 0; }, {}));
+  EXPECT_EQ(keeper_.files.size(), 1u) << "the books alone";
+}
+
+TEST_F(NodeSharesTest, AProcessThatLeavesKeepsWhatItHoldsUntilItHasEnded) {
+  Start(2);
+  const auto anna = Job(1000);
+  Ask(*anna, 1);
+  ASSERT_TRUE(AwaitSlabs(*anna, 1));
+
+  anna->Say(protocol::Leaving{3}, now_ns_);
+  anna->Hangs(now_ns_);
+  EXPECT_EQ(shares_->View()->leased_bytes, kSlab);
+  EXPECT_GT(node_->arbiter().PromisedOn(DeviceId{0}), 0);
+
+  anna->process->alive = false;
+  node_->PeerEnded(anna->session, now_ns_);
+  EXPECT_EQ(shares_->View()->leased_bytes, 0);
+  EXPECT_EQ(node_->arbiter().PromisedOn(DeviceId{0}), 0);
+  EXPECT_EQ(node_->Report(now_ns_).counters.reclaimed, 0) << "it ended cleanly";
+}
+
+TEST_F(NodeSharesTest, WithoutAPoolThereIsStillTheLink) {
+  Start(0);
+  const auto anna = Job(1000);
+  Ask(*anna, 1);
+  Settle();
+  anna->Listen();
+
+  EXPECT_TRUE(anna->slab_names.empty());
+  EXPECT_EQ(anna->place_files.size(), 2u);
+}
+
+}  // namespace
+}  // namespace spillway::agent

@@ -1,0 +1,81 @@
+#include "interposer/lease/host_slabs.h"
+
+#include <gtest/gtest.h>
+
+namespace spillway::interposer {
+namespace {
+
+using protocol::SlabName;
+
+constexpr size_t kSlab = 64;
+
+std::vector<HostSlab> Some(std::initializer_list<uint64_t> names) {
+  std::vector<HostSlab> slabs;
+  for (const uint64_t name : names) slabs.push_back({SlabName{name}, kSlab, {}});
+  return slabs;
+}
+
+TEST(HostSlabsTest, AsksForWhatIsMissingInWholeSlabs) {
+  HostSlabs slabs;
+  slabs.Like(0, 200);
+  EXPECT_EQ(slabs.MissingBytes(0), 200u) << "how large a slab is, is not known yet";
+
+  slabs.Came(0, Some({1}));
+
+  EXPECT_EQ(slabs.MissingBytes(0), 2 * kSlab);
+  EXPECT_EQ(slabs.MissingBytes(1), 0u);
+}
+
+TEST(HostSlabsTest, WhatIsMoreThanAnybodyWouldLikeGoesBack) {
+  HostSlabs slabs;
+  slabs.Like(0, 2 * kSlab);
+  slabs.Came(0, Some({1, 2, 3}));
+  EXPECT_EQ(slabs.TakeReturned(), std::vector{SlabName{3}});
+
+  slabs.Like(0, kSlab);
+
+  EXPECT_EQ(slabs.TakeReturned(), std::vector{SlabName{2}});
+  EXPECT_TRUE(slabs.TakeReturned().empty()) << "said once";
+  EXPECT_EQ(slabs.Held(), std::vector{SlabName{1}});
+}
+
+TEST(HostSlabsTest, WhatIsTakenIsHeldUntilItIsReturned) {
+  HostSlabs slabs;
+  slabs.Like(0, 2 * kSlab);
+  slabs.Came(0, Some({1, 2}));
+
+  EXPECT_EQ(slabs.Take(0, 2 * kSlab, 2 * kSlab).size(), 2u);
+  slabs.Like(0, 0);
+  EXPECT_EQ(slabs.Held().size(), 2u);
+  EXPECT_TRUE(slabs.TakeReturned().empty());
+
+  slabs.Return(0, {SlabName{1}});
+  EXPECT_EQ(slabs.Held(), std::vector{SlabName{2}});
+  EXPECT_EQ(slabs.TakeReturned(), std::vector{SlabName{1}});
+}
+
+TEST(HostSlabsTest, GivesAllThatABufferNeedsOrNothing) {
+  HostSlabs slabs;
+  slabs.Like(0, 3 * kSlab);
+  slabs.Came(0, Some({1, 2}));
+
+  EXPECT_TRUE(slabs.Take(0, 2 * kSlab + 1, 10 * kSlab).empty());
+  EXPECT_TRUE(slabs.Take(0, kSlab + 1, kSlab).empty()) << "beyond the limit";
+  EXPECT_EQ(slabs.Take(0, kSlab + 1, 2 * kSlab).size(), 2u);
+}
+
+TEST(HostSlabsTest, SlabsOfAnotherSizeGoBackWhileTheOldAreHeld) {
+  HostSlabs slabs;
+  slabs.Like(0, 10 * kSlab);
+  slabs.Came(0, Some({1}));
+  std::vector<HostSlab> larger = Some({2});
+  larger[0].bytes = 2 * kSlab;
+
+  slabs.Came(0, std::move(larger));
+
+  EXPECT_EQ(slabs.TakeReturned(), std::vector{SlabName{2}});
+  EXPECT_EQ(slabs.Held(), std::vector{SlabName{1}});
+}
+
+}  // namespace
+}  // namespace spillway::interposer
