@@ -12,6 +12,7 @@ constexpr char kOverview[] = R"(spillway - runs an unmodified CUDA program in le
   spillway view TRACE -o REPORT.html     what a job did, from run --trace, as one page for a browser
   spillway advise PROFILE PROFILE...     which minibatch suits a budget
   spillway status | jobs | job NAME      what the node agent shares between which jobs
+  spillway top                           the same, live, on the whole terminal
   spillway budget set JOB SIZE           give a running job another budget
   spillway drain | undrain               let no new job begin on this node; let them again
   spillway config check|show|diff|reload the agent's configuration; config log LEVEL: what it logs
@@ -109,6 +110,19 @@ in host memory.
 Exit codes: 0; 2 the command line is wrong; 3 there is no such job; 4 there is no agent.
 )";
 
+constexpr char kTop[] = R"(spillway top - the agent's status on the whole terminal, again every second
+
+  spillway top [--socket PATH]
+
+q or Ctrl-C quits, Ctrl-Z and fg work. Where the output is no terminal it prints one page, as `spillway status` does. An agent that
+goes away is waited for.
+
+Options
+      --socket PATH       of the agent (default: $SPILLWAY_SOCKET, or /run/spillway/agent.sock)
+
+Exit codes: 0; 1 the terminal was closed; 2 the command line is wrong; 4 there is no agent at the start.
+)";
+
 constexpr char kBudget[] = R"(spillway budget - change what a running job may have
 
   spillway budget set JOB [SIZE] [options]
@@ -178,6 +192,7 @@ std::string HelpText(const std::string& topic) {
   if (topic == "run") return kRun;
   if (topic == "doctor") return kDoctor;
   if (topic == "status" || topic == "jobs" || topic == "job") return kStatus;
+  if (topic == "top") return kTop;
   if (topic == "budget") return kBudget;
   if (topic == "drain" || topic == "undrain") return kDrain;
   if (topic == "config") return kConfig;

@@ -15,6 +15,7 @@
 #include "cli/installation.h"
 #include "cli/launch.h"
 #include "cli/run_options.h"
+#include "cli/top.h"
 
 namespace spillway::cli {
 namespace {
@@ -51,6 +52,7 @@ int Dispatch(const std::vector<std::string>& arguments) {
   if (subcommand == "run") return Run(arguments);
   if (subcommand == "doctor") return Doctor(arguments);
   if (IsPlannersOwn(subcommand)) return BecomePlanner(arguments);
+  if (subcommand == "top") return RunTop(arguments);
   if (IsAgentCommand(subcommand)) return RunAgentCommand(arguments);
   if (subcommand == "completion") return Print(CompletionScript(arguments));
   if (subcommand == "--version" || subcommand == "version") return Print(VersionText());
@@ -60,10 +62,11 @@ int Dispatch(const std::vector<std::string>& arguments) {
   }
   if (subcommand.empty())
     throw Failure(kExitUsage, "nothing to do", "no subcommand was given", "see: spillway --help");
-  throw Failure(kExitUsage, "no subcommand '" + subcommand + "'",
-                "there are run, doctor, status, jobs, job, budget, drain, undrain, config, completion, plan, "
-                "trace, view, advise and help",
-                "see: spillway --help; to run a program: spillway run -- " + subcommand);
+  throw Failure(
+      kExitUsage, "no subcommand '" + subcommand + "'",
+      "there are run, doctor, status, top, jobs, job, budget, drain, undrain, config, completion, plan, "
+      "trace, view, advise and help",
+      "see: spillway --help; to run a program: spillway run -- " + subcommand);
 }
 
 }  // namespace

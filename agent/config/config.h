@@ -50,6 +50,7 @@ struct Config {
   std::string http;  // "127.0.0.1:9477"; empty: no pages
   std::string log_level = "info";
   int64_t usage_interval_ms = 500;
+  std::string state;               // file of what operators have set; empty: beside the socket
   int64_t resume_ms = 3000;        // after a start, time for jobs of an earlier instance to come back
   std::vector<int64_t> operators;  // uids beside root's and the agent's own
 

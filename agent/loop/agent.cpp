@@ -57,6 +57,12 @@ void AllowManyFiles() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Beside the socket it lives as long as the jobs can: not beyond a reboot.
+std::string StatePathOf(const Config& config) {
+  if (!config.state.empty() || config.socket.starts_with('@')) return config.state;
+  return config.socket + ".state";
+}
+
 uint64_t RandomNumber() {
   uint64_t number = 0;
   while (number == 0 && getrandom(&number, sizeof number, 0) != sizeof number) {
@@ -83,6 +89,10 @@ Agent::Agent(AgentOptions options, const Config& config) : options_(std::move(op
                                          [](const std::string& line) { LogWarning(line); });
   node_ = std::make_unique<Node>(used, devices_, HostBytes(used), RandomNumber(), services, NowNs(),
                                  shares_.get());
+  state_path_ = StatePathOf(used);
+  std::string problem;
+  if (!state_path_.empty()) node_->Restore(LoadState(state_path_, &problem));
+  if (!problem.empty()) LogWarning(problem);
 }
 
 void Agent::TakeInherited(std::vector<NodeShares::KeptFile>* kept) {
@@ -107,6 +117,7 @@ int Agent::Run() {
     FollowGone();
     shares_->KeepFiles();
     Publish();
+    KeepState();
   }
   if (!runs_anew_) service_.Stopping();
   node_->Stop();
@@ -235,6 +246,18 @@ void Agent::TakeSignal() {
       runs_anew_ = taken.ssi_signo == SIGUSR2;
     }
   }
+}
+
+// A full disk is said once, and tried again every second: until then the next agent would know less.
+void Agent::KeepState() {
+  if (state_path_.empty() || node_->saved_version() == kept_version_ || NowNs() < next_keep_ns_) return;
+  const std::string problem = SaveState(state_path_, node_->Saved());
+  if (problem.empty()) kept_version_ = node_->saved_version();
+  if (!problem.empty()) next_keep_ns_ = NowNs() + kPublishNs;
+  if (problem != state_problem_)
+    problem.empty() ? LogInfo("what operators have set is kept again")
+                    : LogWarning("what operators have set would be lost with this agent: " + problem);
+  state_problem_ = problem;
 }
 
 void Agent::Publish() {

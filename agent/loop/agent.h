@@ -41,6 +41,7 @@ class Agent : private NodeServices, private FileKeeper {
   void FollowGone();
   void TakeSignal();
   void Publish();
+  void KeepState();
   int64_t WaitMs() const;
 
   std::optional<JobIdentity> IdentityOf(const Peer& peer, pid_t leader_pid) override;
@@ -65,6 +66,10 @@ class Agent : private NodeServices, private FileKeeper {
   bool runs_anew_ = false;
   bool stopping_ = false;
   int64_t next_ping_ns_ = 0, next_publish_ns_ = 0;
+  std::string state_path_;  // empty: nothing is kept
+  std::string state_problem_;
+  uint64_t kept_version_ = 0;
+  int64_t next_keep_ns_ = 0;
   LatestReport latest_;
   std::unique_ptr<HttpServer> http_;
 };

@@ -149,6 +149,7 @@ Node::Job& Node::JobFor(const JobIdentity& identity, uid_t uid, int64_t now_ns) 
   job.source = identity.source;
   job.uid = uid;
   job.since_ns = now_ns;
+  if (const auto saved = restored_.terms.extract(job.key)) job.set_by_operator = saved.mapped();
   ++counters_.jobs_started;
   services_->JobStarted(ReportOf(job, now_ns));
   return job;
@@ -306,6 +307,7 @@ void Node::EndJobIfEmpty(JobId id, int64_t now_ns) {
   if (found == jobs_.end() || !found->second.sessions.empty()) return;
   ++counters_.jobs_ended;
   services_->JobEnded(ReportOf(found->second, now_ns));
+  if (found->second.set_by_operator != TermsChange{}) ++saved_version_;
   if (shares_ != nullptr) shares_->JobGone(PoolJobOf(found->second));
   jobs_by_key_.erase(found->second.key);
   jobs_.erase(found);
@@ -372,6 +374,8 @@ void Node::Settle(int64_t now_ns) {
   settled_ns_ = now_ns;
   if (resuming_ && resume_left_ns_ <= 0) {
     resuming_ = false;
+    saved_version_ += restored_.terms.empty() ? 0 : 1;
+    restored_ = {};
     arbiter_.SetFrozen(false);
     if (shares_ != nullptr) shares_->ForgetUnclaimed();
   }

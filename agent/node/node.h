@@ -21,6 +21,7 @@
 #include "agent/config/config.h"
 #include "agent/node/node_report.h"
 #include "agent/node/rate.h"
+#include "agent/node/saved_state.h"
 #include "agent/node/services.h"
 #include "agent/node/shares.h"
 #include "protocol/channel.h"
@@ -61,6 +62,12 @@ class Node {
 
   void SetConfig(const Config& config);
   void NoteReload(bool succeeded);
+  // What operators have set. It goes on with what an earlier instance saved; terms are taken by jobs that come back while the node
+  // waits for them.
+  SavedState Saved() const;
+  void Restore(const SavedState& state);
+  // Rises whenever Saved would tell something else.
+  uint64_t saved_version() const { return saved_version_; }
   void Stop();  // says goodbye to all; they keep what they have
 
   const Config& config() const { return config_; }
@@ -179,6 +186,8 @@ class Node {
   std::set<SessionId> waiting_;  // have something that could not be sent yet
   std::map<JobId, Job> jobs_;
   std::map<std::string, JobId> jobs_by_key_;
+  SavedState restored_;  // of jobs that have not come back yet
+  uint64_t saved_version_ = 0;
   std::map<uid_t, User> users_;
   std::vector<Gone> gone_;
   NodeCounters counters_;

@@ -87,6 +87,7 @@ void Node::On(Session& session, const protocol::SetBudget& wanted) {
   }
   const bool takes = refusal.empty() && !wanted.dry_run;
   if (takes) {
+    ++saved_version_;
     RefreshTerms(*job);
   } else {
     change = before;
@@ -103,6 +104,7 @@ void Node::On(Session& session, const protocol::Control& control) {
     case protocol::Action::kDrain:
     case protocol::Action::kUndrain:
       arbiter_.SetDraining(control.action == protocol::Action::kDrain);
+      ++saved_version_;
       break;
     case protocol::Action::kReload:
       refusal = services_->Reload();
@@ -112,6 +114,19 @@ void Node::On(Session& session, const protocol::Control& control) {
       break;
   }
   session.channel->Send(Done{refusal.empty() ? Outcome::kDone : Outcome::kRefused, refusal});
+}
+
+SavedState Node::Saved() const {
+  SavedState state{arbiter_.draining(), restored_.terms};
+  for (const auto& [id, job] : jobs_) {
+    if (job.set_by_operator != TermsChange{}) state.terms[job.key] = job.set_by_operator;
+  }
+  return state;
+}
+
+void Node::Restore(const SavedState& state) {
+  arbiter_.SetDraining(state.draining);
+  if (resuming_) restored_ = state;
 }
 
 void Node::AddUsage(const protocol::Usage& usage, TenancyReport& sum) {

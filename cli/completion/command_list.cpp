@@ -9,6 +9,7 @@
 #include "cli/help.h"
 #include "cli/option_list.h"
 #include "cli/run_options.h"
+#include "cli/top.h"
 #include "scheduler/plan/strategies/registry.h"
 
 namespace spillway::cli {
@@ -146,13 +147,14 @@ struct Row {
 };
 
 std::vector<Row> Rows() {
-  const std::vector<std::string> topics = {"run",    "doctor", "status",  "jobs",      "job",
-                                           "budget", "drain",  "undrain", "config",    "plan",
-                                           "trace",  "view",   "advise",  "completion"};
+  const std::vector<std::string> topics = {"run",  "doctor", "status", "top",     "jobs",
+                                           "job",  "budget", "drain",  "undrain", "config",
+                                           "plan", "trace",  "view",   "advise",  "completion"};
   return {
       {"run", "run a command under a budget", RunOptionList(), {}, Kind::kProgram},
       {"doctor", "what on this machine would stop that", DoctorOptionList(), {}, Kind::kNothing},
       {"status", "what the node agent shares", AgentOptionList("status"), {}, Kind::kNothing},
+      {"top", "the same, live", TopOptionList(), {}, Kind::kNothing},
       {"jobs", "the node's jobs", AgentOptionList("jobs"), {}, Kind::kNothing},
       {"job", "all that is known of one job", AgentOptionList("job"), {}, Kind::kJob},
       {"budget", "give a running job another budget", AgentOptionList("budget"), {"set"}, Kind::kJob},

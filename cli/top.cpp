@@ -1,0 +1,194 @@
+#include "cli/top.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/unique_fd.h"
+#include "cli/agent_client.h"
+#include "cli/failure.h"
+#include "cli/help.h"
+
+namespace spillway::cli {
+namespace {
+
+constexpr int64_t kEveryMs = 1000;
+constexpr option kOptions[] = {
+    {"socket", required_argument, nullptr, 's'}, {"help", no_argument, nullptr, 'h'}, {}};
+constexpr char kEnterScreen[] = "\033[?1049h\033[?25l";
+constexpr char kLeaveScreen[] = "\033[?25h\033[?1049l";
+constexpr char kHome[] = "\033[H";
+constexpr char kClearLine[] = "\033[K";
+constexpr char kClearRest[] = "\033[J";
+constexpr int kUsualRows = 24, kUsualColumns = 80;
+
+bool WriteAll(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(STDOUT_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+// The terminal, taken while this lives. Without a terminal to read from (input redirected) only its output is taken.
+class Screen {
+ public:
+  Screen() : reads_(tcgetattr(STDIN_FILENO, &before_) == 0) { Enter(); }
+  ~Screen() { Leave(); }
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
+
+  void Enter() {
+    if (reads_) {
+      termios quiet = before_;
+      quiet.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+      tcsetattr(STDIN_FILENO, TCSADRAIN, &quiet);
+    }
+    WriteAll(kEnterScreen);
+  }
+  void Leave() {
+    WriteAll(kLeaveScreen);
+    if (reads_) tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
+  }
+  bool reads() const { return reads_; }
+
+  // False when the terminal is gone.
+  bool Show(const std::string& page) const {
+    winsize size{};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return false;
+    return WriteAll(TopFrame(page, size.ws_row > 0 ? size.ws_row : kUsualRows,
+                             size.ws_col > 0 ? size.ws_col : kUsualColumns));
+  }
+
+ private:
+  termios before_{};
+  const bool reads_;
+};
+
+enum class Event : uint8_t { kNone, kQuit, kGone, kSuspend };
+
+// Signals and keys, read like files.
+class Events {
+ public:
+  explicit Events(bool reads) : reads_(reads) {
+    sigset_t taken;
+    sigemptyset(&taken);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH}) sigaddset(&taken, signal);
+    sigprocmask(SIG_BLOCK, &taken, nullptr);
+    signals_.Reset(signalfd(-1, &taken, SFD_CLOEXEC));
+    signal(SIGPIPE, SIG_IGN);
+  }
+
+  // The first that comes; kNone also for another size of the terminal, and when the time has passed.
+  Event Await(int64_t milliseconds) const {
+    pollfd watched[] = {{signals_.get(), POLLIN, 0}, {reads_ ? STDIN_FILENO : -1, POLLIN, 0}};
+    if (poll(watched, 2, static_cast<int>(milliseconds)) <= 0) return Event::kNone;
+    if (watched[0].revents != 0) return TakeSignal();
+    return TakeKey();
+  }
+
+ private:
+  Event TakeSignal() const {
+    signalfd_siginfo taken{};
+    if (read(signals_.get(), &taken, sizeof taken) != sizeof taken) return Event::kNone;
+    if (taken.ssi_signo == SIGWINCH) return Event::kNone;
+    if (taken.ssi_signo == SIGTSTP) return Event::kSuspend;
+    return taken.ssi_signo == SIGHUP ? Event::kGone : Event::kQuit;
+  }
+  static Event TakeKey() {
+    char key = 0;
+    if (read(STDIN_FILENO, &key, 1) != 1) return Event::kGone;
+    constexpr char end_of_transmission = 4;
+    return key == 'q' || key == 'Q' || key == end_of_transmission ? Event::kQuit : Event::kNone;
+  }
+
+  const bool reads_;
+  base::UniqueFd signals_;
+};
+
+// A terminal's page has the terminal's width.
+std::string PageOf(const std::string& socket, int columns) {
+  protocol::Ask ask;
+  ask.question = protocol::Question::kStatus;
+  ask.columns = static_cast<uint16_t>(std::clamp(columns, 0, 1000));
+  return AgentClient(socket).Ask(ask);
+}
+
+std::string PageOrWhyNot(const std::string& socket, int columns) {
+  try {
+    return PageOf(socket, columns);
+  } catch (const Failure& failure) {
+    return failure.text() + "\nIt is tried again every second.\n";
+  }
+}
+
+int ColumnsOfTerminal() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsualColumns;
+}
+
+int ShowUntilQuit(const std::string& socket) {
+  Screen screen;
+  const Events events(screen.reads());
+  for (;;) {
+    if (!screen.Show(PageOrWhyNot(socket, ColumnsOfTerminal()))) return 1;
+    switch (events.Await(kEveryMs)) {
+      case Event::kNone:
+        break;
+      case Event::kQuit:
+        return 0;
+      case Event::kGone:
+        return 1;
+      case Event::kSuspend:
+        screen.Leave();
+        raise(SIGSTOP);
+        screen.Enter();
+    }
+  }
+}
+
+}  // namespace
+
+std::string TopFrame(const std::string& page, int rows, int columns) {
+  std::string frame = kHome;
+  size_t at = 0;
+  for (int row = 1; row < rows && at < page.size(); ++row) {
+    const size_t end = std::min(page.find('\n', at), page.size());
+    frame += page.substr(at, std::min(end - at, static_cast<size_t>(columns))) + kClearLine + "\r\n";
+    at = end + 1;
+  }
+  const bool all = at >= page.size();
+  const std::string last = all ? "q quits" : "q quits; more jobs than fit: spillway jobs";
+  return frame + kClearRest + last.substr(0, static_cast<size_t>(std::max(0, columns - 1)));
+}
+
+OptionList TopOptionList() { return {"h", kOptions}; }
+
+int RunTop(const std::vector<std::string>& arguments) {
+  std::string socket;
+  bool help = false;
+  const auto rest = ForEachOption(arguments, "top", "h", kOptions, [&](int letter, const std::string& value) {
+    if (letter == 's') socket = value;
+    if (letter == 'h') help = true;
+  });
+  if (help) return std::fputs(HelpText("top").c_str(), stdout), 0;
+  if (!rest.empty())
+    throw Failure(kExitUsage, "`spillway top` takes no operands", "'" + rest.front() + "' is given",
+                  "see: spillway help top");
+  const bool is_terminal = isatty(STDOUT_FILENO) != 0;
+  const std::string first = PageOf(socket, is_terminal ? ColumnsOfTerminal() : 0);
+  if (is_terminal) return ShowUntilQuit(socket);
+  std::fputs(first.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,22 @@
+// `spillway top`: the agent's status on the whole terminal, again every second, until somebody quits.
+//
+// One thread. Takes the terminal (alternate screen, no echo) and gives it back as it was, however it ends: q, Ctrl-C, SIGTERM, a
+// closed terminal; Ctrl-Z and `fg` too. Where the output is no terminal it prints one page. An agent that goes away is waited for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/option_list.h"
+
+namespace spillway::cli {
+
+// The exit code. Throws Failure when the command line is wrong, or when there is no agent at the start.
+int RunTop(const std::vector<std::string>& arguments);
+
+OptionList TopOptionList();
+
+// As much of a page as a terminal of so many rows shows, for writing over the one before; the last row says how to quit.
+std::string TopFrame(const std::string& page, int rows, int columns);
+
+}  // namespace spillway::cli

@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+"""Four jobs on one simulated GPU that fits 40 % of what they want together, under one node agent. One command, one table.
+
+Each job runs alone first, bare, on a device that fits it: its time and its output. Then all four begin together on the small device and
+follow a real spillwayd. All times are the simulator's (virtual clock). What has to hold: every job prints what it printed
+alone; what the simulator's books say it holds is never more than the agent has promised it; nothing is recorded as a violation.
+If not, the exit code is 1. What is wished for besides (issue 6) is printed as met or missed, with the figure.
+
+  tenants.py                         equal weights, K40c            (about two minutes on two cores)
+  tenants.py --weights 2,1,1,1
+  tenants.py --profile h200          a device whose link is slow beside its arithmetic
+  tenants.py --quick                 small jobs: shows that all of it works
+"""
+import argparse
+import dataclasses
+import pathlib
+import shutil
+import sys
+import tempfile
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve()
+sys.path.insert(0, str(HERE.parents[2] / "support"))
+
+import node_agent  # noqa: E402  (path set above)
+
+MIB = 1 << 20
+FLOOR = '[defaults]\nfloor = "112MiB"\n'  # without which the small jobs cannot run; all four fit
+LARGEST = 1 << 40  # fits whatever it is
+# Of about equal length alone: on a K40c 10 s; the digits take longer on a slow device, the others on a fast one.
+JOBS = {
+    "resnet50": "convnet --model=resnet50 --image=224 --batch=32 --images=32 --steps=27",
+    "vgg16": "convnet --model=vgg16 --image=224 --batch=16 --images=16 --steps=19",
+    "gpt": "gpt --layers=12 --width=1024 --heads=16 --sequence=512 --vocabulary=16384 --batch=4 --steps=14",
+    "digits": "digits_cnn --epochs=110 --batch=1024 --blocks=8 --width=128",
+}
+QUICK_JOBS = {
+    "resnet18": "convnet --model=resnet18 --image=64 --batch=16 --images=16 --steps=12",
+    "vgg11": "convnet --model=vgg11 --image=64 --batch=4 --images=4 --steps=8",
+    "gpt": "gpt --layers=2 --width=512 --steps=12",
+    "digits": "digits_cnn --epochs=4",
+}
+MOST_SLOWER = 1.15  # all together against one after another
+MOST_UNEVEN = 0.10
+
+
+@dataclasses.dataclass
+class Alone:
+    time_ns: int
+    peak_bytes: int
+    output: list
+
+
+@dataclasses.dataclass
+class Tenant:
+    name: str
+    weight: float
+    alone: Alone
+    process: object = None
+    time_ns: int = 0
+    peak_bytes: int = 0
+    report: dict = dataclasses.field(default_factory=dict)
+    output: list = dataclasses.field(default_factory=list)
+    errors: str = ""
+    promised: list = dataclasses.field(default_factory=list)  # bytes, whenever looked
+    beyond: list = dataclasses.field(default_factory=list)  # (held, promised) where held was more
+
+    @property
+    def slow_down(self):
+        return self.time_ns / self.alone.time_ns
+
+
+def comparable(output):
+    """In the compute mode `tags` logits hold a tag and otherwise what was in that memory before: predictions are not the program's."""
+    return [line for line in output.splitlines() if not line.startswith("test accuracy")]
+
+
+def run_alone(options, folder, name, workload):
+    place = folder / f"alone-{name}"
+    place.mkdir()
+    machine = node_agent.Machine(options.build, place, options.profile, LARGEST)
+    code = machine.begin(name, 0, workload.split(), "--off").wait()
+    if code != 0:
+        raise SystemExit(f"tenants: {name} fails alone: {machine.errors(name)}")
+    books = machine.process_books(name)
+    return Alone(books["simulated_ns"], books["device_bytes_peak"], comparable(machine.output(name)))
+
+
+class Watcher:
+    """Compares, while jobs run, what the simulator says that they hold with what the agent has promised them."""
+
+    def __init__(self, agent, machine, tenants):
+        self.agent, self.machine, self.tenants = agent, machine, tenants
+        self.looks = 0
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+
+    def watch(self):
+        before = self.agent.tenancies()
+        while not self.over.is_set():
+            books = self.machine.books()
+            after = self.agent.tenancies()
+            if books is not None:
+                self.look({one["pid"]: one for one in books["processes"] if "pid" in one}, before, after)
+            before = after
+            time.sleep(0.02)
+
+    def look(self, processes, before, after):
+        """Where the promise was the same before and after the books were read it holds for them; else the larger one may."""
+        self.looks += 1
+        for tenant in self.tenants:
+            job, pid = f"local-{tenant.process.pid}", tenant.process.pid
+            if pid not in processes or job not in before or job not in after:
+                continue  # it has just come, or is going
+            promised = max(known[job]["promised_bytes"] for known in (before, after))
+            held = processes[pid]["device_bytes_now"][0]
+            tenant.promised.append(promised)
+            if held > promised:
+                tenant.beyond.append((held, promised))
+
+    def end(self):
+        self.over.set()
+        self.thread.join()
+
+
+def give_weights(agent, tenants):
+    """As an operator does, when the job is there."""
+    for tenant in tenants:
+        if tenant.weight == 1:
+            continue
+        while tenant.process.poll() is None:
+            changed = agent.command("budget", "set", f"local-{tenant.process.pid}", "--weight", tenant.weight)
+            if changed.returncode == 0:
+                break
+
+
+def run_together(options, folder, tenants, capacity_bytes):
+    """Returns how often it was looked, and the machine's books."""
+    place = folder / "together"
+    place.mkdir()
+    agent = node_agent.NodeAgent(options.build, place, node_agent.configuration(options.profile, capacity_bytes, FLOOR))
+    machine = node_agent.Machine(options.build, place, options.profile, capacity_bytes, seats=len(tenants))
+    agent.start()
+    for seat, tenant in enumerate(tenants, 1):
+        tenant.process = machine.begin(tenant.name, seat, options.jobs[tenant.name].split(), f"--agent={agent.socket}")
+    watcher = Watcher(agent, machine, tenants)
+    give_weights(agent, tenants)
+    for tenant in tenants:
+        code = tenant.process.wait()
+        tenant.output = comparable(machine.output(tenant.name)) if code == 0 else [f"ended with {code}"]
+        tenant.errors = machine.errors(tenant.name)
+    watcher.end()
+    agent.stop()
+    for tenant in tenants:
+        books = machine.process_books(tenant.name)
+        tenant.time_ns, tenant.peak_bytes = books["simulated_ns"], books["device_bytes_peak"]
+        tenant.report = machine.report(tenant.name)
+    return watcher.looks, machine.books()
+
+
+def profile_value(options, key):
+    text = (options.build / "simulator/profiles" / f"{options.profile}.profile").read_text()
+    return next(int(line.split("=")[1]) for line in text.splitlines() if line.split("=")[0].strip() == key)
+
+
+def print_table(tenants):
+    names = ("job", "weight", "wanted MiB", "held peak MiB", "promised MiB", "alone s", "together s", "slow-down", "moved GiB",
+             "planned at", "output", "beyond its budget")
+    print("| " + " | ".join(names) + " |\n" + "|---" * len(names) + "|")
+    for tenant in tenants:
+        promised = [value for value in tenant.promised if value > 0] or [0]
+        report = tenant.report
+        moved = report["offloaded_bytes"] + report["restored_bytes"]
+        print("| " + " | ".join(map(str, (
+            tenant.name, tenant.weight, report["wanted_peak_bytes"] // MIB, tenant.peak_bytes // MIB,
+            f"{min(promised) // MIB} to {max(promised) // MIB}", f"{tenant.alone.time_ns / 1e9:.2f}", f"{tenant.time_ns / 1e9:.2f}",
+            f"{tenant.slow_down:.2f}", f"{moved / 2**30:.1f}", report.get("learning", {}).get("planned_at_iteration") or "never",
+            "same" if tenant.output == tenant.alone.output else "DIFFERS",
+            f"{len(tenant.beyond)} of {len(tenant.promised)} looks"))) + " |")
+
+
+def print_wishes(options, tenants):
+    after_another_ns = sum(tenant.alone.time_ns for tenant in tenants)
+    together_ns = max(tenant.time_ns for tenant in tenants)
+    ratio = together_ns / after_another_ns
+    print(f"\nTotal: {together_ns / 1e9:.2f} s, one after another {after_another_ns / 1e9:.2f} s: {ratio:.2f} times "
+          f"({met(ratio <= MOST_SLOWER)}: at most {MOST_SLOWER}).")
+    shared = [tenant.slow_down * tenant.weight for tenant in tenants]
+    uneven = max(shared) / min(shared) - 1
+    print(f"Slow-down times weight: from {min(shared):.2f} to {max(shared):.2f}, {100 * uneven:.0f} % apart "
+          f"({met(uneven <= MOST_UNEVEN)}: at most {100 * MOST_UNEVEN:.0f} %).")
+    for direction, counter in (("h2d", "restored_bytes"), ("d2h", "offloaded_bytes")):
+        moved = sum(tenant.report[counter] for tenant in tenants)
+        busy_s = moved / profile_value(options, f"{direction}_both_bytes_per_second")
+        print(f"The link alone needs {busy_s:.2f} s for the {moved / 2**30:.0f} GiB moved {direction}.")
+
+
+def met(holds):
+    return "met" if holds else "MISSED"
+
+
+def difference(tenant):
+    pairs = list(zip(tenant.alone.output, tenant.output))
+    differing = [number for number, (alone, together) in enumerate(pairs) if alone != together]
+    first = f"first '{pairs[differing[0]][1]}' for '{pairs[differing[0]][0]}'" if differing else "it ends too early"
+    return f"{len(differing)} of {len(tenant.alone.output)} lines, {first};"
+
+
+def problems(tenants, capacity_bytes, books):
+    for tenant in tenants:
+        if tenant.output != tenant.alone.output:
+            yield f"{tenant.name} printed something else than alone: {difference(tenant)} {tenant.errors[-300:]}"
+        if tenant.beyond:
+            yield f"{tenant.name} held more than it was promised: {tenant.beyond[:3]}"
+        if not tenant.promised:
+            yield f"{tenant.name} was never seen"
+    if books["devices"][0]["bytes_peak"] > capacity_bytes:
+        yield "the device held more than it has"
+    if any(one["device_bytes_now"][0] for one in books["processes"]):
+        yield "memory is left behind"
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=HERE.parents[3] / "build", metavar="FOLDER")
+    parser.add_argument("--profile", default="k40c")
+    parser.add_argument("--percent", type=int, default=40, help="of what they want together, on the device")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER", help="where outputs and reports stay")
+    parser.add_argument("--weights", type=lambda text: [int(part) for part in text.split(",")], default=[1] * len(JOBS))
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args(arguments)
+    options.build = options.build.resolve()
+    options.jobs = QUICK_JOBS if options.quick else JOBS
+    if len(options.weights) != len(options.jobs):
+        parser.error(f"there are {len(options.jobs)} jobs")
+    return options
+
+
+def main():
+    options = parse(sys.argv[1:])
+    with tempfile.TemporaryDirectory(prefix="spillway-tenants-") as name:
+        folder = pathlib.Path(name)
+        tenants = [Tenant(name, weight, run_alone(options, folder, name, workload))
+                   for (name, workload), weight in zip(options.jobs.items(), options.weights)]
+        capacity_bytes = sum(tenant.alone.peak_bytes for tenant in tenants) * options.percent // 100 // (2 * MIB) * 2 * MIB
+        print(f"### Four jobs on a simulated {options.profile} with {capacity_bytes // MIB} MiB, {options.percent} % of what "
+              "they want together\n", flush=True)
+        looks, books = run_together(options, folder, tenants, capacity_bytes)
+        print_table(tenants)
+        print_wishes(options, tenants)
+        print(f"Books and promises were compared {looks} times.")
+        found = list(problems(tenants, capacity_bytes, books))
+        if options.keep:
+            shutil.copytree(folder / "together", options.keep, ignore=shutil.ignore_patterns("*.sock", "node", "*.state"))
+    for problem in found:
+        print("tenants:", problem, file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

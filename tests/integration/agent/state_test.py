@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""What operators have set outlives the real spillwayd: budgets of running jobs, a drained node; a broken file, a full disk.
+
+usage: state_test.py --build BUILD [unittest arguments]
+"""
+import os
+import signal
+import subprocess
+import time
+
+import agent_test
+from agent_test import GIB, PATIENCE_S, Session
+
+KEPT = 7  # the grant's reason
+
+
+class StateTest(agent_test.AgentFixture):
+    def begin(self, held=0):
+        """A job's session with a grant; its name and the grant."""
+        session = Session(self.path)
+        self.addCleanup(session.socket.close)
+        session.hello()
+        session.register(12 * GIB, held=held)
+        session.next(agent_test.ADMISSION)
+        serial, budget, _, reason = session.grant()
+        session.obey(serial, budget)
+        return session, self.status()["jobs"][0]["job"], budget, reason
+
+    def restart(self, how=signal.SIGKILL):
+        self.stop(how)
+        self.configure(self.more, resume_ms=300)
+        self.start()
+
+    def await_log(self, text):
+        deadline = time.monotonic() + PATIENCE_S
+        while text not in self.log():
+            self.assertLess(time.monotonic(), deadline, self.log())
+            time.sleep(0.02)
+
+    def await_kept(self, part):
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.state.exists() or part not in self.state.read_text():
+            self.assertLess(time.monotonic(), deadline, "is not kept")
+            time.sleep(0.02)
+
+    def setUp(self):
+        super().setUp()
+        self.more = ""
+        self.state = self.folder / "agent.sock.state"
+
+    def test_a_budget_set_by_an_operator_holds_after_the_agent_was_killed(self):
+        self.start()
+        session, job, _, _ = self.begin()
+        self.assertEqual(self.spillway("budget", "set", job, "6GiB", "--weight", "3").returncode, 0)
+        serial, budget, _, _ = session.grant()
+        session.obey(serial, budget)
+        self.await_kept(f"limit={6 * GIB} weight=3 : {job}@")
+        session.socket.close()
+
+        self.restart()
+        again, same_job, kept, reason = self.begin(held=6 * GIB)
+
+        self.assertEqual((same_job, kept, reason), (job, 6 * GIB, KEPT))
+        time.sleep(0.6)  # the time for those that come back is over; nothing more is granted than the operator allowed
+        tenancy = self.status()["jobs"][0]["devices"][0]
+        self.assertEqual((tenancy["limit_bytes"], tenancy["weight"], tenancy["budget_bytes"]), (6 * GIB, 3, 6 * GIB))
+
+    def test_a_drained_node_stays_drained_and_jobs_that_do_not_come_back_are_forgotten(self):
+        self.start()
+        session, job, _, _ = self.begin()
+        self.spillway("budget", "set", job, "6GiB")
+        self.spillway("drain")
+        self.await_kept("draining")
+        self.stop(signal.SIGKILL)
+        session.socket.close()
+
+        self.restart()
+
+        self.assertTrue(self.status()["draining"])
+        deadline = time.monotonic() + PATIENCE_S
+        while job in self.state.read_text():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        self.assertIn("draining", self.state.read_text())
+
+    def test_a_file_that_is_not_whole_is_discarded_with_a_line(self):
+        for content in (b"", b"spillway-state 1\ndraining\n", b"spillway-state 1\njob limit=-1 : x\nend 1\n", os.urandom(4096)):
+            self.state.write_bytes(content)
+            self.start()
+            self.assertIn("agent.sock.state is not whole and is discarded", self.log())
+            self.assertFalse(self.status()["draining"])
+            self.stop()
+            (self.folder / "log").unlink()
+
+    def test_a_full_disk_is_said_once_and_the_state_is_kept_when_there_is_room(self):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4096", "none", disk], capture_output=True)
+        if mounted.returncode != 0:
+            self.skipTest("no file system can be mounted here")
+        self.addCleanup(subprocess.run, ["umount", disk], check=True)
+        (disk / "all").write_bytes(bytes(4096))
+        path = self.folder / "spillway.toml"
+        self.configure()
+        path.write_text(path.read_text().replace("[agent]", f'[agent]\nstate = "{disk}/state"', 1))
+        self.start()
+
+        self.assertEqual(self.spillway("drain").returncode, 0)
+        self.await_log("would be lost with this agent")
+        self.assertIn("No space left on device", self.log())
+        time.sleep(1.5)
+        self.assertEqual(self.log().count("would be lost with this agent"), 1)
+        (disk / "all").unlink()
+        self.await_log("is kept again")
+
+        self.assertIn("draining", (disk / "state").read_text())
+
+
+# The fixture's own tests are another program's.
+del agent_test.AgentTest
+
+if __name__ == "__main__":
+    agent_test.main()

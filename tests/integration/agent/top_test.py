@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""`spillway top` on a real terminal (a pty), before a real spillwayd: what it shows, and that it gives the terminal back.
+
+usage: top_test.py --build BUILD [unittest arguments]
+"""
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import agent_test
+from agent_test import GIB, PATIENCE_S, Session
+
+ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
+
+
+class Terminal:
+    """A terminal, the command on it, and what it has printed there."""
+
+    def __init__(self, command, rows=24, columns=80):
+        self.ours, theirs = pty.openpty()
+        self.resize(rows, columns)
+        self.before = termios.tcgetattr(theirs)
+        self.shown = b""
+        self.process = subprocess.Popen([str(word) for word in command], stdin=theirs, stdout=theirs, stderr=theirs,
+                                        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.theirs = theirs
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self, wait_s):
+        if select.select([self.ours], [], [], wait_s)[0]:
+            self.shown += os.read(self.ours, 65536)
+
+    def await_shown(self, text, after=0):
+        deadline = time.monotonic() + PATIENCE_S
+        while text not in self.shown[after:]:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{text} is not shown: {self.shown[-3000:]}")
+            self.read(0.1)
+
+    def type(self, text):
+        os.write(self.ours, text)
+
+    def end(self):
+        """The exit code, with all that was printed read."""
+        deadline = time.monotonic() + PATIENCE_S
+        while self.process.poll() is None and time.monotonic() < deadline:
+            self.read(0.05)
+        self.read(0)
+        return self.process.wait(0.1)
+
+    def is_as_before(self):
+        return termios.tcgetattr(self.theirs) == self.before and self.shown.rstrip().endswith(LEAVE)
+
+    def close(self):
+        for file in (self.theirs, self.ours):
+            if file is not None:
+                os.close(file)
+        self.theirs = self.ours = None
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+class TopTest(agent_test.AgentFixture):
+    def begin(self, rows=24, columns=80):
+        terminal = Terminal([agent_test.BUILD / "bin/spillway", "top", "--socket", self.path], rows, columns)
+        self.addCleanup(terminal.close)
+        terminal.await_shown(b"q quits")
+        return terminal
+
+    def frames(self, terminal):
+        """The lines of each frame, without the codes that place them."""
+        text = terminal.shown.split(b"\x1b[H")[1:]
+        return [[re.sub(rb"\x1b\[[?0-9]*[A-Za-z]|\r", b"", line) for line in frame.split(b"\r\n")] for frame in text]
+
+    def test_q_and_control_c_quit_and_give_the_terminal_back(self):
+        self.start()
+        for key in (b"q", b"\x03", b"\x04"):
+            terminal = self.begin()
+            self.assertTrue(terminal.shown.startswith(ENTER))
+            self.assertNotEqual(termios.tcgetattr(terminal.theirs), terminal.before, "keys are echoed")
+            terminal.type(key)
+            self.assertEqual(terminal.end(), 0)
+            self.assertTrue(terminal.is_as_before(), key)
+
+    def test_other_keys_do_nothing_and_a_frame_comes_every_second(self):
+        self.start()
+        terminal = self.begin()
+        terminal.type(b"x")
+        shown = len(terminal.shown)
+        terminal.await_shown(b"q quits", after=shown)
+        self.assertIsNone(terminal.process.poll())
+
+    def test_a_page_is_cut_to_80_columns_and_to_the_rows_that_there_are(self):
+        self.start()
+        session = Session(self.path)
+        self.addCleanup(session.socket.close)
+        session.hello()
+        session.register(GIB)
+        session.next(agent_test.ADMISSION)
+        high = self.begin(24, 80)
+        high.await_shown(f"local-{os.getpid()}".encode())
+        low = self.begin(5, 80)
+        low.await_shown(b"more jobs than fit")
+        for terminal, rows in ((high, 24), (low, 5)):
+            for lines in self.frames(terminal):
+                self.assertLessEqual(len(lines), rows)
+                self.assertLessEqual(max(map(len, lines)), 80)
+
+    def test_another_size_is_followed_at_once(self):
+        self.start()
+        terminal = self.begin()
+        shown = len(terminal.shown)
+        terminal.resize(10, 40)
+        terminal.process.send_signal(signal.SIGWINCH)
+        terminal.await_shown(b"q quits", after=shown)
+        lines = self.frames(terminal)[-1]
+        self.assertLessEqual(len(lines), 10)
+        self.assertLessEqual(max(map(len, lines)), 40)
+
+    def test_a_suspended_one_gives_the_terminal_back_and_takes_it_again(self):
+        self.start()
+        terminal = self.begin()
+        terminal.process.send_signal(signal.SIGTSTP)
+        os.waitpid(terminal.process.pid, os.WUNTRACED)
+        terminal.read(0)
+        self.assertEqual(termios.tcgetattr(terminal.theirs), terminal.before)
+        shown = len(terminal.shown)
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.await_shown(ENTER, after=shown)
+        terminal.type(b"q")
+        self.assertEqual(terminal.end(), 0)
+
+    def test_a_closed_terminal_ends_it(self):
+        self.start()
+        terminal = self.begin()
+        os.close(terminal.theirs)
+        os.close(terminal.ours)
+        terminal.theirs = terminal.ours = None
+        self.assertEqual(terminal.process.wait(PATIENCE_S), 1)
+
+    def test_an_agent_that_goes_away_is_waited_for(self):
+        self.start()
+        terminal = self.begin()
+        self.stop(signal.SIGKILL)
+        terminal.await_shown(b"tried again every second")
+        shown = len(terminal.shown)
+        self.start()
+        terminal.await_shown(b"Promised", after=shown)
+
+    def test_where_there_is_no_terminal_it_prints_one_page(self):
+        self.start()
+        printed = self.spillway("top")
+        self.assertEqual((printed.returncode, printed.stderr), (0, ""))
+        self.assertIn("no jobs", printed.stdout)
+        self.assertNotIn("\x1b", printed.stdout)
+
+    def test_without_an_agent_it_says_so_and_leaves_the_terminal_alone(self):
+        terminal = Terminal([agent_test.BUILD / "bin/spillway", "top", "--socket", self.path])
+        self.addCleanup(terminal.close)
+        self.assertEqual(terminal.end(), 4)
+        self.assertIn(b"cannot reach the agent", terminal.shown)
+        self.assertNotIn(ENTER, terminal.shown)
+
+
+# The fixture's own tests are another program's.
+del agent_test.AgentTest
+
+if __name__ == "__main__":
+    agent_test.main()

@@ -1,0 +1,136 @@
+"""A node agent of one's own for a test or a bench, and jobs on one simulated GPU that follow it."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+PATIENCE_S = 30
+
+
+def uuid_of(profile):
+    """The simulated device's, as `nvidia-smi -L` would print it."""
+    digits = f"sim-{profile}".encode().ljust(16, b"\0").hex()
+    return "GPU-" + "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def configuration(profile, memory_bytes, more="", resume_ms=0, headroom_bytes=0, return_within_ms=2000, saved_state=None):
+    """One simulated device; what is not said is as by default."""
+    state = "" if saved_state is None else f'state = "{saved_state}"\n'
+    return f"""[agent]
+resume_ms = {resume_ms}
+{state}[devices]
+find = false
+reserve = 0
+[arbiter]
+headroom = {headroom_bytes}
+return_within_ms = {return_within_ms}
+[[device]]
+uuid = "{uuid_of(profile)}"
+memory = {memory_bytes}
+{more}"""
+
+
+class NodeAgent:
+    """spillwayd, on a socket in `folder`."""
+
+    def __init__(self, build, folder, config):
+        self.build, self.folder = pathlib.Path(build), pathlib.Path(folder)
+        self.socket = self.folder / "agent.sock"
+        self.process = None
+        self.configure(config)
+
+    def configure(self, config):
+        (self.folder / "spillway.toml").write_text(config)
+
+    def start(self):
+        """Returns when it serves."""
+        notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        notices.settimeout(PATIENCE_S)
+        address = self.folder / f"notify.{time.monotonic_ns()}"
+        notices.bind(str(address))
+        with notices, open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                [self.build / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", self.socket],
+                stdout=log, stderr=log, env=dict(os.environ, NOTIFY_SOCKET=str(address)))
+            if b"READY=1" not in notices.recv(4096):
+                raise RuntimeError("spillwayd does not begin: " + self.log())
+        address.unlink()
+
+    def stop(self, how=signal.SIGTERM):
+        """The exit code; none where it does not run."""
+        if self.process is None:
+            return None
+        self.process.send_signal(how)
+        code = self.process.wait(PATIENCE_S)
+        self.process = None
+        return code
+
+    def log(self):
+        return (self.folder / "log").read_text()
+
+    def command(self, *arguments):
+        return subprocess.run([self.build / "bin/spillway", *(str(word) for word in arguments), "--socket", self.socket],
+                              capture_output=True, text=True, timeout=PATIENCE_S)
+
+    def status(self):
+        return json.loads(self.command("status", "--json").stdout)
+
+    def tenancies(self):
+        """By job: what is said of its device."""
+        return {job["job"]: device for job in self.status()["jobs"] for device in job["devices"]}
+
+
+@dataclasses.dataclass
+class Machine:
+    """A simulated GPU that several processes share; good for one run."""
+
+    build: pathlib.Path
+    folder: pathlib.Path
+    profile: str = "h200"
+    capacity_bytes: int = 0  # 0: the profile's
+    compute: str = "tags"
+    seats: int = 0  # that begin together; 0: who comes comes
+
+    def environment(self, name, seat):
+        """For one process of it; its own books are in `<name>.books`."""
+        result = {key: value for key, value in os.environ.items() if not key.startswith("SPILLWAY_")}
+        result.update(SPILLWAY_SIM_NODE=str(self.folder / "node"), SPILLWAY_SIM_COMPUTE=self.compute,
+                      SPILLWAY_SIM_STATS=str(self.folder / f"{name}.books"), XDG_STATE_HOME=str(self.folder / f"{name}.state"))
+        if self.capacity_bytes:
+            result["SPILLWAY_SIM_CAPACITY"] = str(self.capacity_bytes)
+        if self.seats:
+            result["SPILLWAY_SIM_SEAT"] = f"{seat}/{self.seats}"
+        return result
+
+    def begin(self, name, seat, workload, *options):
+        """A trainer under `spillway run`, on its way; output and report are in the folder, by its name."""
+        program, *arguments = workload
+        if "--off" not in options:
+            options = (f"--report={self.folder / name}.report", *options)
+        command = [self.build / "bin/spillway", "run", "--quiet", f"--simulate={self.profile}", *options, "--",
+                   self.build / "workloads" / program, *arguments]
+        with open(self.folder / f"{name}.output", "wb") as output, open(self.folder / f"{name}.errors", "wb") as errors:
+            return subprocess.Popen([str(word) for word in command], env=self.environment(name, seat), stdout=output,
+                                    stderr=errors)
+
+    def output(self, name):
+        return (self.folder / f"{name}.output").read_text()
+
+    def errors(self, name):
+        return (self.folder / f"{name}.errors").read_text()
+
+    def report(self, name):
+        return json.loads((self.folder / f"{name}.report").read_text())
+
+    def process_books(self, name):
+        return json.loads((self.folder / f"{name}.books").read_text())
+
+    def books(self):
+        """Of all processes, also while they run; none before the first has come."""
+        read = subprocess.run([self.build / "simulator/node_books", self.folder / "node"], capture_output=True, text=True)
+        return json.loads(read.stdout) if read.returncode == 0 else None
