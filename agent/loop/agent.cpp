@@ -63,6 +63,13 @@ std::string StatePathOf(const Config& config) {
   return config.socket + ".state";
 }
 
+sigset_t HandledSignals() {
+  sigset_t handled;
+  sigemptyset(&handled);
+  for (int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) sigaddset(&handled, signal);
+  return handled;
+}
+
 uint64_t RandomNumber() {
   uint64_t number = 0;
   while (number == 0 && getrandom(&number, sizeof number, 0) != sizeof number) {
@@ -73,6 +80,9 @@ uint64_t RandomNumber() {
 }  // namespace
 
 Agent::Agent(AgentOptions options, const Config& config) : options_(std::move(options)) {
+  // Before anything starts a thread: a signal that one thread does not block ends the process.
+  const sigset_t handled = HandledSignals();
+  sigprocmask(SIG_BLOCK, &handled, nullptr);
   std::vector<std::string> problems;
   devices_ = ListDevices(config, &problems);
   for (const std::string& problem : problems) LogWarning(problem);
@@ -129,10 +139,7 @@ int Agent::Run() {
 
 bool Agent::Open() {
   poll_.Reset(epoll_create1(EPOLL_CLOEXEC));
-  sigset_t handled;
-  sigemptyset(&handled);
-  for (int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) sigaddset(&handled, signal);
-  sigprocmask(SIG_BLOCK, &handled, nullptr);
+  const sigset_t handled = HandledSignals();
   signals_.Reset(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
   const Config& config = node_->config();
   if (!listener_) {

@@ -26,6 +26,7 @@ CONFIG = """
 [agent]
 http = "127.0.0.1:{port}"
 resume_ms = {resume_ms}
+usage_interval_ms = {usage_interval_ms}
 [devices]
 find = false
 reserve = 0
@@ -122,8 +123,9 @@ class AgentFixture(unittest.TestCase):
         self.configure()
         self.addCleanup(self.stop)
 
-    def configure(self, more="", resume_ms=0):
-        (self.folder / "spillway.toml").write_text(CONFIG.format(port=self.port, resume_ms=resume_ms) + more)
+    def configure(self, more="", resume_ms=0, usage_interval_ms=500):
+        settings = CONFIG.format(port=self.port, resume_ms=resume_ms, usage_interval_ms=usage_interval_ms)
+        (self.folder / "spillway.toml").write_text(settings + more)
 
     def start(self, **environment):
         notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -310,8 +312,8 @@ class AgentTest(AgentFixture):
 
     def test_watchdog_is_fed_and_the_end_is_said(self):
         notices = self.start(WATCHDOG_USEC="200000")
-        self.assertEqual(notices.recv(4096), b"WATCHDOG=1")
-        self.assertEqual(notices.recv(4096), b"WATCHDOG=1")
+        told = [notices.recv(4096) for _ in range(8)]  # files for the supervisor to keep among them
+        self.assertGreaterEqual(told.count(b"WATCHDOG=1"), 2)
         self.assertEqual(self.stop(), 0)
         told = b""
         while told != b"STOPPING=1":

@@ -110,7 +110,7 @@ class BashTest(Shell, unittest.TestCase):
     def test_values_verbs_and_programs(self):
         self.assertEqual(self.offered("spillway", "run", "--park", ""), {"auto", "host", "off"})
         self.assertEqual(self.offered("spillway", "run", "--simulate", "=", "h"), {"h200"})
-        self.assertEqual(self.offered("spillway", "config", ""), {"check", "show", "diff", "reload"})
+        self.assertEqual(self.offered("spillway", "config", ""), {"check", "show", "diff", "reload", "log"})
         self.assertIn("bash", self.offered("spillway", "run", "--budget", "8GiB", "--", "bas"))
         self.assertIn("bash", self.offered("spillway", "run", "-q", "bas"))
         self.assertNotIn("--budget", self.offered("spillway", "run", "--", "env", "--"))
@@ -131,7 +131,7 @@ class FishTest(Shell, unittest.TestCase):
 
     def test_values_verbs_and_programs(self):
         self.assertEqual(self.offered("spillway", "run", "--park", ""), {"auto", "host", "off"})
-        self.assertEqual(self.offered("spillway", "config", ""), {"check", "show", "diff", "reload"})
+        self.assertEqual(self.offered("spillway", "config", ""), {"check", "show", "diff", "reload", "log"})
         self.assertIn("bash", self.offered("spillway", "run", "--budget", "8GiB", "--", "bas"))
         self.assertNotIn("--budget", self.offered("spillway", "run", "--", "env", "--"))
 
