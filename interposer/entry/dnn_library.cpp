@@ -79,17 +79,20 @@ std::atomic<void*>* OpenedFor(const void* hook) {
   return nullptr;
 }
 
-// The caller's library and those that it needs. A handle that finds in them is one from dlopen.
-void* FindInScopeOf(const void* caller, const char* name) {
-  const auto* const map = static_cast<const link_map*>(LibraryOf(caller));
+// What dlsym finds in the address' library and those that it needs. A handle that finds in them is one from dlopen.
+void* FindInLibraryOf(const void* address, const char* name) {
+  const auto* const map = static_cast<const link_map*>(LibraryOf(address));
   if (!map || !map->l_name || !map->l_name[0]) return nullptr;
   void* const library = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
-  return library ? RealDlsym()(library, name) : nullptr;
+  if (!library) return nullptr;
+  void* const found = RealDlsym()(library, name);
+  dlclose(library);  // others hold it: the address is in use
+  return found;
 }
 
 void* Find(const char* name, const void* hook, const void* caller) {
   if (void* const next = RealDlsym()(RTLD_NEXT, name); next && next != hook) return next;
-  if (void* const own = FindInScopeOf(caller, name); own && own != hook) return own;
+  if (void* const own = FindInLibraryOf(caller, name); own && own != hook) return own;
   const std::atomic<void*>* const opened = OpenedFor(hook);
   return opened ? opened->load(std::memory_order_acquire) : nullptr;
 }
@@ -101,11 +104,7 @@ void* RealDnnFunction(const char* name, const void* hook, const void* caller) {
 }
 
 void* DnnSibling(const void* function, const char* name) {
-  return Remembered(KeyOf(function, name), [&]() -> void* {
-    const auto* const map = static_cast<const link_map*>(LibraryOf(function));
-    void* const library = map ? dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
-    return library ? RealDlsym()(library, name) : nullptr;
-  });
+  return Remembered(KeyOf(function, name), [&] { return FindInLibraryOf(function, name); });
 }
 
 void* DnnHookNamed(const char* name) {

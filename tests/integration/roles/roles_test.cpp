@@ -1,0 +1,286 @@
+// What the hooks of cuDNN and cuBLAS say of the memory of a call: copies that are spared, bytes that must stay.
+#include <cublas_v2.h>
+#include <cuda.h>
+#include <cudnn.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+constexpr size_t kBytes = 8 * kMiB;
+constexpr int kCount = kBytes / sizeof(float);
+
+unsigned long long Books(const char* key) {
+  static void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
+  using Read = unsigned long long (*)(const char*);
+  const auto read = driver ? reinterpret_cast<Read>(dlsym(driver, "spillway_sim_read")) : nullptr;
+  return read ? read(key) : ~0ull;
+}
+
+class RolesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+    ASSERT_EQ(cuDevicePrimaryCtxRetain(&context_, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSetCurrent(context_), CUDA_SUCCESS);
+    ASSERT_EQ(cudnnCreate(&cudnn_), CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(cublasCreate(&cublas_), CUBLAS_STATUS_SUCCESS);
+    ASSERT_EQ(cudnnCreateActivationDescriptor(&relu_), CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(cudnnSetActivationDescriptor(relu_, CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN, 0.0),
+              CUDNN_STATUS_SUCCESS);
+    packed_ = Tensor(kCount, 1);
+    ASSERT_EQ(cuMemAlloc(&others_, 58 * kMiB), CUDA_SUCCESS);
+    SendAllAway();
+  }
+  void TearDown() override {
+    EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+    EXPECT_EQ(Books("illegal_accesses"), 0u);
+  }
+
+  // `count` elements, `step` apart from each other.
+  static cudnnTensorDescriptor_t Tensor(int count, int step) {
+    cudnnTensorDescriptor_t tensor = nullptr;
+    EXPECT_EQ(cudnnCreateTensorDescriptor(&tensor), CUDNN_STATUS_SUCCESS);
+    const int sizes[] = {1, 1, 1, count}, strides[] = {count * step, count * step, count * step, step};
+    EXPECT_EQ(cudnnSetTensorNdDescriptor(tensor, CUDNN_DATA_FLOAT, 4, sizes, strides), CUDNN_STATUS_SUCCESS);
+    return tensor;
+  }
+  static float* Filled(float value, size_t bytes = kBytes) {
+    CUdeviceptr address = 0;
+    EXPECT_EQ(cuMemAlloc(&address, bytes), CUDA_SUCCESS);
+    const std::vector<float> values(bytes / sizeof(float), value);
+    EXPECT_EQ(cuMemcpyHtoD(address, values.data(), bytes), CUDA_SUCCESS);
+    return reinterpret_cast<float*>(address);
+  }
+  // What fills most of the budget is used: all else leaves the device. (A set overwrites it, so nothing of it comes back.)
+  void SendAllAway() {
+    ASSERT_EQ(cuMemsetD32(others_, 1, 58 * kMiB / 4), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  }
+  static std::vector<float> Read(const float* data, size_t bytes = kBytes) {
+    std::vector<float> values(bytes / sizeof(float));
+    EXPECT_EQ(cuMemcpyDtoH(values.data(), reinterpret_cast<CUdeviceptr>(data), bytes), CUDA_SUCCESS);
+    return values;
+  }
+  static bool IsAll(const std::vector<float>& values, float value) {
+    return std::all_of(values.begin(), values.end(), [value](float each) { return each == value; });
+  }
+  cudnnStatus_t Relu(cudnnTensorDescriptor_t x_is, const float* x, float beta, cudnnTensorDescriptor_t y_is,
+                     float* y) {
+    const float alpha = 1;
+    return cudnnActivationForward(cudnn_, relu_, &alpha, x_is, x, &beta, y_is, y);
+  }
+  // Of the bytes that came to the device meanwhile.
+  template <class Work>
+  unsigned long long BroughtBackBy(Work work) {
+    const unsigned long long before = Books("h2d_bytes");
+    work();
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    return Books("h2d_bytes") - before;
+  }
+
+  CUcontext context_ = nullptr;
+  cudnnHandle_t cudnn_ = nullptr;
+  cublasHandle_t cublas_ = nullptr;
+  cudnnActivationDescriptor_t relu_ = nullptr;
+  cudnnTensorDescriptor_t packed_ = nullptr;
+  CUdeviceptr others_ = 0;
+};
+
+TEST_F(RolesTest, AnOverwrittenOutputIsNotBroughtBack) {
+  float* const x = Filled(3);
+  float* const y = Filled(-1);
+  SendAllAway();
+
+  const unsigned long long bytes =
+      BroughtBackBy([&] { ASSERT_EQ(Relu(packed_, x, 0, packed_, y), CUDNN_STATUS_SUCCESS); });
+
+  EXPECT_EQ(bytes, kBytes) << "the input alone";
+  EXPECT_TRUE(IsAll(Read(y), 3));
+}
+
+TEST_F(RolesTest, AnInputThatComesAndGoesIsCopiedOutOnce) {
+  // Given an input that has been away, and read
+  float* const x = Filled(3);
+  float* const y = Filled(-1);
+  SendAllAway();
+  ASSERT_EQ(Relu(packed_, x, 0, packed_, y), CUDNN_STATUS_SUCCESS);
+
+  // When all leaves again
+  const unsigned long long before = Books("d2h_bytes");
+  SendAllAway();
+
+  // Then only the output is copied, and the input is what it was
+  EXPECT_EQ(Books("d2h_bytes") - before, kBytes);
+  ASSERT_EQ(Relu(packed_, x, 0, packed_, y), CUDNN_STATUS_SUCCESS);
+  EXPECT_TRUE(IsAll(Read(y), 3));
+  EXPECT_TRUE(IsAll(Read(x), 3));
+}
+
+TEST_F(RolesTest, BetweenTheElementsOfAPaddedOutputItsBytesStay) {
+  float* const x = Filled(3);
+  float* const y = Filled(-1);
+  SendAllAway();
+
+  ASSERT_EQ(Relu(Tensor(kCount / 2, 1), x, 0, Tensor(kCount / 2, 2), y), CUDNN_STATUS_SUCCESS);
+
+  const std::vector<float> values = Read(y);
+  for (int i = 0; i < kCount; ++i) ASSERT_EQ(values[i], i % 2 ? -1 : 3) << i;
+}
+
+TEST_F(RolesTest, ABlendedOutputIsBroughtBack) {
+  float* const x = Filled(3);
+  float* const y = Filled(-1);
+  SendAllAway();
+
+  ASSERT_EQ(Relu(packed_, x, 2, packed_, y), CUDNN_STATUS_SUCCESS);
+
+  EXPECT_TRUE(IsAll(Read(y), 1));
+}
+
+TEST_F(RolesTest, AnOutputInPlaceOfItsInputIsBroughtBack) {
+  float* const x = Filled(3);
+  SendAllAway();
+
+  ASSERT_EQ(Relu(packed_, x, 0, packed_, x), CUDNN_STATUS_SUCCESS);
+
+  EXPECT_TRUE(IsAll(Read(x), 3));
+  SendAllAway();
+  EXPECT_TRUE(IsAll(Read(x), 3));
+}
+
+TEST_F(RolesTest, AroundAnOutputInLargerMemoryItsBytesStay) {
+  float* const x = Filled(3);
+  float* const arena = Filled(-1, 2 * kBytes);
+  SendAllAway();
+
+  ASSERT_EQ(Relu(packed_, x, 0, packed_, arena + kCount / 2), CUDNN_STATUS_SUCCESS);
+
+  const std::vector<float> values = Read(arena, 2 * kBytes);
+  for (int i = 0; i < 2 * kCount; ++i)
+    ASSERT_EQ(values[i], i >= kCount / 2 && i < kCount / 2 + kCount ? 3 : -1) << i;
+}
+
+TEST_F(RolesTest, InputAndOutputInOneAllocationAreBothKept) {
+  float* const arena = Filled(3, 2 * kBytes);
+  SendAllAway();
+
+  ASSERT_EQ(Relu(packed_, arena, 0, packed_, arena + kCount), CUDNN_STATUS_SUCCESS);
+  SendAllAway();
+
+  EXPECT_TRUE(IsAll(Read(arena, 2 * kBytes), 3));
+}
+
+TEST_F(RolesTest, ARefusedCallChangesNothing) {
+  float* const x = Filled(3);
+  float* const y = Filled(-1);
+  SendAllAway();
+
+  ASSERT_NE(Relu(packed_, x, 0, Tensor(kCount / 2, 1), y), CUDNN_STATUS_SUCCESS);
+
+  EXPECT_TRUE(IsAll(Read(y), -1));
+}
+
+TEST_F(RolesTest, AKernelOfTheProgramsOwnIsNotCovered) {
+  // Given an input that a call has read, and a set that writes into it afterwards
+  float* const x = Filled(3);
+  float* const y = Filled(-1);
+  SendAllAway();
+  ASSERT_EQ(Relu(packed_, x, 0, packed_, y), CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cuMemsetD32(reinterpret_cast<CUdeviceptr>(x + 7), 0, 1), CUDA_SUCCESS);
+
+  SendAllAway();
+
+  EXPECT_EQ(Read(x)[7], 0);
+  EXPECT_EQ(Read(x)[8], 3);
+}
+
+// C = A B, all of side 1024: 4 MiB each.
+class ProductRolesTest : public RolesTest {
+ protected:
+  static constexpr int kSide = 1024;
+  static constexpr size_t kMatrixBytes = size_t{kSide} * kSide * sizeof(float);
+  cublasStatus_t Multiply(const float* a, const float* b, const float* beta, float* c, int rows = kSide) {
+    const float alpha = 1;
+    return cublasSgemm(cublas_, CUBLAS_OP_N, CUBLAS_OP_N, rows, kSide, kSide, &alpha, a, kSide, b, kSide,
+                       beta, c, kSide);
+  }
+};
+
+TEST_F(ProductRolesTest, AWholeProductIsNotBroughtBack) {
+  float *const a = Filled(1, kMatrixBytes), *const b = Filled(1, kMatrixBytes),
+               *const c = Filled(-1, kMatrixBytes);
+  const float beta = 0;
+  SendAllAway();
+
+  const unsigned long long bytes =
+      BroughtBackBy([&] { ASSERT_EQ(Multiply(a, b, &beta, c), CUBLAS_STATUS_SUCCESS); });
+
+  EXPECT_EQ(bytes, 2 * kMatrixBytes);
+  EXPECT_TRUE(IsAll(Read(c, kMatrixBytes), kSide));
+}
+
+TEST_F(ProductRolesTest, BelowAProductWithFewerRowsItsBytesStay) {
+  float *const a = Filled(1, kMatrixBytes), *const b = Filled(1, kMatrixBytes),
+               *const c = Filled(-1, kMatrixBytes);
+  const float beta = 0;
+  SendAllAway();
+
+  ASSERT_EQ(Multiply(a, b, &beta, c, kSide - 1), CUBLAS_STATUS_SUCCESS);
+
+  const std::vector<float> values = Read(c, kMatrixBytes);
+  EXPECT_EQ(values[kSide - 2], kSide);
+  EXPECT_EQ(values[kSide - 1], -1);
+}
+
+TEST_F(ProductRolesTest, AProductThatIsAddedIsBroughtBack) {
+  float *const a = Filled(1, kMatrixBytes), *const b = Filled(1, kMatrixBytes),
+               *const c = Filled(-1, kMatrixBytes);
+  const float beta = 1;
+  SendAllAway();
+
+  ASSERT_EQ(Multiply(a, b, &beta, c), CUBLAS_STATUS_SUCCESS);
+
+  EXPECT_TRUE(IsAll(Read(c, kMatrixBytes), kSide - 1));
+}
+
+TEST_F(ProductRolesTest, WeightsThatExceedTheBudgetAreCopiedOutOnce) {
+  // Given weights of 80 MiB that a network only reads, one after the other
+  std::vector<float*> weights;
+  for (int i = 0; i < 20; ++i)
+    weights.push_back(Filled(static_cast<float>(i % 3 == 0) / kSide, kMatrixBytes));
+  float* states[] = {Filled(1, kMatrixBytes), Filled(1, kMatrixBytes)};
+  const float beta = 0;
+  const auto pass = [&] {
+    for (size_t i = 0; i < weights.size(); ++i)
+      ASSERT_EQ(Multiply(weights[i], states[i % 2], &beta, states[(i + 1) % 2]), CUBLAS_STATUS_SUCCESS);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  };
+  ASSERT_NO_FATAL_FAILURE(pass());
+
+  // When it runs again
+  const unsigned long long before = Books("d2h_bytes");
+  ASSERT_NO_FATAL_FAILURE(pass());
+
+  // Then they only ever come in; what goes out is a state at most
+  EXPECT_LE(Books("d2h_bytes") - before, kMatrixBytes);
+}
+
+TEST(RoleDoorsTest, WhoAsksDlsymMeetsTheHookToo) {
+  void* const library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr);
+  EXPECT_EQ(dlsym(library, "cudnnActivationForward"), reinterpret_cast<void*>(&cudnnActivationForward));
+  // A function that is not hooked is the library's own.
+  EXPECT_EQ(dlsym(library, "cudnnCreate"), reinterpret_cast<void*>(&cudnnCreate));
+  Dl_info hook, own;
+  ASSERT_NE(dladdr(reinterpret_cast<void*>(&cudnnActivationForward), &hook), 0);
+  ASSERT_NE(dladdr(reinterpret_cast<void*>(&cudnnCreate), &own), 0);
+  EXPECT_NE(hook.dli_fbase, own.dli_fbase);
+}
+
+}  // namespace
