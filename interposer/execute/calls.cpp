@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "base/schedule_point.h"
+#include "interposer/execute/ordering_rules.h"
 #include "interposer/execute/range.h"
 
 namespace spillway::interposer::calls {
@@ -63,13 +64,17 @@ bool Enter(Range* const* ranges, size_t count, std::uint64_t stream_serial) {
   const std::uint32_t before = place->count.load(std::memory_order_relaxed);
   if (count > kMostNamed - before) return false;
   for (size_t i = 0; i < count; ++i) place->named[before + i].store(ranges[i], std::memory_order_release);
-  place->count.store(before + static_cast<std::uint32_t>(count), std::memory_order_seq_cst);
+  const std::uint32_t after = before + static_cast<std::uint32_t>(count);
+  if (ordering_rules::kNamesComeBeforeGates) place->count.store(after, std::memory_order_seq_cst);
   base::SchedulePoint();
   for (size_t i = 0; i < count; ++i) {
     if (ranges[i]->gate.IsOpenFor(stream_serial)) continue;
     place->count.store(before, std::memory_order_release);
     return false;
   }
+  if (ordering_rules::kNamesComeBeforeGates) return true;
+  base::SchedulePoint();
+  place->count.store(after, std::memory_order_seq_cst);
   return true;
 }
 

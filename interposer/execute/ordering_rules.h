@@ -68,6 +68,8 @@ SPILLWAY_ORDERING_RULE(kGraphsNameTheirMemory);  // --features graphs SPILLWAY_P
 // A graph that is updated names what it was updated with.
 SPILLWAY_ORDERING_RULE(kUpdatesNameTheirMemory);  // --features graphs SPILLWAY_PARK=off
 
+// A call that takes no lock writes down what it names before it looks whether that may be used.
+SPILLWAY_ORDERING_RULE(kNamesComeBeforeGates);  // SPILLWAY_PARK=off --features '' --hosts 3 --schedule 1
 // What a call may hold without a lock is used again, never given back.
 SPILLWAY_ORDERING_RULE(kObjectsAreKept);  // asan
 // What only the lock guards is read with the lock held.

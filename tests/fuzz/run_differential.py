@@ -4,6 +4,7 @@
   run_differential.py --build BUILD                      1,000 seeds, spread over the budgets
   run_differential.py --build BUILD --iterations 10      programs that repeat themselves, so that plans are followed
   run_differential.py --build BUILD --mutants            each rule of ordering_rules.h, left out, must be noticed
+  run_differential.py --build BUILD --schedules 1..1000  programs of three threads, of which a number says which goes on
   run_differential.py --build BUILD --self-check         the fuzzer itself: steady, and able to notice
 """
 
@@ -25,8 +26,16 @@ MIB = 1 << 20
 ORDERING_RULES = pathlib.Path(__file__).resolve().parents[2] / "interposer" / "execute" / "ordering_rules.h"
 BUDGETS_MIB = [64, 96, 128, None]  # None: the whole device
 MUTANT_BUDGET_MIB = 64
+SCHEDULED_BUDGET_MIB = 96
 VOUCHED_FEATURES = "graphs,guests,pointers,tensor_maps,textures"
 STRATEGIES = ("spillway", "capuchin", "spillway", "autoswap")
+SCHEDULED_SEEDS = 5  # of each schedule
+SCHEDULED_WAYS = [  # what takes turns, schedule by schedule: options of programs, settings
+    (["--features", "graphs,pointers,structures,tensor_maps,textures"], {}),
+    (["--features", "graphs,pointers,tensor_maps,textures"], {"SPILLWAY_PARK": "off"}),
+    (["--features", "", "--iterations", "12"], {"SPILLWAY_PARK": "off", "SPILLWAY_LEARN": "wait"}),
+    (["--features", "graphs,structures,pointers"], {"SPILLWAY_PARK": "host"}),
+]
 MUTANT_QUIET_S = 8  # a broken build may hang in many seeds
 
 
@@ -124,6 +133,28 @@ def check_plans(bench, arguments):
     prefetches = sum(count for _, count in results)
     print(f"{prefetches} allocations brought back by plans")
     return not differing and not any(verdict.complaints for verdict in verdicts) and prefetches > 0
+
+
+def check_schedules(bench, arguments):
+    """True when programs compute the same and end, whichever of their threads goes on at each point of the library's."""
+    library = bench.build / "lib" / "libspillway_breakable.so"
+    tasks = []
+    for schedule in arguments.schedules:
+        options, settings = SCHEDULED_WAYS[schedule % len(SCHEDULED_WAYS)]
+        its_bench = Bench(bench.build, bench.options + options + ["--hosts", "3", "--schedule", str(schedule)], settings)
+        first = 1 + schedule * SCHEDULED_SEEDS % 1000
+        tasks.append((its_bench, range(first, first + SCHEDULED_SEEDS)))
+    start_s = time.monotonic()
+    turns = [lambda task=task: compare_batch(task[0], library, list(task[1]), SCHEDULED_BUDGET_MIB * MIB) for task in tasks]
+    verdicts = list(run_all(arguments.jobs, turns))
+    failed = [(verdict, task) for verdict, task in zip(verdicts, tasks) if verdict.differing or verdict.complaints]
+    for verdict, (its_bench, seeds) in failed[:arguments.show]:
+        print("\n".join(verdict.complaints[:3]))
+        for seed, (bare, below) in list(verdict.differing.items())[:1]:
+            print(f"  bare:   {bare}\n  budget: {below}")
+            print(f"  again: {its_bench.command_text(list(seeds), library, verdict.budget_bytes)}")
+    print(f"{len(tasks)} schedules, {len(failed)} differ, {time.monotonic() - start_s:.0f} s")
+    return not failed
 
 
 def changing_budget(budget_bytes):
@@ -237,6 +268,7 @@ def parse_arguments():
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--mutants", action="store_true")
     mode.add_argument("--self-check", action="store_true")
+    mode.add_argument("--schedules", type=parse_seeds, help="FIRST..LAST")
     return parser.parse_args()
 
 
@@ -251,7 +283,7 @@ def program_options(arguments):
 def main():
     arguments = parse_arguments()
     bench = Bench(arguments.build.resolve(), program_options(arguments))
-    plain = check_plans if arguments.iterations else check_library
+    plain = check_schedules if arguments.schedules else check_plans if arguments.iterations else check_library
     check = check_mutants if arguments.mutants else check_fuzzer if arguments.self_check else plain
     return 0 if check(bench, arguments) else 1
 
