@@ -23,14 +23,16 @@ GROWTH_KIB = 8192  # what the second half of the job may hold more: some things 
 HELD = re.compile(r"^iteration \d+ resident_kib (\d+) mappings (\d+) files (\d+)$", re.MULTILINE)
 
 
-def drift(budget_bytes=None):
+def drift(budget_bytes=None, *options, **settings):
     library = BUILD / "lib" / "libspillway.so" if budget_bytes else None
     env = simulated_gpu.environment(BUILD, library, budget_bytes, "a100")
     env["SPILLWAY_SIM_COMPUTE"] = "tags"
+    env.update({f"SPILLWAY_{name}": value for name, value in settings.items()})
     with tempfile.TemporaryDirectory(prefix="spillway-soak-") as folder:
         report = pathlib.Path(folder) / "report.json"
         env["SPILLWAY_REPORT"] = str(report)
-        run = simulated_gpu.run([BUILD / "workloads" / "drifter", f"--iterations={ITERATIONS}"], env, QUIET_S)
+        command = [BUILD / "workloads" / "drifter", f"--iterations={ITERATIONS}", *options]
+        run = simulated_gpu.run(command, env, QUIET_S)
         run.report = json.loads(report.read_text()) if report.exists() else {}
     return run
 
@@ -66,6 +68,31 @@ class SoakTest(unittest.TestCase):
     def test_physical_memory_is_used_again(self):
         # Handles of device memory: not more than the budget's worth of the smallest at any time, and few ever made.
         self.assertLess(self.job.books["vmm_creates"], 2 * self.budget_bytes // (2 * MIB))
+
+
+class AdversaryTest(unittest.TestCase):
+    """Iterations that change as soon as they have been learned, with plans made in the calling thread."""
+
+    def same(self, options, **settings):
+        bare = drift(None, *options)
+        budget_bytes = bare.books["device_bytes_peak"] // 2 // (2 * MIB) * (2 * MIB)
+        run = drift(budget_bytes, *options, LEARN="wait", **settings)
+        self.assertEqual(run.exit_code, 0, run.errors)
+        self.assertEqual(run.output, bare.output)
+        self.assertEqual(run.books["violations"], [])
+        self.assertLessEqual(run.books["device_bytes_peak"], budget_bytes)
+        return run
+
+    def test_a_change_every_few_iterations_changes_no_byte(self):
+        for period in (1, 3, 5, 8):
+            with self.subTest(period=period):
+                self.same(["--iterations=200", f"--period={period}"])
+
+    def test_budgets_that_change_change_no_byte(self):
+        schedule = ",".join(f"{300 * i}:{(48 if i % 2 else 60) * MIB}" for i in range(1, 14))
+        run = self.same(["--iterations=200", "--period=40"], BUDGET_SCHEDULE=schedule)
+        self.assertGreaterEqual(run.report["budget_changes"], 10)
+        self.assertGreater(run.report["planned_iterations"], 0)
 
 
 if __name__ == "__main__":
