@@ -6,29 +6,30 @@
 
 namespace spillway::scheduler {
 
+SwapOrder::SwapOrder(const std::vector<IdleInterval>& intervals) : by_begin(intervals.size()) {
+  std::iota(by_begin.begin(), by_begin.end(), 0);
+  by_end = by_begin;
+  const auto from = [&](int32_t i) { return intervals[static_cast<size_t>(i)].from; };
+  const auto to = [&](int32_t i) { return intervals[static_cast<size_t>(i)].to; };
+  std::stable_sort(by_begin.begin(), by_begin.end(), [&](int32_t a, int32_t b) { return from(a) < from(b); });
+  std::stable_sort(by_end.begin(), by_end.end(), [&](int32_t a, int32_t b) { return to(b) < to(a); });
+}
+
 SwapSchedule::SwapSchedule(const Timetable& timetable, const std::vector<IdleInterval>& intervals,
-                           Waits waits)
+                           const SwapOrder& order, Waits waits)
     : timetable_(timetable),
       intervals_(intervals),
+      order_(order),
       waits_(waits),
-      by_begin_(intervals.size()),
       offloaded_ns_(intervals.size(), 0),
       prefetch_ns_(intervals.size(), 0),
-      away_(intervals.size()) {
-  std::iota(by_begin_.begin(), by_begin_.end(), 0);
-  by_end_ = by_begin_;
-  const auto from = [&](int32_t i) { return intervals_[static_cast<size_t>(i)].from; };
-  const auto to = [&](int32_t i) { return intervals_[static_cast<size_t>(i)].to; };
-  std::stable_sort(by_begin_.begin(), by_begin_.end(),
-                   [&](int32_t a, int32_t b) { return from(a) < from(b); });
-  std::stable_sort(by_end_.begin(), by_end_.end(), [&](int32_t a, int32_t b) { return to(b) < to(a); });
-}
+      away_(intervals.size()) {}
 
 void SwapSchedule::Arrange(const std::vector<bool>& swapped) {
   ArrangeOffloads(swapped);
   ArrangePrefetches(swapped);
   chosen_.clear();
-  for (const int32_t i : by_begin_) {
+  for (const int32_t i : order_.by_begin) {
     const auto at = static_cast<size_t>(i);
     if (!swapped[at]) continue;
     chosen_.push_back(i);
@@ -44,7 +45,7 @@ void SwapSchedule::ArrangeOffloads(const std::vector<bool>& swapped) {
   for (int pass = 0; pass < 2; ++pass) {
     idle_from_ns = std::max<int64_t>(0, idle_from_ns - timetable_.iteration_ns());
     if (pass == 0) idle_from_ns = 0;
-    for (const int32_t i : by_begin_) {
+    for (const int32_t i : order_.by_begin) {
       const IdleInterval& interval = intervals_[static_cast<size_t>(i)];
       if (!swapped[static_cast<size_t>(i)] || interval.content_dead) continue;
       idle_from_ns = std::max(idle_from_ns, timetable_.end_ns(interval.from.index)) +
@@ -59,7 +60,7 @@ void SwapSchedule::ArrangePrefetches(const std::vector<bool>& swapped) {
   int64_t busy_from_ns = iteration_ns;
   for (int pass = 0; pass < 2; ++pass) {
     busy_from_ns = pass == 0 ? iteration_ns : std::min(iteration_ns, busy_from_ns + iteration_ns);
-    for (const int32_t i : by_end_) {
+    for (const int32_t i : order_.by_end) {
       const IdleInterval& interval = intervals_[static_cast<size_t>(i)];
       if (!swapped[static_cast<size_t>(i)] || interval.content_dead) continue;
       busy_from_ns = std::min(busy_from_ns, timetable_.start_ns(interval.to.index)) -

@@ -16,14 +16,21 @@
 
 namespace spillway::scheduler {
 
+// Intervals in the orders in which they are arranged: sorted once where many schedules are made for the same.
+struct SwapOrder {
+  explicit SwapOrder(const std::vector<IdleInterval>& intervals);
+
+  std::vector<int32_t> by_begin, by_end;  // the latter from the last to the first
+};
+
 class SwapSchedule {
  public:
   // kNever: nothing waits for a copy, so a buffer is away only while no copy of it runs. kAsNeeded: computation may wait, so a
   // buffer can be away for the whole of its interval.
   enum class Waits { kNever, kAsNeeded };
 
-  // Both must outlive the schedule.
-  SwapSchedule(const Timetable& timetable, const std::vector<IdleInterval>& intervals,
+  // All must outlive the schedule.
+  SwapSchedule(const Timetable& timetable, const std::vector<IdleInterval>& intervals, const SwapOrder& order,
                Waits waits = Waits::kNever);
 
   // Operations during which a swapped interval's buffer is away: [begin, end), counting on past the iteration's end.
@@ -57,8 +64,8 @@ class SwapSchedule {
 
   const Timetable& timetable_;
   const std::vector<IdleInterval>& intervals_;
+  const SwapOrder& order_;
   const Waits waits_;
-  std::vector<int32_t> by_begin_, by_end_;  // intervals; the latter from the last to the first
   std::vector<int64_t> offloaded_ns_, prefetch_ns_;
   std::vector<Away> away_;
   std::vector<int32_t> chosen_;

@@ -5,11 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/plan/strategies/relief.h"
+
 namespace spillway::scheduler {
 namespace {
 
 constexpr double kFirstTemperature = 0.004, kLastTemperature = 0.0001;  // of the iteration's time
 constexpr int32_t kLongestShift = 12;                                   // operations, of a prefetch's trigger
+constexpr uint64_t kRefitPercent = 30, kRetimePercent = 10;             // of attempts
 
 class Annealing {
  public:
@@ -24,6 +27,7 @@ class Annealing {
     if (bench_.interval_count() == 0) return std::move(best_);
     const auto start_ns = static_cast<double>(now_.prediction.iteration_ns);
     for (int64_t i = 0; i < evaluations_ && best_.prediction.iteration_ns > bench_.fastest_ns(); ++i) {
+      if (bench_.is_spent()) break;
       const double done = static_cast<double>(i) / static_cast<double>(evaluations_);
       Attempt(start_ns * kFirstTemperature * std::pow(kLastTemperature / kFirstTemperature, done));
     }
@@ -34,6 +38,9 @@ class Annealing {
   void Attempt(double temperature_ns) {
     Priced next{now_.choices, {}};
     for (uint64_t changes = 1 + random_.Below(3); changes > 0; --changes) Change(next.choices);
+    // A buffer that stays may need the room of many algorithms: all are chosen anew for what is left.
+    if (random_.Below(100) < kRefitPercent) next.choices.workspaces = WorkspacesThatFit(bench_, next.choices);
+    if (random_.Below(100) < kRetimePercent) SetTriggers(bench_, next.choices);
     if (next.choices == now_.choices) return;
     next.prediction = bench_.Price(bench_.Lower(next.choices));
     if (!next.prediction.runs() || !Accepts(next.prediction, temperature_ns)) return;

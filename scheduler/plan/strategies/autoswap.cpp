@@ -26,7 +26,7 @@ struct Candidate {
 class Selection {
  public:
   explicit Selection(const Workbench& bench)
-      : bench_(bench), schedule_(bench.timetable(), bench.intervals()), weight_until_{0} {
+      : bench_(bench), schedule_(bench.timetable(), bench.intervals(), bench.swap_order()), weight_until_{0} {
     for (int32_t i = 0; i < bench.timetable().operation_count(); ++i)
       weight_until_.push_back(weight_until_.back() +
                               static_cast<double>(bench.timetable().load_bytes()[static_cast<size_t>(i)]) *

@@ -21,7 +21,7 @@ class Search {
   explicit Search(const Workbench& bench)
       : timetable_(bench.timetable()),
         bench_(bench),
-        schedule_(bench.timetable(), bench.intervals()),
+        schedule_(bench.timetable(), bench.intervals(), bench.swap_order()),
         swapped_(bench.intervals().size(), false),
         random_(bench.problem().seed) {
     for (int32_t i = 0; i < bench.interval_count(); ++i) {

@@ -37,6 +37,7 @@ class Climb {
   }
 
   bool Try(Choices choices) {
+    if (bench_.is_spent()) left_ = 0;
     if (left_-- <= 0) return false;
     SetTriggers(bench_, choices);
     const Prediction prediction = bench_.Price(bench_.Lower(choices));
@@ -124,6 +125,7 @@ class Climb {
   bool ExchangePairs() {
     bool better = false;
     for (const int32_t interval : TakenByCost()) {
+      if (bench_.is_spent()) return better;
       for (const Decision& other : Substitutes(interval)) {
         if (left_ <= 0) return better;
         Choices choices = best_.choices;
@@ -141,6 +143,7 @@ class Climb {
 
   // Untaken intervals that cover most of this one and are not much smaller, the cheapest first.
   std::vector<Decision> Substitutes(int32_t interval) const {
+    bench_.AddWork(bench_.interval_count());
     const IdleInterval& it = bench_.interval(interval);
     const int32_t begin = Timetable::BeginOf(it), end = bench_.timetable().EndOf(it);
     std::vector<std::pair<int64_t, Decision>> found;

@@ -14,10 +14,6 @@ constexpr int64_t kWorkForLooks = 1'000'000;  // exact looks in a round x (opera
 constexpr int64_t kWorkForRounds = 1'000'000;  // rounds x (operations + intervals)
 constexpr int64_t kLeastRounds = 24, kMostRounds = 600, kRoundsOfLarge = 12;
 
-int64_t SizeOf(const Workbench& bench) {
-  return bench.timetable().operation_count() + bench.interval_count() + 1;
-}
-
 std::vector<bool> Swapped(const Choices& choices) {
   std::vector<bool> swapped(choices.decisions.size());
   for (size_t i = 0; i < swapped.size(); ++i) swapped[i] = choices.decisions[i].treatment == Treatment::kSwap;
@@ -35,10 +31,20 @@ class Overload {
         highest_bytes_ = above;
         highest_at_ = k;
       }
-      const auto weight = static_cast<double>(timetable.duration_ns(k % count_) + kLeastWeightNs);
       until_[static_cast<size_t>(k) + 1] =
-          until_[static_cast<size_t>(k)] + static_cast<double>(above) * weight;
+          until_[static_cast<size_t>(k)] + static_cast<double>(above) * Weight(timetable, k % count_);
     }
+  }
+
+  // The area alone, without what Relief() needs.
+  static double AreaOf(const std::vector<int64_t>& load_bytes, const Timetable& timetable,
+                       int64_t target_bytes) {
+    double area = 0;
+    for (size_t k = 0; k < load_bytes.size(); ++k) {
+      const int64_t above = load_bytes[k] - target_bytes;
+      if (above > 0) area += static_cast<double>(above) * Weight(timetable, static_cast<int32_t>(k));
+    }
+    return area;
   }
 
   bool none() const { return highest_bytes_ == 0; }
@@ -55,7 +61,10 @@ class Overload {
   }
 
  private:
-  static constexpr int64_t kLeastWeightNs = 100'000;  // short operations must fit too
+  static double Weight(const Timetable& timetable, int32_t operation) {
+    constexpr int64_t kLeastWeightNs = 100'000;  // short operations must fit too
+    return static_cast<double>(timetable.duration_ns(operation) + kLeastWeightNs);
+  }
 
   int32_t count_;
   int64_t highest_bytes_ = 0;
@@ -97,7 +106,8 @@ class Round {
         choices_(choices),
         useless_(useless),
         sketch_(MakeSketch(bench, choices)),
-        schedule_(sketch_.timetable, bench.intervals(), options.waits),
+        timetable_(bench.timetable().Stretched(sketch_.extra_ns)),
+        schedule_(timetable_, bench.intervals(), bench.swap_order(), options.waits),
         swapped_(Swapped(choices)) {
     DropLateSwaps();
   }
@@ -105,15 +115,13 @@ class Round {
   // Loads with what is swapped taken into account.
   std::vector<int64_t> Loads() { return LoadsWith(sketch_); }
 
-  const Timetable& timetable() const { return sketch_.timetable; }
-  const Sketch& sketch() const { return sketch_; }
-  SwapSchedule& schedule() { return schedule_; }
+  const Timetable& timetable() const { return timetable_; }
 
   // Takes up to `most` of the best options; false when there is none.
   bool Take(const Overload& overload, int64_t most) {
     std::vector<Option> options = Useful(overload);
     std::stable_sort(options.begin(), options.end(), BetterOption);
-    const double share = SizeOf(bench_) > kLargeProblem ? 0.9 : 0.5;  // of the overload, at once
+    const double share = bench_.size() > kLargeProblem ? 0.9 : 0.5;  // of the overload, at once
     double relieved = 0;
     int64_t taken = 0;
     for (const Option& option : options) {
@@ -146,7 +154,7 @@ class Round {
 
   std::vector<int64_t> LoadsWith(const Sketch& sketch) {
     std::vector<int64_t> loads = schedule_.LoadBytes();
-    const std::vector<int64_t>& without = sketch_.timetable.load_bytes();
+    const std::vector<int64_t>& without = timetable_.load_bytes();
     for (size_t i = 0; i < loads.size(); ++i) loads[i] += sketch.load_bytes[i] - without[i];
     return loads;
   }
@@ -167,10 +175,10 @@ class Round {
 
   // The first few of each kind that help when looked at exactly; all by their estimates where looking takes too long.
   std::vector<Option> Useful(const Overload& overload) {
-    if (SizeOf(bench_) > kLargeProblem) return Promising(overload);
+    if (bench_.size() > kLargeProblem) return Promising(overload);
     std::vector<Option> useful;
     size_t swaps = 0, others = 0;
-    int64_t looks_left = kWorkForLooks / SizeOf(bench_) + 8;
+    int64_t looks_left = kWorkForLooks / bench_.size() + 8;
     for (Option option : Promising(overload)) {
       size_t& kind = option.treatment == Treatment::kSwap ? swaps : others;
       if (kind == kTriedPerRound || looks_left-- <= 0) continue;
@@ -204,7 +212,7 @@ class Round {
     const double relief = overload.Relief(away.begin, away.end, bench_.footprint_bytes(i));
     if (relief <= 0) return;
     const IdleInterval& interval = bench_.interval(i);
-    const int64_t copies_ns = interval.content_dead ? 1 : sketch_.timetable.to_host_ns(interval.buffer);
+    const int64_t copies_ns = interval.content_dead ? 1 : timetable_.to_host_ns(interval.buffer);
     options.push_back({i, Treatment::kSwap, true, relief,
                        static_cast<double>(std::max<int64_t>(1, copies_ns / options_.copy_discount))});
   }
@@ -231,10 +239,11 @@ class Round {
   // From the estimate to what the link, or the chain as things are now, really gives.
   void Refine(const Overload& overload, Option& option) {
     if (option.treatment == Treatment::kSwap) {
+      bench_.AddWork(bench_.size());
       swapped_[static_cast<size_t>(option.interval)] = true;
       schedule_.Arrange(swapped_);
-      const Overload then(Loads(), sketch_.timetable, options_.target_bytes);
-      option.relief = schedule_.AwayOf(option.interval).empty() ? 0 : overload.area() - then.area();
+      const double then = Overload::AreaOf(Loads(), timetable_, options_.target_bytes);
+      option.relief = schedule_.AwayOf(option.interval).empty() ? 0 : overload.area() - then;
       swapped_[static_cast<size_t>(option.interval)] = false;
       schedule_.Arrange(swapped_);
       return;
@@ -244,8 +253,7 @@ class Round {
     decision.treatment = Treatment::kRecompute;
     decision.keep_when_rebuilt = option.keep;
     const Sketch sketch = MakeSketch(bench_, with);
-    option.relief =
-        overload.area() - Overload(LoadsWith(sketch), sketch_.timetable, options_.target_bytes).area();
+    option.relief = overload.area() - Overload::AreaOf(LoadsWith(sketch), timetable_, options_.target_bytes);
     option.cost_ns = static_cast<double>(std::max<int64_t>(1, sketch.recompute_ns - sketch_.recompute_ns));
   }
 
@@ -253,7 +261,8 @@ class Round {
   const ReliefOptions& options_;
   Choices& choices_;
   Useless& useless_;
-  Sketch sketch_;
+  const Sketch sketch_;
+  const Timetable timetable_;  // stretched by the chains
   SwapSchedule schedule_;
   std::vector<bool> swapped_;
 };
@@ -287,53 +296,47 @@ void Trim(const Workbench& bench, const ReliefOptions& options, Choices& choices
 
 Sketch MakeSketch(const Workbench& bench, const Choices& choices) {
   const Plan plan = bench.LowerForLoads(choices);
-  const auto count = static_cast<size_t>(bench.timetable().operation_count());
-  Sketch sketch{bench.timetable(), std::vector<int64_t>(count, 0),
-                std::vector<int32_t>(bench.profile().buffers.size(), -1), 0};
   const std::vector<int64_t> loads = InstantLoads(bench, plan);
-  std::vector<int64_t> extra_ns(count, 0);
+  const auto count = static_cast<size_t>(bench.timetable().operation_count());
+  Sketch sketch{std::vector<int64_t>(count, 0), std::vector<int64_t>(count, 0),
+                std::vector<int32_t>(bench.profile().buffers.size(), -1), 0};
   const auto duration_ns = [&](OperationId id) {
     return bench.DurationNs(id, choices.workspaces[static_cast<size_t>(id.index)]);
   };
-  std::vector<int32_t> operation_after(plan.steps.size(),
-                                       0);  // the original operation that a step precedes or is
+  std::vector<int32_t> operation_after(
+      plan.steps.size());  // the original operation that a step precedes or is
   int32_t original = static_cast<int32_t>(count) - 1;
   for (size_t i = plan.steps.size(); i-- > 0;) {
     const Step& step = plan.steps[i];
     if (!step.recomputes) original = step.operation.index;
     operation_after[i] = original;
-    int64_t& load_bytes = sketch.load_bytes[static_cast<size_t>(original)];
-    load_bytes = std::max(load_bytes, loads[i]);
-    if (!step.recomputes) continue;
-    extra_ns[static_cast<size_t>(original)] += duration_ns(step.operation);
-    sketch.recompute_ns += duration_ns(step.operation);
-  }
-  // The timetable is that of the smallest workspaces.
-  for (size_t i = 0; i < count; ++i) {
-    const OperationId id{static_cast<int32_t>(i)};
-    extra_ns[i] += duration_ns(id) - bench.timetable().duration_ns(id.index);
+    const auto at = static_cast<size_t>(original);
+    sketch.load_bytes[at] = std::max(sketch.load_bytes[at], loads[i]);
+    const int64_t step_ns = duration_ns(step.operation);
+    sketch.recompute_ns += step.recomputes ? step_ns : 0;
+    // The timetable is that of the smallest workspaces.
+    sketch.extra_ns[at] += step.recomputes ? step_ns : step_ns - bench.timetable().duration_ns(original);
   }
   for (const Action& action : plan.actions) {
     if (action.reason != Reason::kChainTemporary) continue;
     int32_t& at = sketch.rebuilt_at[static_cast<size_t>(action.buffer.index)];
     if (at < 0) at = operation_after[static_cast<size_t>(action.step)];
   }
-  sketch.timetable = bench.timetable().Stretched(extra_ns);
   return sketch;
 }
 
 std::optional<Choices> Relieve(const Workbench& bench, ReliefOptions options, Choices choices) {
-  const int64_t rounds = SizeOf(bench) > kLargeProblem
+  const int64_t rounds = bench.size() > kLargeProblem
                              ? kRoundsOfLarge
-                             : std::clamp(kWorkForRounds / SizeOf(bench), kLeastRounds, kMostRounds);
+                             : std::clamp(kWorkForRounds / bench.size(), kLeastRounds, kMostRounds);
   const int64_t most_per_round = 1 + bench.interval_count() / rounds * 4;
   Useless useless(choices.decisions.size());
   bool stuck = false;  // nothing helped since what was useless has been forgotten
-  for (int64_t i = 0; i < rounds; ++i) {
+  for (int64_t i = 0; i < rounds && !bench.is_spent(); ++i) {
     Round round(bench, options, choices, useless);
     const Overload overload(round.Loads(), round.timetable(), options.target_bytes);
     if (overload.none()) {
-      if (SizeOf(bench) <= kLargeProblem) Trim(bench, options, choices, rounds / 8);
+      if (bench.size() <= kLargeProblem) Trim(bench, options, choices, rounds / 8);
       SetTriggers(bench, choices);
       return choices;
     }
@@ -354,8 +357,8 @@ std::optional<Choices> Relieve(const Workbench& bench, ReliefOptions options, Ch
 
 void SetTriggers(const Workbench& bench, Choices& choices) {
   const Sketch sketch = MakeSketch(bench, choices);
-  const Timetable& timetable = sketch.timetable;
-  SwapSchedule schedule(timetable, bench.intervals());
+  const Timetable timetable = bench.timetable().Stretched(sketch.extra_ns);
+  SwapSchedule schedule(timetable, bench.intervals(), bench.swap_order());
   schedule.Arrange(Swapped(choices));
   LoadTree load(sketch.load_bytes);
   std::vector<int32_t> swaps;

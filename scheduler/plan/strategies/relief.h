@@ -27,7 +27,8 @@ struct ReliefOptions {
 
 // What choices do to memory and time when nothing waits.
 struct Sketch {
-  Timetable timetable;              // stretched by the chains
+  std::vector<int64_t>
+      extra_ns;  // by operation: its chain before it, and its algorithm against the smallest workspace's
   std::vector<int64_t> load_bytes;  // by operation, chains included, swaps not taken into account
   std::vector<int32_t>
       rebuilt_at;  // by buffer: the first operation whose chain rebuilds it only to drop it again; or -1

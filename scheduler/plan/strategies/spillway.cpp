@@ -20,14 +20,11 @@ constexpr int64_t kApproachSteps = 6;
 constexpr int64_t kWorkForRenewals = 40'000;  // renewals x (operations + intervals)
 constexpr int64_t kLeastRenewals = 4, kMostRenewals = 40;
 constexpr int64_t kLargeProblem = 20'000;  // operations + intervals: fewer starts are considered
-
-int64_t SizeOf(const Workbench& bench) {
-  return bench.timetable().operation_count() + bench.interval_count() + 1;
-}
+constexpr int64_t kSmallProblem = 400;     // few, and so large: what only pays together matters more
 
 int64_t EvaluationsFor(const Workbench& bench) {
   if (bench.problem().node_limit > 0) return bench.problem().node_limit;
-  return kWorkForSearch / SizeOf(bench);
+  return kWorkForSearch / bench.size();
 }
 
 // What is considered, as long as it runs.
@@ -43,7 +40,7 @@ class Starts {
   // As proposed, with its prefetches timed anew, and with the fastest workspaces that fit.
   void ConsiderVariants(const Choices& choices) {
     Consider(choices);
-    if (SizeOf(bench_) > kLargeProblem) return;
+    if (bench_.size() > kLargeProblem) return;
     Choices retimed = choices;
     SetTriggers(bench_, retimed);
     if (retimed != choices) Consider(retimed);
@@ -98,24 +95,29 @@ void ConsiderReliefs(Workbench& bench, const Choices& from, Starts& starts) {
         .copy_discount = trial.copy_discount};
     if (const std::optional<Choices> choices = Relieve(bench, options, from))
       starts.ConsiderVariants(*choices);
-    if (SizeOf(bench) > kLargeProblem) break;
+    if (bench.size() > kLargeProblem) break;
   }
 }
 
 // From an easier budget to the real one in a few steps, each improved before the next: what is good with more memory is mostly
 // good with less.
-std::optional<Choices> Approach(const Problem& problem, Choices from, int64_t peak_bytes,
-                                int64_t evaluations) {
+std::optional<Choices> Approach(const Workbench& real, Choices from, int64_t evaluations) {
+  const Problem& problem = real.problem();
+  const int64_t peak_bytes = real.timetable().peak_bytes();
   std::optional<Choices> choices = std::move(from);
   for (int64_t step = 1; step <= kApproachSteps; ++step) {
     Problem easier = problem;
     easier.budget_bytes = peak_bytes - base::scale(peak_bytes - problem.budget_bytes, step, kApproachSteps);
     Workbench bench(easier);
+    bench.AddWork(real.work());
     choices = Relieve(bench, {.target_bytes = easier.budget_bytes}, std::move(*choices));
+    if (choices) {
+      Priced start{*choices, bench.Price(bench.Lower(*choices))};
+      if (start.prediction.runs())
+        choices = Improve(bench, std::move(start), evaluations / kApproachSteps).choices;
+    }
+    real.AddWork(bench.work() - real.work());
     if (!choices) return std::nullopt;
-    Priced start{*choices, bench.Price(bench.Lower(*choices))};
-    if (start.prediction.runs())
-      choices = Improve(bench, std::move(start), evaluations / kApproachSteps).choices;
   }
   return choices;
 }
@@ -127,7 +129,7 @@ class Renewal {
       : bench_(bench), best_(std::move(start)), random_(bench.problem().seed) {}
 
   Priced Run(int64_t attempts) {
-    for (int64_t i = 0; i < attempts; ++i) Attempt();
+    for (int64_t i = 0; i < attempts && !bench_.is_spent(); ++i) Attempt();
     return std::move(best_);
   }
 
@@ -174,43 +176,54 @@ class OwnStrategy : public ChoosingStrategy {
   using ChoosingStrategy::ChoosingStrategy;
 
   std::optional<Choices> Choose(Workbench& bench) const override {
-    const bool large = SizeOf(bench) > kLargeProblem;
-    const int64_t evaluations = EvaluationsFor(bench);
     Starts starts(bench);
-    starts.ConsiderVariants(bench.NoChoices());
-    Choices fast = bench.NoChoices();
-    fast.workspaces = FastestPossible(bench);
-    const bool has_workspaces = fast != bench.NoChoices();
-    if (has_workspaces) starts.ConsiderVariants(fast);
-    for (const bool quick_kernels : {false, true}) {
-      if (quick_kernels && !has_workspaces) continue;
-      const Choices& from = quick_kernels ? fast : bench.NoChoices();
-      ConsiderReliefs(bench, from, starts);
-      if (large) break;
-      if (const auto choices = Approach(bench.problem(), from, bench.timetable().peak_bytes(),
-                                        evaluations / (has_workspaces ? 6 : 4)))
-        starts.ConsiderVariants(*choices);
-    }
+    ConsiderPapers(bench, starts);
+    ConsiderOwn(bench, starts);
+    if (starts.empty()) return std::nullopt;
+    return Refined(bench, starts).choices;
+  }
+
+ private:
+  static bool IsLarge(const Workbench& bench) { return bench.size() > kLargeProblem; }
+
+  static void ConsiderPapers(Workbench& bench, Starts& starts) {
     for (const ChoosingStrategy* strategy : PaperStrategies()) {
       if (const std::optional<Choices> choices = strategy->Choose(bench)) starts.ConsiderVariants(*choices);
     }
-    if (starts.empty()) return std::nullopt;
-    const size_t improved_starts = large ? 1 : kImprovedStarts;
+  }
+
+  static void ConsiderOwn(Workbench& bench, Starts& starts) {
+    const Choices none = bench.NoChoices();
+    starts.ConsiderVariants(none);
+    Choices fast = none;
+    fast.workspaces = FastestPossible(bench);
+    const bool has_workspaces = fast != none;
+    if (has_workspaces) starts.ConsiderVariants(fast);
+    for (const bool quick_kernels : {false, true}) {
+      if (quick_kernels && !has_workspaces) return;
+      const Choices& from = quick_kernels ? fast : none;
+      ConsiderReliefs(bench, from, starts);
+      if (IsLarge(bench)) return;
+      if (const auto choices = Approach(bench, from, EvaluationsFor(bench) / (has_workspaces ? 6 : 4)))
+        starts.ConsiderVariants(*choices);
+    }
+  }
+
+  static Priced Refined(Workbench& bench, Starts& starts) {
+    const int64_t evaluations = EvaluationsFor(bench);
+    const size_t improved_starts = IsLarge(bench) ? 1 : kImprovedStarts;
     std::optional<Priced> best;
     for (Priced& start : starts.Best(improved_starts)) {
       Priced improved = Improve(bench, std::move(start), evaluations / static_cast<int64_t>(improved_starts));
       if (!best || RunsBetter(improved.prediction, best->prediction)) best = std::move(improved);
     }
-    if (!large) {
-      const int64_t renewals = std::clamp(kWorkForRenewals / SizeOf(bench), kLeastRenewals, kMostRenewals);
-      best = Renewal(bench, std::move(*best)).Run(std::min(renewals, evaluations / 90));
-    }
-    if (!large) {
-      base::Prng random(bench.problem().seed);
-      best = Anneal(bench, std::move(*best), evaluations / 4, random);
-      best = Improve(bench, std::move(*best), evaluations / 4);
-    }
-    return best->choices;
+    if (IsLarge(bench)) return std::move(*best);
+    const int64_t renewals = std::clamp(kWorkForRenewals / bench.size(), kLeastRenewals, kMostRenewals);
+    best = Renewal(bench, std::move(*best)).Run(std::min(renewals, evaluations / 90));
+    base::Prng random(bench.problem().seed);
+    const bool small = bench.size() < kSmallProblem;
+    best = Anneal(bench, std::move(*best), small ? evaluations * 2 : evaluations / 4, random);
+    return Improve(bench, std::move(*best), evaluations / 4);
   }
 };
 

@@ -12,6 +12,7 @@ Workbench::Workbench(const Problem& problem)
       timetable_(problem),
       chains_(problem.iteration()),
       intervals_(IdleIntervals(problem.iteration(), problem.min_movable_bytes)),
+      swap_order_(intervals_),
       first_of_(problem.iteration().buffers.size() + 1, 0),
       born_(ListsBy(problem.iteration(), &Buffer::born)),
       dying_(ListsBy(problem.iteration(), &Buffer::dies)),
@@ -56,6 +57,7 @@ Choices Workbench::NoChoices() const {
 }
 
 Plan Workbench::Lower(const Choices& choices) const {
+  AddWork(size());
   std::vector<Decision> taken;
   for (const Decision& decision : choices.decisions) {
     if (decision.treatment != Treatment::kStay) taken.push_back(decision);
@@ -64,6 +66,7 @@ Plan Workbench::Lower(const Choices& choices) const {
 }
 
 Plan Workbench::LowerForLoads(const Choices& choices) const {
+  AddWork(size());
   std::vector<Decision> taken;
   for (const Decision& decision : choices.decisions) {
     if (decision.treatment == Treatment::kStay) continue;
@@ -77,6 +80,7 @@ Plan Workbench::LowerForLoads(const Choices& choices) const {
 
 Prediction Workbench::Price(const Plan& plan, Timeline* timeline) {
   ++evaluations_;
+  AddWork(size());
   return model_.Predict(plan, timeline);
 }
 

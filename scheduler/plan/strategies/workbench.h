@@ -10,6 +10,7 @@
 #include "scheduler/plan/cost_model.h"
 #include "scheduler/plan/decisions.h"
 #include "scheduler/plan/strategy.h"
+#include "scheduler/plan/swap_schedule.h"
 #include "scheduler/plan/timetable.h"
 
 namespace spillway::scheduler {
@@ -22,6 +23,9 @@ struct Choices {
   bool operator==(const Choices&) const = default;
 };
 
+// What one plan may take, in operations and intervals looked at: some seconds on any iteration, the same on every machine.
+inline constexpr int64_t kMostWork = 120'000'000;
+
 class Workbench {
  public:
   // The problem must outlive the workbench.
@@ -32,6 +36,7 @@ class Workbench {
   const Timetable& timetable() const { return timetable_; }
   const RecomputeChains& chains() const { return chains_; }
   const std::vector<IdleInterval>& intervals() const { return intervals_; }
+  const SwapOrder& swap_order() const { return swap_order_; }
   const IdleInterval& interval(int32_t index) const { return intervals_[static_cast<size_t>(index)]; }
   int32_t interval_count() const { return static_cast<int32_t>(intervals_.size()); }
   int64_t footprint_bytes(int32_t interval_index) const {
@@ -46,6 +51,13 @@ class Workbench {
   Plan LowerForLoads(const Choices& choices) const;
   Prediction Price(const Plan& plan, Timeline* timeline = nullptr);
   int64_t evaluations() const { return evaluations_; }
+  // Searches end when it is spent; what was found by then counts.
+  bool is_spent() const { return work_ >= kMostWork; }
+  int64_t work() const { return work_; }
+  // For looks at everything that neither lower nor price.
+  void AddWork(int64_t work) const { work_ += work; }
+  // Operations and intervals: what one look costs.
+  int64_t size() const { return timetable_.operation_count() + interval_count() + 1; }
   // The iteration with nothing moved and every workspace granted: no plan is faster.
   int64_t fastest_ns() const { return fastest_ns_; }
 
@@ -80,11 +92,13 @@ class Workbench {
   Timetable timetable_;
   RecomputeChains chains_;
   std::vector<IdleInterval> intervals_;
+  const SwapOrder swap_order_;
   std::vector<int32_t> first_of_;  // by buffer: its first interval; one more at the end
   std::vector<int64_t> chains_ns_;
   const Lists born_, dying_;
   CostModel model_;
   int64_t evaluations_ = 0;
+  mutable int64_t work_ = 0;
   int64_t fastest_ns_ = 0;
 };
 

@@ -30,7 +30,7 @@ double BestScoreBytes(const Problem& problem, const Workbench& bench) {
       std::vector<bool> swapped;
       for (const Decision& decision : choices->decisions)
         swapped.push_back(decision.treatment == Treatment::kSwap);
-      SwapSchedule schedule(bench.timetable(), bench.intervals());
+      SwapSchedule schedule(bench.timetable(), bench.intervals(), bench.swap_order());
       schedule.Arrange(swapped);
       const std::vector<int64_t>& loads = schedule.LoadBytes();
       best = std::min(best, static_cast<double>(*std::max_element(loads.begin(), loads.end())));

@@ -9,6 +9,8 @@
 #include "scheduler/plan/lower_bound.h"
 #include "scheduler/plan/plan_validator.h"
 #include "scheduler/plan/strategies/registry.h"
+#include "scheduler/plan/strategies/spillway.h"
+#include "scheduler/plan/strategies/workbench.h"
 #include "tests/unit/scheduler/random_problem.h"
 
 namespace spillway::scheduler {
@@ -215,6 +217,28 @@ TEST(StrategiesTest, HaveNamesOfTheirOwn) {
   }
   EXPECT_EQ(FindStrategy("none such"), nullptr);
   EXPECT_NE(FindStrategy(kDefaultStrategy), nullptr);
+}
+
+// However hard the budget, and whatever is known of the iteration: searches end by work, so no job waits for its plan for long.
+TEST(StrategiesTest, OwnSearchEndsWhenItsWorkIsSpent) {
+  constexpr int64_t kLastLooks = kMostWork / 8;  // what goes on when it is spent: pricing proposals, one round
+  int spent = 0;
+  for (const bool learned : {false, true}) {
+    Dice dice(9);
+    const IterationProfile modelled = Chain(dice, 1500);
+    const IterationProfile profile = learned ? AsLearned(modelled) : modelled;
+    Problem problem = testing::RandomProblem(dice, profile);
+    problem.min_movable_bytes = 1;
+    problem.budget_bytes = std::max(FindLowerBound(problem).memory_bytes, PeakBytes(profile) / 5);
+    Workbench bench(problem);
+
+    const auto choices = SpillwayStrategy().Choose(bench);
+
+    EXPECT_LE(bench.work(), kMostWork + kLastLooks) << learned;
+    EXPECT_TRUE(choices.has_value()) << learned;
+    spent += bench.is_spent() ? 1 : 0;
+  }
+  EXPECT_GT(spent, 0);
 }
 
 TEST(StrategiesTest, MoveNothingWhereEverythingFits) {

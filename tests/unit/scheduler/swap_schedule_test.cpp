@@ -24,16 +24,18 @@ struct TwoIdle {
     problem.device.to_host_bytes_per_second = problem.device.to_device_bytes_per_second = 1'000'000'000;
     problem.min_movable_bytes = 1;
     intervals = IdleIntervals(profile, 1);
+    order = SwapOrder(intervals);
   }
   IterationProfile profile;
   Problem problem;
   std::vector<IdleInterval> intervals;
+  SwapOrder order{{}};
 };
 
 TEST(SwapScheduleTest, BufferIsAwayBetweenItsCopies) {
   TwoIdle two;
   const Timetable timetable(two.problem);
-  SwapSchedule schedule(timetable, two.intervals);
+  SwapSchedule schedule(timetable, two.intervals, two.order);
 
   schedule.Arrange({true, false});
 
@@ -46,7 +48,7 @@ TEST(SwapScheduleTest, BufferIsAwayBetweenItsCopies) {
 TEST(SwapScheduleTest, CopiesFollowEachOther) {
   TwoIdle two;
   const Timetable timetable(two.problem);
-  SwapSchedule schedule(timetable, two.intervals);
+  SwapSchedule schedule(timetable, two.intervals, two.order);
 
   schedule.Arrange({true, true});
 
@@ -58,7 +60,7 @@ TEST(SwapScheduleTest, CopiesFollowEachOther) {
 TEST(SwapScheduleTest, WhereComputationWaitsBuffersAreAwayAllTheTime) {
   TwoIdle two;
   const Timetable timetable(two.problem);
-  SwapSchedule schedule(timetable, two.intervals, SwapSchedule::Waits::kAsNeeded);
+  SwapSchedule schedule(timetable, two.intervals, two.order, SwapSchedule::Waits::kAsNeeded);
 
   schedule.Arrange({true, true});
 
@@ -69,7 +71,7 @@ TEST(SwapScheduleTest, WhatTheLinkCannotServeIsNeverAway) {
   TwoIdle two;
   two.problem.device.to_host_bytes_per_second = 100'000'000;
   const Timetable timetable(two.problem);
-  SwapSchedule schedule(timetable, two.intervals);
+  SwapSchedule schedule(timetable, two.intervals, two.order);
 
   schedule.Arrange({true, false});
 
