@@ -17,6 +17,7 @@ import re
 import shlex
 import sys
 import tempfile
+import threading
 import time
 
 from seed_runs import Bench, Verdict, batches
@@ -36,6 +37,7 @@ SCHEDULED_WAYS = [  # what takes turns, schedule by schedule: options of program
     (["--features", "", "--iterations", "12"], {"SPILLWAY_PARK": "off", "SPILLWAY_LEARN": "wait"}),
     (["--features", "graphs,structures,pointers"], {"SPILLWAY_PARK": "host"}),
 ]
+MUTANT_BATCH_SEEDS = 5  # most rules are missed at once
 MUTANT_QUIET_S = 8  # a broken build may hang in many seeds
 
 
@@ -48,9 +50,9 @@ def parse_seeds(text):
     return range(int(first), int(last or first) + 1)
 
 
-def compare_batch(bench, library, seeds, budget_bytes, settings=None):
+def compare_batch(bench, library, seeds, budget_bytes, settings=None, bare=None):
     """What differs between the bare run and the run under `library`: per seed, and in the books of the whole batch."""
-    bare = bench.run(seeds)
+    bare = bare or bench.run(seeds)
     below = bench.run(seeds, library=library, budget_bytes=budget_bytes, settings=settings)
     differing = {seed: (bare.lines[seed], below.lines[seed]) for seed in seeds if bare.lines[seed] != below.lines[seed]}
     complaints = bare.complaints(None, "bare") + below.complaints(budget_bytes, budget_text(budget_bytes))
@@ -198,7 +200,7 @@ def ordering_rules(sanitizer):
 
 
 def check_mutants(bench, arguments):
-    """True when the absence of every rule is noticed; prints in how many seeds."""
+    """True when the absence of every rule is noticed; prints by which seed first, with --count in how many."""
     library = bench.build / "lib" / f"libspillway_{arguments.sanitizer or 'breakable'}.so"
     if not library.exists():
         print(f"{library} was not built: ninja {library.stem.removeprefix('lib')}")
@@ -206,14 +208,11 @@ def check_mutants(bench, arguments):
     seeds = arguments.seeds or range(1, 101)
     rules = [rule for rule in ordering_rules(arguments.sanitizer) if arguments.rule in (None, rule[0])]
     all_caught = bool(rules)
-    for name, options in rules:
-        settings = settings_among(options)
-        rule_bench = Bench(bench.build, bench.options + [option for option in options if "=" not in option])
-        rule_bench.quiet_s = MUTANT_QUIET_S
-        settings["SPILLWAY_BREAK_RULE"] = name
-        caught = noticing_seeds(rule_bench, library, seeds, settings, arguments.jobs)
-        print(f"without {name}: noticed in {len(caught)} of {len(seeds)} seeds"
-              + (f", first {min(caught)}" if caught else ""))
+    bare = BareRuns()
+    tasks = [lambda rule=rule: noticing_seeds(bench, library, seeds, rule, bare, arguments.count) for rule in rules]
+    for (name, _), caught in zip(rules, run_all(arguments.jobs, tasks)):
+        how_many = f"noticed in {len(caught)} of {len(seeds)} seeds" if arguments.count else "noticed" if caught else "not noticed"
+        print(f"without {name}: {how_many}" + (f", first {min(caught)}" if caught else ""))
         all_caught = all_caught and bool(caught)
     return all_caught
 
@@ -222,10 +221,33 @@ def settings_among(options):
     return dict(option.split("=", 1) for option in options if "=" in option)
 
 
-def noticing_seeds(bench, library, seeds, settings, jobs):
-    tasks = [lambda part=part: compare_batch(bench, library, part, MUTANT_BUDGET_MIB * MIB, settings)
-             for part in batches(seeds)]
-    return [seed for verdict in run_all(jobs, tasks) for seed in verdict.noticed()]
+class BareRuns:
+    """What programs print bare: one run serves all rules that are looked for by the same programs."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.runs = {}
+
+    def of(self, bench, seeds):
+        key = (*bench.options, seeds[0], seeds[-1])
+        with self.lock:
+            if key not in self.runs:
+                self.runs[key] = bench.run(seeds)
+            return self.runs[key]
+
+
+def noticing_seeds(bench, library, seeds, rule, bare, count):
+    """The seeds that tell of the rule's absence: those of the first few that do, with `count` all."""
+    name, options = rule
+    settings = settings_among(options) | {"SPILLWAY_BREAK_RULE": name}
+    bench = Bench(bench.build, bench.options + [option for option in options if "=" not in option])
+    bench.quiet_s = MUTANT_QUIET_S
+    caught = []
+    for part in batches(seeds, MUTANT_BATCH_SEEDS):
+        if caught and not count:
+            break
+        caught += compare_batch(bench, library, part, MUTANT_BUDGET_MIB * MIB, settings, bare.of(bench, part)).noticed()
+    return caught
 
 
 def check_fuzzer(bench, arguments):
@@ -240,14 +262,24 @@ def check_fuzzer(bench, arguments):
     for complaint in complaints:
         print(complaint)
     noticed = {
-        "a program that forgets stream waits": plain.differences(bench.run(seeds, options=["--omit", "event_wait"])),
-        "a program that forgets host waits": plain.differences(bench.run(seeds, options=["--omit", "event_sync"])),
+        "a program that forgets stream waits": first_differing(bench, plain, options=["--omit", "event_wait"]),
+        "a program that forgets host waits": first_differing(bench, plain, options=["--omit", "event_sync"]),
     }
     for shim in sorted(bench.build.glob("tests-bin/libbroken_*.so")):
-        noticed[f"a driver broken by {shim.stem}"] = plain.differences(bench.run(seeds, library=shim))
-    for what, count in noticed.items():
-        print(f"{what}: noticed in {count} of {len(seeds)} seeds")
+        noticed[f"a driver broken by {shim.stem}"] = first_differing(bench, plain, library=shim)
+    for what, first in noticed.items():
+        print(f"{what}: " + (f"noticed, first {first}" if first else f"not noticed in {len(seeds)} seeds"))
     return not complaints and all(noticed.values())
+
+
+def first_differing(bench, plain, **how):
+    """The first seed that differs from the plain runs when run that way; None: none of them."""
+    for part in batches(plain.lines, MUTANT_BATCH_SEEDS):
+        run = bench.run(part, **how)
+        for seed in part:
+            if run.lines[seed] != plain.lines[seed]:
+                return seed
+    return None
 
 
 def parse_arguments():
@@ -258,6 +290,7 @@ def parse_arguments():
                         help="in MiB, comma-separated; 'all' is the whole device")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--show", type=int, default=3, help="how many differing seeds to shorten and print")
+    parser.add_argument("--count", action="store_true", help="with --mutants: all seeds, and how many of them notice")
     parser.add_argument("--rule", help="with --mutants: only this one")
     parser.add_argument("--sanitizer", choices=("asan", "tsan"), help="run libspillway_<sanitizer>.so instead")
     parser.add_argument("--features", help="what programs use, by commas (default: the seed decides)")

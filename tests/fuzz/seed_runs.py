@@ -56,11 +56,11 @@ class SeedRuns:
         return found
 
 
-def batches(seeds):
+def batches(seeds, size=BATCH_SEEDS):
     """Parts of a range of seeds that are run by one process each: the same seeds always by the same program."""
     parts = {}
     for seed in seeds:
-        parts.setdefault((seed - 1) // BATCH_SEEDS, []).append(seed)
+        parts.setdefault((seed - 1) // size, []).append(seed)
     return list(parts.values())
 
 

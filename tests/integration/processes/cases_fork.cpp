@@ -206,6 +206,27 @@ int ForkStorm(const std::string&) {
   return 0;
 }
 
+// The library learns the program's iterations and plans for them on a thread of its own. Whatever that holds at a fork, a
+// child that leaves at once, one that exits, one that allocates and one that becomes another program come to their end.
+int ForkWhilePlanning(const std::string&) {
+  constexpr int kRounds = 24, kChildrenPerRound = 6;
+  Begin();
+  Work work;
+  int ended_well = 0;
+  for (int i = 0; i < kRounds * kChildrenPerRound; ++i) {
+    if (i % kChildrenPerRound == 0) work.Enqueue(1);
+    const int status = StatusOf([i] {
+      if (i % 4 == 1) std::exit(0);
+      if (i % 4 == 2) std::string(kMiB, 'x').shrink_to_fit();
+      if (i % 4 == 3) execl("/bin/true", "true", nullptr);
+    });
+    ended_well += status == 0;
+  }
+  work.Check();
+  std::printf("%d of %d children ended well\n", ended_well, kRounds * kChildrenPerRound);
+  return 0;
+}
+
 int JustCompute(const std::string&) {
   Compute();
   std::printf("computed\n");
@@ -215,10 +236,17 @@ int JustCompute(const std::string&) {
 }  // namespace
 
 std::vector<Case> ForkCases() {
-  return {{"compute", JustCompute},       {"fork_before", ForkBefore},     {"fork_after", ForkAfter},
-          {"fork_in_child", ForkInChild}, {"fork_chain", ForkChainBefore}, {"fork_exec", ForkExec},
-          {"vfork_exec", VforkExec},      {"posix_spawn", PosixSpawn},     {"pre_fork", PreFork},
-          {"fork_storm", ForkStorm}};
+  return {{"compute", JustCompute},
+          {"fork_before", ForkBefore},
+          {"fork_after", ForkAfter},
+          {"fork_in_child", ForkInChild},
+          {"fork_chain", ForkChainBefore},
+          {"fork_exec", ForkExec},
+          {"vfork_exec", VforkExec},
+          {"posix_spawn", PosixSpawn},
+          {"pre_fork", PreFork},
+          {"fork_storm", ForkStorm},
+          {"fork_while_planning", ForkWhilePlanning}};
 }
 
 }  // namespace spillway::processes

@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(PeersT13, ProcessLifeTest,
 INSTANTIATE_TEST_SUITE_P(PeersT14, ProcessLifeTest,
                          ::testing::Values("fork_before", "fork_after", "fork_in_child", "fork_chain",
                                            "fork_exec", "vfork_exec", "posix_spawn", "pre_fork",
-                                           "fork_storm"),
+                                           "fork_storm", "fork_while_planning"),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(PeersT16, ProcessLifeTest,
                          ::testing::Values("exit_during_work", "return_during_work", "underscore_exit",
@@ -116,6 +116,11 @@ TEST_F(ProcessTest, AForkedChildIsRefusedByTheDriverAndItsParentGoesOn) {
 
 TEST_F(ProcessTest, AllChildrenOfAForkStormAreRefused) {
   EXPECT_EQ(Live("fork_storm", Preloaded()).standard_output, "300 of 300 children were refused\n");
+}
+
+TEST_F(ProcessTest, AProcessThatForksIsPlannedFor) {
+  EXPECT_EQ(Live("fork_while_planning", Preloaded()).standard_output, "144 of 144 children ended well\n");
+  EXPECT_THAT(File("report.json"), HasSubstr("\"plans_adopted\": 1"));
 }
 
 TEST_F(ProcessTest, WorkersForkedBeforeCudaHaveABudgetEach) {

@@ -41,11 +41,12 @@ Work::~Work() {
 
 void Work::Enqueue(int rounds) {
   for (int round = 0; round < rounds; ++round) {
+    unsigned blocks = 0;  // tells the launches of a round apart
     for (CUdeviceptr buffer : buffers_) {
       std::uint64_t words = kBytes / 4;
       std::uint32_t one = 1;
       void* parameters[] = {&buffer, &words, &one};
-      MUST(cuLaunchKernel(add_, 1, 1, 1, 1, 1, 1, 0, stream_, parameters, nullptr));
+      MUST(cuLaunchKernel(add_, ++blocks, 1, 1, 1, 1, 1, 0, stream_, parameters, nullptr));
     }
   }
   rounds_ += static_cast<std::uint32_t>(rounds);
