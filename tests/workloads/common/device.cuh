@@ -24,6 +24,8 @@ struct DeviceOptions {
   Lifetime lifetime = Lifetime::kDead;
   std::uint64_t seed = 1;
   std::size_t workspace_limit_bytes = std::size_t{8} << 20;
+  int pause_after = 0;
+  int pause_ms = 0;
   bool print_peak = false;
   bool print_times = false;
 
@@ -38,6 +40,9 @@ struct DeviceOptions {
     arguments->seed("seed", &seed, "seed of the weights and of the data's order");
     arguments->size("workspace", &workspace_limit_bytes, "upper limit of a convolution's workspace");
     arguments->flag("peak", &print_peak, "print the peak of live tensor bytes on standard error");
+    arguments->integer("pause-after", &pause_after, 0, 1000000,
+                       "step behind which the program does nothing for a while; 0: none");
+    arguments->integer("pause-ms", &pause_ms, 0, 3600000, "for how long");
     arguments->flag("times", &print_times, "print how long each step takes on standard error");
   }
 };
@@ -75,6 +80,8 @@ class Device {
   std::size_t workspace_limit_bytes() const { return options_.workspace_limit_bytes; }
   std::uint64_t seed() const { return options_.seed; }
   bool tells_times() const { return options_.print_times; }
+  int pause_after() const { return options_.pause_after; }
+  int pause_ms() const { return options_.pause_ms; }
 
   void synchronize() const { CHECK(cudaStreamSynchronize(compute_stream_)); }
 

@@ -1,11 +1,14 @@
-// How long steps take on the device, told on standard error: by events in the compute stream, as frameworks do.
+// How long steps take on the device, told on standard error: by events in the compute stream, as frameworks do. Between two steps a
+// program may also be idle for a while, as one is that waits for its data.
 //
 // Used by: the training loops, on the main thread: enqueued() after the last launch of a step, tell() once it is done.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "check.cuh"
 #include "device.cuh"
@@ -30,6 +33,8 @@ class StepTimer {
 
   // From the end of the step before to the end of this one; the first one has none before it.
   void tell() const {
+    if (steps_ == device_->pause_after())
+      std::this_thread::sleep_for(std::chrono::milliseconds(device_->pause_ms()));
     if (!device_->tells_times() || steps_ < 2) return;
     float milliseconds = 0.0f;
     CHECK(cudaEventElapsedTime(&milliseconds, ends_[steps_ % 2], ends_[(steps_ + 1) % 2]));
