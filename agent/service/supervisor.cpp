@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -52,6 +53,9 @@ bool Supervisor::Send(const std::string& text, int file, int flags) {
   if (name.sun_path[0] == '@') name.sun_path[0] = 0;
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address_.size());
   const base::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  // Whoever does not listen for so long does without: the loop has others to serve.
+  const timeval patience{1, 0};
+  setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   iovec content{const_cast<char*>(text.data()), text.size()};
   msghdr header{};

@@ -43,10 +43,12 @@ size_t JobMemory::HostBytesFor(size_t wanted_bytes, size_t largest_bytes) const 
   return wanted_bytes <= budget_bytes ? 0 : wanted_bytes - budget_bytes + 2 * largest_bytes;
 }
 
-// What the program has been given must be able to move: a quota that became less than that does not make its calls fail.
+// What the program has been given must be able to move: a quota that became less than that does not make its calls fail. What an
+// iteration gives back at its end the next one wants again.
 void JobMemory::UpdateHostLimit() {
   const size_t needed_bytes = HostBytesFor(counters_.wanted_bytes, largest_range_bytes_);
-  residency_.host().SetLimit(std::max(host_limit_bytes_, needed_bytes), needed_bytes);
+  const size_t expected_bytes = HostBytesFor(counters_.wanted_peak_bytes, largest_range_bytes_);
+  residency_.host().SetLimit(std::max(host_limit_bytes_, needed_bytes), expected_bytes);
 }
 
 // The launcher allows it, and the agent does not yet.

@@ -27,8 +27,8 @@ SHORT, LONG = "--steps=12", "--steps=3000"
 class JobFixture(agent_test.AgentFixture):
     """Trainers that follow an agent of the test's own."""
 
-    def configure(self, more="", resume_ms=0):
-        super().configure(f'[[device]]\nuuid = "{UUID}"\nmemory = "1GiB"\n' + more, resume_ms)
+    def configure(self, more="", **settings):
+        super().configure(f'[[device]]\nuuid = "{UUID}"\nmemory = "1GiB"\n' + more, **settings)
 
     def begin(self, length, *options):
         """The trainer under `spillway run`, on its way; its output and report are in the test's folder."""

@@ -17,10 +17,10 @@ import job_test
 MIB = 1 << 20
 SLAB = 2 * MIB
 HOST = f'[host]\nmemory = "1GiB"\nslab = {SLAB}\nhuge_pages = false\n'
-BUSY = 1.5  # seconds in which shares are measured
-LINK_BYTES_PER_S = 100_000_000
+BUSY_S = 3  # for so long shares are measured
+LINK_BYTES_PER_S = 400_000_000
 # Steps enough for what happens in mid-run; the first part of a run shows what it wants.
-LONG = "--steps=1500"
+LONG = "--steps=500"
 
 
 class ShareFixture(job_test.JobFixture):
@@ -64,7 +64,7 @@ class PoolTest(ShareFixture):
         self.await_pool(lambda pool: pool["ending_bytes"] == 0)
 
     def time_until_given_back(self):
-        job = self.begin(job_test.LONG, *self.follow())
+        job = self.begin(LONG, *self.follow())
         self.await_pool(lambda pool: pool["leased_bytes"] > 0)
         pid = int(self.tenancy()["job"].removeprefix("local-"))
         begin = time.monotonic()
@@ -89,11 +89,11 @@ class PoolTest(ShareFixture):
         self.assertLessEqual(self.books()["device_bytes_peak"], budget)
 
     def test_a_quota_that_becomes_less_is_obeyed_while_the_job_runs(self):
-        bare = self.bare(job_test.LONG)
+        bare = self.bare(LONG)
         half = self.half()
         self.configure(HOST + f"[defaults]\nlimit = {half}\n")
         self.start()
-        job = self.begin(job_test.LONG, *self.follow())
+        job = self.begin(LONG, *self.follow())
         tenancy = self.await_tenancy(job, lambda now: now["host_bytes"] > 0)
         # What the job cannot do without, and a little.
         wanted = 2 * half
@@ -119,11 +119,11 @@ class RestartTest(ShareFixture):
     """The pool across restarts of the agent, while a job swaps."""
 
     def begin_with_slabs(self, **environment):
-        self.bare_output = self.bare(job_test.LONG)
+        self.bare_output = self.bare(LONG)
         half = self.begin_swapping()
         self.configure(HOST + f"[defaults]\nlimit = {half}\n", resume_ms=1000)
         notices = self.start(**environment)
-        job = self.begin(job_test.LONG, *self.follow())
+        job = self.begin(LONG, *self.follow())
         self.await_pool(lambda pool: pool["leased_bytes"] >= 4 * SLAB and pool["making_bytes"] == 0)
         return job, notices
 
@@ -137,20 +137,25 @@ class RestartTest(ShareFixture):
 
     def test_killed_without_a_keeper_the_job_keeps_its_slabs_as_its_own(self):
         job, _ = self.begin_with_slabs()
+        self.leased_when_steady(job)
+        before = self.tenancy()
         self.stop(signal.SIGKILL)
         self.start()
 
         tenancy = self.await_tenancy(job, lambda now: now["resident_bytes"] > 0)
         self.assertEqual(self.pool()["leased_bytes"], 0)
-        self.assertGreater(tenancy["host_bytes"], 0)
+        self.assertEqual(tenancy["host_bytes"], before["host_bytes"])
         self.assertEqual(self.finish(job), self.bare_output)
 
     def test_run_anew_the_agent_knows_to_the_byte_who_has_what(self):
-        job, _ = self.begin_with_slabs()
+        job, notices = self.begin_with_slabs()
         leased = self.leased_when_steady(job)
-        self.agent.send_signal(signal.SIGUSR2)
+        Store(notices).hear()
         instance = self.status()["agent_instance"]
+        self.agent.send_signal(signal.SIGUSR2)
+        deadline = time.monotonic() + job_test.PATIENCE_S
         while (now := self.status_or_none()) is None or now["agent_instance"] == instance:
+            self.assertLess(time.monotonic(), deadline, self.log())
             time.sleep(0.01)
 
         self.await_tenancy(job, lambda now: now["resident_bytes"] > 0)
@@ -220,53 +225,57 @@ class Store:
 
 
 class LinkTest(ShareFixture):
-    def begin_job(self, name, node, half):
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
+    """Two jobs on one link; their virtual clocks are their own, so that the link's real rate is what holds them up."""
+
+    def begin_job(self, name, steps):
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("SPILLWAY_")}
         folder = self.folder / name
         folder.mkdir()
-        environment.update(XDG_STATE_HOME=str(folder), SPILLWAY_SIM_NODE=str(node), SPILLWAY_SIM_CLOCK="real",
+        environment.update(XDG_STATE_HOME=str(folder), SPILLWAY_SIM_STATS=str(folder / "books.json"),
                            SPILLWAY_SIM_COMPUTE="tags")
         command = [agent_test.BUILD / "bin/spillway", "run", "--quiet", "--simulate=h200", "--park=off",
                    f"--agent={self.path}", f"--report={folder}/report.json", "--",
-                   agent_test.BUILD / "workloads" / job_test.TRAINER[0], *job_test.TRAINER[1:], "--steps=100000"]
-        job = subprocess.Popen([str(word) for word in command], env=environment, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.PIPE)
-        self.addCleanup(job.stderr.close)
+                   agent_test.BUILD / "workloads" / job_test.TRAINER[0], *job_test.TRAINER[1:], f"--steps={steps}"]
+        with open(folder / "output", "wb") as output, open(folder / "errors", "wb") as errors:
+            job = subprocess.Popen([str(word) for word in command], env=environment, stdout=output, stderr=errors)
         self.addCleanup(self.end, job)
         return job
 
-    def copied(self, node):
-        """Bytes that each process has copied to the device, by the simulator's books."""
-        books = subprocess.run([agent_test.BUILD / "simulator/node_books", node], capture_output=True, text=True, check=True)
-        return {process["pid"]: process["h2d_bytes"] for process in json.loads(books.stdout)["processes"]}
+    def devices(self):
+        return {job["job"]: job["devices"][0] for job in self.status()["jobs"] if job["devices"]}
 
-    def test_three_to_one_is_three_to_one_by_the_simulators_books(self):
-        half = self.half()
-        self.configure(HOST + f"[link]\nto_device = {LINK_BYTES_PER_S}\nto_host = {LINK_BYTES_PER_S}\n"
-                       f"[defaults]\nlimit = {half}\n")
-        self.start()
-        node = self.folder / "node"
-        jobs = [self.begin_job(name, node, half) for name in ("anna", "bert")]
+    def await_devices(self, fits):
         deadline = time.monotonic() + job_test.PATIENCE_S
-        while len(self.status()["jobs"]) < 2:
-            self.assertLess(time.monotonic(), deadline)
+        while not fits(devices := self.devices()):
+            self.assertLess(time.monotonic(), deadline, devices)
             time.sleep(0.02)
-        self.assertEqual(self.spillway("budget", "set", f"local-{jobs[0].pid}", "--weight", "3").returncode, 0)
 
-        def shares():
-            return {job["job"]: job["devices"][0]["link_permille"] for job in self.status()["jobs"]}
-        while shares() != {f"local-{jobs[0].pid}": 750, f"local-{jobs[1].pid}": 250}:
-            self.assertLess(time.monotonic(), deadline, shares())
-            time.sleep(0.02)
-        time.sleep(1)  # what had been admitted before is copied
-        before = self.copied(node)
-        time.sleep(BUSY)
-        after = self.copied(node)
-        annas, berts = [after[job.pid] - before[job.pid] for job in jobs]
+    def test_three_to_one_is_three_to_one(self):
+        half = self.half()
+        link = f"[link]\nto_device = {LINK_BYTES_PER_S}\nto_host = {LINK_BYTES_PER_S}\n"
+        self.configure(HOST + link + f"[defaults]\nlimit = {half}\n", usage_interval_ms=50)
+        self.start()
+        jobs = [self.begin_job("anna", 60), self.begin_job("bert", 20)]
+        anna, bert = [f"local-{job.pid}" for job in jobs]
+        self.await_devices(lambda devices: {anna, bert} <= set(devices))
+        self.assertEqual(self.spillway("budget", "set", anna, "--weight", "3").returncode, 0)
+        self.await_devices(lambda devices: (devices[anna]["link_permille"], devices[bert]["link_permille"]) == (750, 250))
+        time.sleep(0.5)  # what was owed before
 
-        self.assertGreater(annas + berts, LINK_BYTES_PER_S * BUSY * 0.5, "the link is busy")
-        self.assertLess(annas + berts, LINK_BYTES_PER_S * BUSY * 1.5, "and shared")
+        before = self.devices()
+        time.sleep(BUSY_S)
+        after = self.devices()
+        annas, berts = [after[job]["to_device_bytes"] - before[job]["to_device_bytes"] for job in (anna, bert)]
+        busy = (annas + berts) / (LINK_BYTES_PER_S * BUSY_S)
+        self.assertTrue(0.5 < busy < 1.15, busy)
         self.assertAlmostEqual(annas / (annas + berts), 0.75, delta=0.075)
+
+        for job, name in zip(jobs, ("anna", "bert")):
+            self.assertEqual(job.wait(job_test.PATIENCE_S), 0)
+            report = json.loads((self.folder / name / "report.json").read_text())
+            books = json.loads((self.folder / name / "books.json").read_text())
+            self.assertAlmostEqual(report["restored_bytes"] / books["h2d_bytes"], 1, delta=0.01)
+            self.assertGreater(report["stalls"]["link_share_ns"], 0)
 
 
 if __name__ == "__main__":
