@@ -12,6 +12,7 @@
 #include <cinttypes>
 
 #include "interposer/config.h"
+#include "interposer/driver/mapping_calls.h"
 #include "interposer/driver/unknown_functions.h"
 #include "interposer/ledger/app_memory.h"
 #include "interposer/record/call_sites.h"
@@ -59,6 +60,7 @@ struct Figures {
   Counters sums;
   size_t wanted_peak_bytes = 0, held_peak_bytes = 0, pinned_peak_bytes = 0, slab_peak_bytes = 0;
   size_t parked_peak_bytes = 0, held_addresses = 0;
+  driver::MappingCalls iteration_calls;    // the last one's that followed a plan
   Standing standing = Standing::kVouched;  // the worst of all
   Opacity opacity = Opacity::kNone;
 };
@@ -114,6 +116,7 @@ void Include(const JobMemory::Snapshot& life, Figures* all) {
   all->slab_peak_bytes = std::max(all->slab_peak_bytes, life.slab_peak_bytes);
   all->parked_peak_bytes = std::max(all->parked_peak_bytes, life.counters.parked_peak_bytes);
   all->held_addresses = std::max(all->held_addresses, life.held_addresses);
+  if (life.counters.planned_iterations > 0) all->iteration_calls = life.iteration_calls;
   all->standing = std::max(all->standing, life.standing);
   if (life.opacity != Opacity::kNone) all->opacity = life.opacity;
 }
@@ -200,6 +203,20 @@ void AddLearning(Text* out) {
            all.to_device_bytes_per_second);
 }
 
+void AddCalls(const char* name, const driver::MappingCalls& calls, Text* out) {
+  out->Add("\"%s\": {\"creates\": %" PRIu64 ", \"maps\": %" PRIu64 ", \"set_accesses\": %" PRIu64
+           ", \"unmaps\": %" PRIu64 ", \"releases\": %" PRIu64 "}",
+           name, calls.creates, calls.maps, calls.set_accesses, calls.unmaps, calls.releases);
+}
+
+void AddMappingCalls(const Figures& all, Text* out) {
+  out->Add(",\n  \"mapping_calls\": {");
+  AddCalls("all", driver::ReadMappingCalls(), out);
+  out->Add(", ");
+  AddCalls("planned_iteration", all.iteration_calls, out);
+  out->Add("}");
+}
+
 void AddStalls(const Counters& sums, Text* out) {
   out->Add(",\n  \"stalls\": {");
   for (size_t i = 0; i < std::size(kStallNames); ++i)
@@ -258,6 +275,7 @@ void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
   add("app_pinned_peak_bytes", AppMemory::Pinned().peak_bytes());
   add("app_managed_peak_bytes", AppMemory::Managed().peak_bytes());
   AddLearning(out);
+  AddMappingCalls(all, out);
   AddStalls(all.sums, out);
   AddUnmovable(all.sums, out);
   AddUnknownFunctions(out);
@@ -285,6 +303,20 @@ void RememberPeak(const Figures& all) {
   WriteWhole(path, false, "tmp", peak);
 }
 
+void AddPlanned(const Figures& all) {
+  const LearningFigures learned = Steward::Instance().Read();
+  if (learned.iterations_followed == 0) return;
+  const driver::MappingCalls& calls = all.iteration_calls;
+  summary.Add(
+      "spillway: an iteration was predicted to take %.3f ms and took %.3f ms; in the last one the driver was "
+      "called "
+      "for %" PRIu64 " creations, %" PRIu64 " mappings, %" PRIu64 " accesses, %" PRIu64
+      " unmappings, %" PRIu64 " releases\n",
+      static_cast<double>(learned.predicted_iteration_ns) * 1e-6,
+      static_cast<double>(learned.measured_iteration_ns) * 1e-6, calls.creates, calls.maps,
+      calls.set_accesses, calls.unmaps, calls.releases);
+}
+
 void AddSummary(const Figures& all) {
   if (!ProcessConfig().shows_summary) return;
   const Counters& c = all.sums;
@@ -293,6 +325,7 @@ void AddSummary(const Figures& all) {
               Readable(all.wanted_peak_bytes).text, Readable(all.budget_bytes).text,
               Readable(all.held_peak_bytes).text, Readable(c.offloaded_bytes).text,
               Readable(c.restored_bytes).text, c.evictions, static_cast<double>(c.stall_ns) * 1e-9);
+  AddPlanned(all);
   if (all.standing == Standing::kStays) {
     summary.Add("spillway: nothing was evicted (%s, and host memory cannot be mapped for the device)\n",
                 all.opacity == Opacity::kNone ? "--park=host" : NameOf(all.opacity));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "interposer/driver/driver_api.h"
+#include "interposer/driver/mapping_calls.h"
 
 namespace spillway::interposer {
 
@@ -24,9 +25,9 @@ void ChunkPool::LookForMoreNowAndThen() {
   ceiling_bytes_ = budget_bytes_;
 }
 
-bool ChunkPool::Take(size_t bytes, Chunks* out) {
+bool ChunkPool::Take(size_t bytes, Chunks* out, Cutting cutting) {
   LookForMoreNowAndThen();
-  if (ObtainableBytes() < bytes) return false;
+  if (ObtainableBytes() < bytes || (cutting == Cutting::kNo && !FitsUncut(bytes))) return false;
   Chunks taken;
   const size_t missing = TakeFree(bytes, &taken);
   if (!CreateFor(missing, &taken)) {
@@ -37,7 +38,14 @@ bool ChunkPool::Take(size_t bytes, Chunks* out) {
   return true;
 }
 
-// Largest classes first, so that a range is made of few handles; answers what is still missing.
+// Whether TakeFree leaves no more missing than there is room to create.
+bool ChunkPool::FitsUncut(size_t bytes) const {
+  const size_t large_bytes = std::min(bytes / kLargeChunkBytes, free_[kLarge].size()) * kLargeChunkBytes;
+  const size_t granule_bytes = std::min(bytes - large_bytes, free_[kGranule].size() * kGranuleBytes);
+  return bytes - large_bytes - granule_bytes <= RoomBytes();
+}
+
+// Large ones first, so that a range is made of few handles; answers what is still missing.
 size_t ChunkPool::TakeFree(size_t bytes, Chunks* out) {
   for (size_t i = 0; i < kClasses.size(); ++i) {
     while (bytes >= kClasses[i] && !free_[i].empty()) {
@@ -50,10 +58,17 @@ size_t ChunkPool::TakeFree(size_t bytes, Chunks* out) {
   return bytes;
 }
 
+// What was free and fits is taken: where there is no room, what is free now is too large, and is cut. A driver that has no
+// memory for a chunk has lowered the ceiling: once, a chunk is given back before it is asked again.
 bool ChunkPool::CreateFor(size_t bytes, Chunks* out) {
-  for (size_t class_bytes : kClasses) {
-    for (; bytes >= class_bytes; bytes -= class_bytes) {
-      if (!ReleaseForRoom(class_bytes) || !CreateOne(class_bytes, out)) return false;
+  for (int refusals = 0; bytes > 0;) {
+    const bool large = bytes >= kLargeChunkBytes && RoomBytes() >= kLargeChunkBytes;
+    const size_t chunk_bytes = large ? kLargeChunkBytes : kGranuleBytes;
+    if (!ReleaseForRoom(chunk_bytes, ceiling_bytes_)) return false;
+    if (CreateOne(chunk_bytes, out)) {
+      bytes -= chunk_bytes;
+    } else if (++refusals > 1) {
+      return false;
     }
   }
   return true;
@@ -65,7 +80,7 @@ CUresult ChunkPool::Create(size_t bytes, CUmemAllocationHandleType type,
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.requestedHandleTypes = type;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_};
-  return Driver().cuMemCreate(out, bytes, &properties, 0);
+  return driver::MemCreate(out, bytes, &properties);
 }
 
 // Where descriptors are promised but not to be had (a container may forbid them), memory without them will do.
@@ -85,16 +100,18 @@ bool ChunkPool::CreateOne(size_t bytes, Chunks* out) {
   return true;
 }
 
-// A pool full of chunks of the wrong size gives them back to the driver before it creates others.
-bool ChunkPool::ReleaseForRoom(size_t bytes) {
-  for (size_t i = 0; i < kClasses.size(); ++i) {
-    while (held_bytes() + bytes > budget_bytes_ && !free_[i].empty()) ReleaseOne(i);
+// Gives back as little as makes room: granules where they are enough. False when all that is free is not enough.
+bool ChunkPool::ReleaseForRoom(size_t bytes, size_t limit_bytes) {
+  while (held_bytes() + bytes > limit_bytes && free_bytes_ > 0) {
+    const size_t excess_bytes = held_bytes() + bytes - limit_bytes;
+    const bool granules = free_[kGranule].size() * kGranuleBytes >= excess_bytes || free_[kLarge].empty();
+    ReleaseOne(granules ? kGranule : kLarge);
   }
-  return held_bytes() + bytes <= budget_bytes_;
+  return held_bytes() + bytes <= limit_bytes;
 }
 
 void ChunkPool::ReleaseOne(size_t index) {
-  Driver().cuMemRelease(free_[index].back().handle);
+  driver::MemRelease(free_[index].back().handle);
   free_[index].pop_back();
   free_bytes_ -= kClasses[index];
   created_bytes_ -= kClasses[index];
@@ -103,7 +120,7 @@ void ChunkPool::ReleaseOne(size_t index) {
 void ChunkPool::Give(Chunks* chunks) {
   for (const Chunk& chunk : *chunks) {
     if (chunk.shared || IsOverBudget()) {
-      Driver().cuMemRelease(chunk.handle);
+      driver::MemRelease(chunk.handle);
       created_bytes_ -= chunk.bytes;
       continue;
     }
@@ -116,7 +133,7 @@ void ChunkPool::Give(Chunks* chunks) {
 
 void ChunkPool::SetBudget(size_t bytes) {
   budget_bytes_ = ceiling_bytes_ = bytes;
-  ReleaseForRoom(0);
+  ReleaseForRoom(0, bytes);
 }
 
 void ChunkPool::ReleaseAll() {
@@ -126,7 +143,7 @@ void ChunkPool::ReleaseAll() {
 }
 
 bool ChunkPool::Charge(size_t bytes) {
-  if (!ReleaseForRoom(bytes)) return false;
+  if (!ReleaseForRoom(bytes, budget_bytes_)) return false;
   charged_bytes_ += bytes;
   held_peak_bytes_ = std::max(held_peak_bytes_, held_bytes());
   return true;

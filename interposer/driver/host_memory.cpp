@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "interposer/driver/driver_api.h"
+#include "interposer/driver/mapping_calls.h"
 
 namespace spillway::driver {
 namespace {
@@ -19,13 +20,13 @@ bool AllowBoth(CUdevice device, CUmemLocation node, CUdeviceptr base, std::size_
   access[0].location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
   access[1].location = node;
   access[0].flags = access[1].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  return Driver().cuMemSetAccess(base, bytes, access, 2) == CUDA_SUCCESS;
+  return MemSetAccess(base, bytes, access, 2) == CUDA_SUCCESS;
 }
 
 bool Show(CUdevice device, CUmemLocation node, const HostMemory& memory, CUdeviceptr base) {
-  if (Driver().cuMemMap(base, memory.bytes, 0, memory.handle, 0) != CUDA_SUCCESS) return false;
+  if (MemMap(base, memory.bytes, memory.handle) != CUDA_SUCCESS) return false;
   if (AllowBoth(device, node, base, memory.bytes)) return true;
-  Driver().cuMemUnmap(base, memory.bytes);
+  MemUnmap(base, memory.bytes);
   return false;
 }
 
@@ -44,7 +45,7 @@ bool NewMappableHostMemory(CUdevice device, std::size_t bytes, HostMemory* out) 
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = NodeNear(device);
   HostMemory memory{.bytes = bytes};
-  if (Driver().cuMemCreate(&memory.handle, bytes, &properties, 0) != CUDA_SUCCESS) return false;
+  if (MemCreate(&memory.handle, bytes, &properties) != CUDA_SUCCESS) return false;
   CUdeviceptr base = 0;
   if (Driver().cuMemAddressReserve(&base, bytes, 0, 0, 0) == CUDA_SUCCESS) {
     memory.data = reinterpret_cast<void*>(base);
@@ -54,7 +55,7 @@ bool NewMappableHostMemory(CUdevice device, std::size_t bytes, HostMemory* out) 
     }
     Driver().cuMemAddressFree(base, bytes);
   }
-  Driver().cuMemRelease(memory.handle);
+  MemRelease(memory.handle);
   return false;
 }
 
@@ -71,9 +72,9 @@ void DeleteHostMemory(const HostMemory& memory) {
     return;
   }
   const auto base = reinterpret_cast<CUdeviceptr>(memory.data);
-  Driver().cuMemUnmap(base, memory.bytes);
+  MemUnmap(base, memory.bytes);
   Driver().cuMemAddressFree(base, memory.bytes);
-  Driver().cuMemRelease(memory.handle);
+  MemRelease(memory.handle);
 }
 
 }  // namespace spillway::driver

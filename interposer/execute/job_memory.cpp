@@ -356,7 +356,7 @@ bool JobMemory::TryRead(Snapshot* out) {
 }
 
 JobMemory::Snapshot JobMemory::ReadLocked() {
-  Counters counters = counters_;
+  Counters counters = stall_clock_.Settled(counters_);
   const Timeline::Totals totals = timeline_.Sum();
   counters.launches += totals.launches;
   counters.copies += totals.copies;
@@ -366,6 +366,7 @@ JobMemory::Snapshot JobMemory::ReadLocked() {
           .pinned_bytes = residency_.host().pinned_bytes(),
           .pinned_peak_bytes = residency_.host().pinned_peak_bytes(),
           .slab_peak_bytes = residency_.host().slab_peak_bytes(),
+          .iteration_calls = iteration_calls_,
           .follows_plan = walk_.IsActive(),
           .held_addresses = contents_.size() + outside_.size(),
           .opacity = trust_.opacity(),
@@ -379,6 +380,7 @@ void JobMemory::ReleaseAll() {
   while (Slab* slab = slabs_.TakeAny())
     residency_.UnmapAndGive(slab->plan.base, kGranuleBytes, &slab->chunks);
   residency_.ReleaseAll();
+  stall_clock_.Release();
   timeline_.Reset();
 }
 

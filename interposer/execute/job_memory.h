@@ -14,7 +14,7 @@
 // room), job_memory_contents.cpp (what memory holds), job_memory_idle.cpp (parking), job_memory_census.cpp,
 // job_memory_looks.cpp (at the work of new kernels),
 // job_memory_record.cpp (what the recorder is told),
-// job_memory_plan.cpp (following a plan), job_memory_roles.cpp (what calls promise of the memory that they name).
+// job_memory_plan.cpp (following a plan), job_memory_lease.cpp (host memory and the link as granted), job_memory_roles.cpp (what calls promise of the memory that they name).
 //
 // Invariants
 //  1. Between Begin and End everything the call names is mapped and stays so.
@@ -33,6 +33,7 @@
 #include "base/function_ref.h"
 #include "base/inline_vector.h"
 #include "base/mutex.h"
+#include "interposer/driver/mapping_calls.h"
 #include "interposer/execute/counters.h"
 #include "interposer/execute/executor.h"
 #include "interposer/execute/holds.h"
@@ -40,6 +41,7 @@
 #include "interposer/execute/residency.h"
 #include "interposer/execute/shared_memory.h"
 #include "interposer/execute/slabs.h"
+#include "interposer/execute/stall_clock.h"
 #include "interposer/execute/trust.h"
 #include "interposer/lease/budget_schedule.h"
 #include "interposer/ledger/claims.h"
@@ -204,6 +206,7 @@ class JobMemory {
   struct Snapshot {
     Counters counters;
     size_t held_bytes, held_peak_bytes, pinned_bytes, pinned_peak_bytes, slab_peak_bytes;
+    driver::MappingCalls iteration_calls;  // of the last iteration that was its plan's event for event
     bool follows_plan;
     size_t held_addresses;
     Opacity opacity;
@@ -365,6 +368,7 @@ class JobMemory {
   bool RestoreOnDemand(Range* range, Role role) SPILLWAY_REQUIRES(state_);
   void GiveBackEmptySlabs() SPILLWAY_REQUIRES(state_);
   void Await(Use use, CUevent event, StallCause cause) SPILLWAY_EXCLUDES(state_);
+  StallClock::Moment BeginStall() SPILLWAY_EXCLUDES(state_);
   void Want(size_t bytes) SPILLWAY_REQUIRES(state_);
 
   // Constant after construction.
@@ -388,6 +392,9 @@ class JobMemory {
   // Guarded by state_.
   int locked_calls_ SPILLWAY_GUARDED_BY(state_) = 0;  // in progress, begun with the lock
   Counters counters_ SPILLWAY_GUARDED_BY(state_);
+  StallClock stall_clock_ SPILLWAY_GUARDED_BY(state_);
+  driver::MappingCalls calls_at_iteration_ SPILLWAY_GUARDED_BY(state_);  // all calls until it began
+  driver::MappingCalls iteration_calls_ SPILLWAY_GUARDED_BY(state_);
   Timeline timeline_;  // but for Known and Issue
   Ledger ledger_;      // but for MightBeManaged and Find
   PassedThrough passed_through_ SPILLWAY_GUARDED_BY(state_);

@@ -47,12 +47,12 @@ bool JobMemory::PrepareToMove() {
     UpdateEverything();
   }
   const TraceMoment begun = trace_.BeginHere();
-  const std::uint64_t start_ns = MonotonicNs();
+  const StallClock::Moment stalled = BeginStall();
   const bool idle = AwaitIdle();
   if (idle && wants_census) MakeCensus();
   trace_.EndHere(begun, StallEvent(StallCause::kIdle));
   const MutexLock lock(state_);
-  counters_.Stalled(StallCause::kIdle, MonotonicNs() - start_ns);
+  stall_clock_.Ended(stalled, StallCause::kIdle, &counters_);
   ++(idle ? counters_.idle_waits : counters_.idle_waits_given_up);
   UpdateParking();
   waits_in_vain_ = !idle && trust_.MustWait();

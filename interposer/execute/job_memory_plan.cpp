@@ -48,6 +48,10 @@ void JobMemory::BeginIteration(StreamName stream, const PlanStep& step) {
   const CurrentContext current(context_);
   if (!driver::ContextCensus::HasSeveral()) recorder_.IterationBegan(stream.handle, step.last_misses);
   const MutexLock lock(state_);
+  const driver::MappingCalls calls = driver::ReadMappingCalls();
+  if (counters_.planned_iterations > 0 && step.last_misses == 0)
+    iteration_calls_ = calls.Since(calls_at_iteration_);
+  calls_at_iteration_ = calls;
   ++counters_.planned_iterations;
   counters_.planned_iterations_missed += step.last_misses > 0;
 }

@@ -113,12 +113,17 @@ bool JobMemory::StartMakingRoom(size_t bytes) {
 // Waits for the event, or where none can be recorded for the whole stream; after an error the work is over, too.
 void JobMemory::Await(Use use, CUevent event, StallCause cause) {
   const TraceMoment begun = trace_.BeginHere();
-  const std::uint64_t start_ns = MonotonicNs();
+  const StallClock::Moment stalled = BeginStall();
   event ? static_cast<void>(Driver().cuEventSynchronize(event)) : Timeline::WaitFor(use.stream);
   if (!event) timeline_.Completed(use.stream, use.sequence);
   trace_.EndHere(begun, StallEvent(cause));
   const MutexLock lock(state_);
-  counters_.Stalled(cause, MonotonicNs() - start_ns);
+  stall_clock_.Ended(stalled, cause, &counters_);
+}
+
+StallClock::Moment JobMemory::BeginStall() {
+  const MutexLock lock(state_);
+  return stall_clock_.Now();
 }
 
 void JobMemory::GiveBackEmptySlabs() {

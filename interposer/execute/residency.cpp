@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "interposer/driver/driver_api.h"
+#include "interposer/driver/mapping_calls.h"
 #include "interposer/execute/calls.h"
 #include "interposer/execute/ordering_rules.h"
 #include "interposer/execute/touch_clock.h"
@@ -160,7 +161,7 @@ bool Residency::Restore(Range* range, TraceCause why, Content content) {
   Chunks chunks;
   if (!TakeChunks(range->size_bytes, &chunks)) return false;
   if (range->place == Place::kParked) {
-    Driver().cuMemUnmap(range->base, range->size_bytes);
+    driver::MemUnmap(range->base, range->size_bytes);
     range->place = Place::kHost;
     counters_->parked_bytes -= range->size_bytes;
   }
@@ -174,7 +175,7 @@ bool Residency::Restore(Range* range, TraceCause why, Content content) {
     counters_->overwritten_bytes += range->requested_bytes;
   } else if (range->place == Place::kHost) {
     if (!CopyIn(range, why)) {
-      Driver().cuMemUnmap(range->base, range->size_bytes);
+      driver::MemUnmap(range->base, range->size_bytes);
       chunks_.Give(&range->chunks);
       return false;
     }
@@ -230,22 +231,46 @@ void Residency::TraceMemoryNow() {
                           signed_of(counters_->wanted_bytes), signed_of(host_.pinned_bytes())}});
 }
 
+// Freed ranges keep their mappings for allocations of the same size (ReuseFreed) until their memory is needed: by its
+// amount, or for its chunks, since those at hand would have to be cut. Nothing is cut while there is something to await that
+// makes it needless. (Note [Cutting])
 bool Residency::TakeChunks(size_t bytes, Chunks* out) {
-  return CollectUntil([&] { return chunks_.Take(bytes, out); });
+  if (chunks_.Take(bytes, out, Cutting::kNo)) return true;
+  CollectFinished();
+  while (!chunks_.Take(bytes, out, Cutting::kNo)) {
+    const bool enough = chunks_.ObtainableBytes() >= bytes;
+    if (!RetireIdle(enough ? RetireFirst::kMostGranules : RetireFirst::kLargest))
+      return enough && !GranulesAreComing() && chunks_.Take(bytes, out, Cutting::kYes);
+  }
+  return true;
+}
+
+bool Residency::GranulesAreComing() {
+  for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
+    const bool has_some = range->place == Place::kDevice && range->pins == 0 && GranulesOf(range->chunks) > 0;
+    if (has_some && timeline_->OneToAwait(&range->ready_after).stream) return true;
+  }
+  return false;
 }
 
 bool Residency::Charge(size_t bytes) {
-  return CollectUntil([&] { return chunks_.Charge(bytes); });
+  if (chunks_.Charge(bytes)) return true;
+  CollectFinished();
+  while (!chunks_.Charge(bytes)) {
+    if (!RetireIdle(RetireFirst::kLargest)) return false;
+  }
+  return true;
 }
 
-// Freed ranges keep their mappings for allocations of the same size (ReuseFreed) until their memory is needed.
-template <class TakeNow>
-bool Residency::CollectUntil(TakeNow take_now) {
-  if (take_now()) return true;
+// What has left, and freed ranges without device memory: they hold addresses alone.
+void Residency::CollectFinished() {
   timeline_->Poll();
   CollectLeaving();
-  while (!take_now()) {
-    if (!RetireOldestIdle()) return false;
+  for (Range* range = freed_.oldest(); range;) {
+    Range* const freed = std::exchange(range, FreedRanges::Younger(range));
+    if (freed->place == Place::kDevice || !IsIdle(freed)) continue;
+    freed_.Remove(freed);
+    Retire(freed);
   }
 }
 
@@ -253,18 +278,27 @@ bool Residency::IsIdle(Range* freed) {
   return CloseGate(freed) && Timeline::AllKnownDone(&freed->ready_after);
 }
 
-bool Residency::RetireOldestIdle() {
-  Range* range = freed_.oldest();
-  while (range && !IsIdle(range)) range = FreedRanges::Younger(range);
-  if (!range) return false;
-  freed_.Remove(range);
-  Retire(range);
+// Each that is retired must be mapped anew when an allocation of its size comes, in most jobs with the next iteration:
+// the fewer the better, so the largest first. The oldest first would, in an iteration that repeats itself, always
+// retire what is needed next.
+bool Residency::RetireIdle(RetireFirst order) {
+  const auto worth = [order](const Range* range) {
+    if (range->place != Place::kDevice) return size_t{0};
+    return order == RetireFirst::kLargest ? range->size_bytes : GranulesOf(range->chunks);
+  };
+  Range* best = nullptr;
+  for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
+    if (worth(range) > (best ? worth(best) : 0) && IsIdle(range)) best = range;
+  }
+  if (!best) return false;
+  freed_.Remove(best);
+  Retire(best);
   return true;
 }
 
 void Residency::Retire(Range* range) {
   if (range->place == Place::kDevice) {
-    Driver().cuMemUnmap(range->base, range->size_bytes);
+    driver::MemUnmap(range->base, range->size_bytes);
     chunks_.Give(&range->chunks);
   } else if (range->place == Place::kParked) {
     Unpark(range);
@@ -293,7 +327,7 @@ void Residency::ReleaseAll() {
   for (const auto& range : ranges_) {
     range->gate.Close();
     if (IsMapped(range.get()) || range->place == Place::kParked)
-      Driver().cuMemUnmap(range->base, range->size_bytes);
+      driver::MemUnmap(range->base, range->size_bytes);
     host_.Give(&range->host);
     chunks_.Give(&range->chunks);
   }

@@ -164,13 +164,14 @@ class Residency {
   void TraceMemoryNow();
   void GiveHostCopy(Range* range);
   void FinishLeaving(Range* range);
-  template <class TakeNow>
-  bool CollectUntil(TakeNow take_now);
+  void CollectFinished();
   void CollectLeaving();
   bool CloseGate(Range* range);
   bool IsHeld(const Range* range);
   bool IsIdle(Range* freed);
-  bool RetireOldestIdle();
+  bool GranulesAreComing();
+  enum class RetireFirst : bool { kLargest, kMostGranules };
+  bool RetireIdle(RetireFirst order);
   void Retire(Range* range);
   static bool MayLeave(const Range& range);
   template <class Accepts>

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "interposer/driver/driver_api.h"
+#include "interposer/driver/mapping_calls.h"
 #include "interposer/execute/ordering_rules.h"
 #include "interposer/execute/residency.h"
 
@@ -170,7 +171,7 @@ void Residency::CollectLeaving() {
 }
 
 void Residency::FinishLeaving(Range* range) {
-  Driver().cuMemUnmap(range->base, range->size_bytes);
+  driver::MemUnmap(range->base, range->size_bytes);
   chunks_.Give(&range->chunks);
   range->place = Place::kHost;
   range->host_valid = false;

@@ -3,23 +3,21 @@
 #include <cstring>
 #include <utility>
 
-#include "interposer/driver/driver_api.h"
+#include "interposer/driver/mapping_calls.h"
 #include "interposer/execute/residency.h"
 
 namespace spillway::interposer {
 
-using driver::Driver;
-
 bool Residency::Map(CUdeviceptr base, const Chunks& chunks) {
   size_t done_bytes = 0;
   for (const Chunk& chunk : chunks) {
-    if (Driver().cuMemMap(base + done_bytes, chunk.bytes, 0, chunk.handle, 0) != CUDA_SUCCESS) break;
+    if (driver::MemMap(base + done_bytes, chunk.bytes, chunk.handle) != CUDA_SUCCESS) break;
     done_bytes += chunk.bytes;
   }
   size_t wanted_bytes = 0;
   for (const Chunk& chunk : chunks) wanted_bytes += chunk.bytes;
   if (done_bytes == wanted_bytes && AllowDevice(base, done_bytes)) return true;
-  if (done_bytes) Driver().cuMemUnmap(base, done_bytes);
+  if (done_bytes) driver::MemUnmap(base, done_bytes);
   return false;
 }
 
@@ -27,7 +25,7 @@ bool Residency::AllowDevice(CUdeviceptr base, size_t bytes) {
   CUmemAccessDesc access{};
   access.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_};
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  if (Driver().cuMemSetAccess(base, bytes, &access, 1) != CUDA_SUCCESS) return false;
+  if (driver::MemSetAccess(base, bytes, &access, 1) != CUDA_SUCCESS) return false;
   for (const CUdevice peer : peers_) SetPeerAt(base, bytes, peer, true);
   return true;
 }
@@ -36,7 +34,7 @@ void Residency::SetPeerAt(CUdeviceptr base, size_t bytes, CUdevice peer, bool al
   CUmemAccessDesc access{};
   access.location = {CU_MEM_LOCATION_TYPE_DEVICE, peer};
   access.flags = allowed ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-  Driver().cuMemSetAccess(base, bytes, &access, 1);
+  driver::MemSetAccess(base, bytes, &access, 1);
 }
 
 void Residency::SetPeer(CUdevice peer, bool allowed) {
@@ -57,7 +55,7 @@ CUdeviceptr Residency::MapAnew(size_t bytes, const Chunks& chunks) {
 }
 
 void Residency::UnmapAndGive(CUdeviceptr base, size_t bytes, Chunks* chunks) {
-  Driver().cuMemUnmap(base, bytes);
+  driver::MemUnmap(base, bytes);
   chunks_.Give(chunks);
   addresses_.Give(base, bytes);
 }
@@ -104,10 +102,9 @@ bool Residency::MakeMappable(Range* range) {
 
 bool Residency::Park(Range* range) {
   if (!range->host.handle && !MakeMappable(range)) return false;
-  if (Driver().cuMemMap(range->base, range->size_bytes, 0, range->host.handle, 0) != CUDA_SUCCESS)
-    return false;
+  if (driver::MemMap(range->base, range->size_bytes, range->host.handle) != CUDA_SUCCESS) return false;
   if (!AllowDevice(range->base, range->size_bytes)) {
-    Driver().cuMemUnmap(range->base, range->size_bytes);
+    driver::MemUnmap(range->base, range->size_bytes);
     return false;
   }
   range->place = Place::kParked;
@@ -118,7 +115,7 @@ bool Residency::Park(Range* range) {
 
 // Freed and idle: its addresses and its host memory serve others.
 void Residency::Unpark(Range* range) {
-  Driver().cuMemUnmap(range->base, range->size_bytes);
+  driver::MemUnmap(range->base, range->size_bytes);
   counters_->parked_bytes -= range->size_bytes;
   range->place = Place::kNowhere;
   GiveHostCopy(range);

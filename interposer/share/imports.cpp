@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "interposer/driver/driver_api.h"
+#include "interposer/driver/mapping_calls.h"
 
 namespace spillway::interposer::share {
 
@@ -80,16 +81,16 @@ CUresult MapAll(CUdeviceptr base, const std::vector<Received>& chunks) {
     }
     close(chunk.file);
     if (result != CUDA_SUCCESS) continue;
-    result = Driver().cuMemMap(base + done_bytes, chunk.bytes, 0, handle, 0);
-    Driver().cuMemRelease(handle);  // the mapping holds the memory
+    result = driver::MemMap(base + done_bytes, chunk.bytes, handle);
+    driver::MemRelease(handle);  // the mapping holds the memory
     if (result == CUDA_SUCCESS) done_bytes += chunk.bytes;
   }
   CUmemAccessDesc access{};
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   if (result == CUDA_SUCCESS) result = Driver().cuCtxGetDevice(&access.location.id);
-  if (result == CUDA_SUCCESS) result = Driver().cuMemSetAccess(base, done_bytes, &access, 1);
-  if (result != CUDA_SUCCESS && done_bytes != 0) Driver().cuMemUnmap(base, done_bytes);
+  if (result == CUDA_SUCCESS) result = driver::MemSetAccess(base, done_bytes, &access, 1);
+  if (result != CUDA_SUCCESS && done_bytes != 0) driver::MemUnmap(base, done_bytes);
   return result;
 }
 
@@ -151,7 +152,7 @@ bool Imports::Close(CUdeviceptr address, CUresult* result) {
   openings_.erase(found);
   // cuMemUnmap does not wait, and work on the memory may be under way.
   *result = Driver().cuCtxSynchronize();
-  Driver().cuMemUnmap(opening.mapped, opening.mapped_bytes);
+  driver::MemUnmap(opening.mapped, opening.mapped_bytes);
   Driver().cuMemAddressFree(opening.mapped, opening.mapped_bytes);
   close(opening.connection);
   return true;

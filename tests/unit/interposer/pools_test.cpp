@@ -48,18 +48,60 @@ TEST_F(PoolsTest, TakesAllOrNothingWithinBudget) {
   EXPECT_EQ(pool.held_peak_bytes(), 64 * kMiB);
 }
 
-TEST_F(PoolsTest, LargeFreeChunksBecomeSmallOnesWhenOnlySmallOnesServe) {
-  ChunkPool pool(0, 32 * kMiB);
+TEST_F(PoolsTest, LargeChunksAreCutWhenOnlyGranulesServe) {
+  ChunkPool pool(0, 16 * kMiB);
   Chunks large, small;
-  ASSERT_TRUE(pool.Take(32 * kMiB, &large));
-  ASSERT_EQ(large.size(), 1u);
+  ASSERT_TRUE(pool.Take(16 * kMiB, &large));
+  ASSERT_EQ(large.size(), 2u);
   pool.Give(&large);
 
-  EXPECT_TRUE(pool.Take(6 * kMiB, &small));
-  EXPECT_EQ(small.size(), 3u);
-  EXPECT_LE(pool.held_bytes(), 32 * kMiB);
+  EXPECT_TRUE(pool.Take(14 * kMiB, &small));
+  EXPECT_EQ(small.size(), 4u) << "a large one, and three granules of the other's";
+  EXPECT_LE(pool.held_bytes(), 16 * kMiB);
 
   pool.Give(&small);
+  pool.ReleaseAll();
+}
+
+TEST_F(PoolsTest, NothingIsCutForThoseWhoAskNotTo) {
+  ChunkPool pool(0, 16 * kMiB);
+  Chunks large, more;
+  ASSERT_TRUE(pool.Take(16 * kMiB, &large));
+  pool.Give(&large);
+
+  EXPECT_FALSE(pool.Take(14 * kMiB, &more, Cutting::kNo)) << "there are no granules";
+  EXPECT_TRUE(pool.Take(8 * kMiB, &more, Cutting::kNo));
+  EXPECT_EQ(pool.held_bytes(), 16 * kMiB);
+
+  pool.Give(&more);
+  pool.ReleaseAll();
+}
+
+TEST_F(PoolsTest, RoomInTheBudgetServesGranulesWithoutCutting) {
+  ChunkPool pool(0, 18 * kMiB);
+  Chunks large, more;
+  ASSERT_TRUE(pool.Take(16 * kMiB, &large));
+  pool.Give(&large);
+
+  EXPECT_FALSE(pool.Take(4 * kMiB, &more, Cutting::kNo));
+  EXPECT_TRUE(pool.Take(2 * kMiB, &more, Cutting::kNo));
+  EXPECT_EQ(pool.held_bytes(), 18 * kMiB);
+
+  pool.Give(&more);
+  pool.ReleaseAll();
+}
+
+TEST_F(PoolsTest, ChargeReleasesNoMoreThanItMust) {
+  ChunkPool pool(0, 14 * kMiB);
+  Chunks chunks;
+  ASSERT_TRUE(pool.Take(14 * kMiB, &chunks));  // a large one and three granules
+  pool.Give(&chunks);
+
+  EXPECT_TRUE(pool.Charge(3 * kMiB));
+
+  EXPECT_EQ(pool.held_bytes(), 13 * kMiB);
+  EXPECT_EQ(pool.ObtainableBytes(), 11 * kMiB) << "the large one, a granule, and room for less than one";
+  pool.Discharge(3 * kMiB);
   pool.ReleaseAll();
 }
 
