@@ -35,6 +35,7 @@ class FakeJob final : public PlannedJob, public RecordListener {
   }
   std::int64_t BudgetBytes() override { return budget_bytes; }
   std::int64_t PlannableBytes() override { return budget_bytes - unmovable_bytes; }
+  std::int64_t LinkPermille() override { return link_permille; }
   void EventsAreThere() override {
     bool more = true;
     while (more) {
@@ -53,6 +54,7 @@ class FakeJob final : public PlannedJob, public RecordListener {
 
   std::int64_t budget_bytes = kHalf;
   std::int64_t unmovable_bytes = 0;
+  std::int64_t link_permille = 1000;
   int recordings = 0;
   std::vector<std::shared_ptr<const scheduler::LivePlan>> adopted;
   const PipelineCounts& counts() const { return pipeline_.counts(); }
@@ -161,6 +163,17 @@ TEST_F(PipelineTest, ABudgetThatShrinksIsPlannedFor) {
 
   ASSERT_EQ(job.adopted.size(), 2u);
   EXPECT_EQ(job.adopted[1]->budget_bytes(), kHalf * 3 / 4 - kChunk);
+}
+
+TEST_F(PipelineTest, AnotherShareOfTheLinkIsPlannedForOnce) {
+  FakeJob job;
+  ASSERT_GT(job.RunUntilPlanned(8), 0);
+  const size_t before = job.adopted.size();
+
+  job.link_permille = 250;
+  for (int i = 0; i < 3; ++i) job.job.RunIteration();
+
+  EXPECT_EQ(job.adopted.size(), before + 1);
 }
 
 TEST_F(PipelineTest, ABudgetThatNoPlanMeetsIsAskedForOnce) {
