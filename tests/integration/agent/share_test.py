@@ -209,7 +209,7 @@ class Store:
         self.files = {}
 
     def hear(self):
-        self.notices.settimeout(0.5)
+        self.notices.settimeout(2.5)  # the agent tries again every second when this queue was full
         while True:
             try:
                 data, ancillary, _, _ = self.notices.recvmsg(4096, socket.CMSG_SPACE(4))

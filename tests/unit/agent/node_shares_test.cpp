@@ -44,7 +44,7 @@ class SharingJob {
     channel_ = std::move(near);
     node_ = &node;
     session = *node.Connected(std::move(far), std::make_unique<FakePeer>(process), now_ns);
-    Say({protocol::Hello{.newest_version = version_}}, now_ns);
+    Say({protocol::Hello{.newest_version = version_, .leader_pid = leader_pid}}, now_ns);
     channel_->SetVersion(version_);
   }
   void Say(const protocol::Message& message, int64_t now_ns) {
@@ -87,6 +87,7 @@ class SharingJob {
   }
 
   std::shared_ptr<FakeProcess> process;
+  pid_t leader_pid = 0;  // of another process's job
   SessionId session{};
   protocol::Grant grant;
   std::vector<SlabName> slab_names;
@@ -116,9 +117,10 @@ class NodeSharesTest : public testing::Test {
     node_->Settle(now_ns_);
     shares_->KeepFiles();
   }
-  std::unique_ptr<SharingJob> Job(uid_t uid, uint16_t version = 2) {
+  std::unique_ptr<SharingJob> Job(uid_t uid, uint16_t version = 2, pid_t leader_pid = 0) {
     auto process = std::make_shared<FakeProcess>(FakeProcess{++last_pid_, uid, true});
     auto job = std::make_unique<SharingJob>(process, version);
+    job->leader_pid = leader_pid;
     Join(*job);
     return job;
   }
@@ -214,6 +216,25 @@ TEST_F(NodeSharesTest, WhatADeadProcessHadIsScrubbedBeforeAnotherUserSeesIt) {
   ASSERT_TRUE(AwaitSlabs(*bert, 2));
 
   EXPECT_TRUE(bert->ReadsAs(0));
+}
+
+TEST_F(NodeSharesTest, WhatOneProcessOfAJobLeavesBehindServesItsOthers) {
+  Start(2);
+  const auto first = Job(1000);
+  const auto second = Job(1000, 2, first->process->pid);
+  Ask(*first, 1);
+  ASSERT_TRUE(AwaitSlabs(*first, 1));
+
+  first->process->alive = false;
+  node_->PeerEnded(first->session, now_ns_);
+
+  EXPECT_EQ(shares_->View()->leased_bytes, 0);
+  EXPECT_EQ(shares_->View()->kept_bytes, kSlab);
+  Settle();
+  second->Listen();
+  EXPECT_EQ(second->grant.host_bytes, 2 * kSlab) << "the quota that it left, too";
+  Ask(*second, 1);
+  EXPECT_EQ(second->slab_names, first->slab_names) << "at once: it is there";
 }
 
 TEST_F(NodeSharesTest, WhatSomebodyStillMapsIsNotLentAgain) {
