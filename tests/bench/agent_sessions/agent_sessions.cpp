@@ -4,15 +4,18 @@
 // usage: agent_sessions SPILLWAYD [PROCESSES] [ROUND TRIPS]
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -96,15 +99,20 @@ std::vector<double> RoundTrips(const std::string& socket, int count) {
   return took_us;
 }
 
-// As another user, who may only be refused.
-pid_t StartFlood(const std::string& socket) {
+// As another user, who may only be refused: 10,000 attempts a second, as far as the machine gets there.
+pid_t StartFlood(const std::string& socket, std::atomic<int64_t>* attempts) {
   const pid_t flood = fork();
   if (flood != 0) return flood;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (setuid(65534) != 0) std::exit(1);
+  const uint64_t begin = base::MonotonicNs();
   for (;;) {
-    protocol::ConnectTo(socket);
-    usleep(50);
+    const auto due = static_cast<int64_t>((base::MonotonicNs() - begin) / 100'000);
+    for (int64_t made = attempts->load(); made < due; ++made) {
+      protocol::ConnectTo(socket);
+      attempts->store(made + 1);
+    }
+    usleep(100);
   }
 }
 
@@ -173,8 +181,16 @@ int main(int argc, char** argv) {
   const double wall = static_cast<double>(base::MonotonicNs() - begin) / 1e9;
   std::printf("%d sessions, 2 reports a second each: agent %ld MiB, %.2f of a core\n", processes,
               ResidentMib(agent), (CpuSeconds(agent) - cpu_before) / wall);
-  const pid_t flood = StartFlood(socket);
+  void* const shared =
+      mmap(nullptr, sizeof(std::atomic<int64_t>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return 1;
+  auto* const attempts = new (shared) std::atomic<int64_t>(0);
+  const pid_t flood = StartFlood(socket, attempts);
+  const uint64_t flood_begin = base::MonotonicNs();
   Print("and a user who floods", RoundTrips(socket, count));
+  std::printf(
+      "the flood: %.0f connection attempts a second\n",
+      static_cast<double>(attempts->load()) * 1e9 / static_cast<double>(base::MonotonicNs() - flood_begin));
   for (pid_t child : tenants) kill(child, SIGKILL);
   for (pid_t child : {flood, agent}) kill(child, SIGKILL);
   while (wait(nullptr) > 0) {
