@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -65,6 +66,9 @@ networks::Device LoadDevice(const std::string& name) {
 }
 
 std::vector<uint8_t> ReadBytes(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))  // opens like a file, and then throws when it is read
+    throw Failure(kExitUsage, "cannot read " + path, "it is a folder", "name a file");
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Failure(kExitUsage, "cannot read " + path, std::strerror(errno), "check the path");
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

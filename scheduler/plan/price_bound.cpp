@@ -9,6 +9,7 @@
 #include "scheduler/plan/cost_model.h"
 #include "scheduler/plan/least_recompute.h"
 #include "scheduler/plan/price_lives.h"
+#include "scheduler/plan/price_purchase.h"
 
 namespace spillway::scheduler {
 namespace {
@@ -17,63 +18,12 @@ using prices::Gap;
 using prices::kNever;
 using prices::Life;
 using prices::Lives;
+using prices::Purchase;
 using prices::Segments;
 
 constexpr double kFirstStep = 0.1, kStepDecay = 0.05;
 
 size_t At(int32_t index) { return static_cast<size_t>(index); }
-
-// The cheapest way to buy so many bytes of a link from what the segments of a growing window offer.
-class Purchase {
- public:
-  void Restart(double bytes) {
-    wanted_ = bytes;
-    bought_ = cost_ = 0;
-    parts_.clear();
-  }
-
-  void Offer(double price, double bytes, size_t segment) {
-    if (bought_ >= wanted_ && price >= parts_.front().price) return;
-    bytes = std::min(bytes, wanted_);
-    if (bytes <= 0) return;
-    parts_.push_back({price, bytes, segment});
-    std::push_heap(parts_.begin(), parts_.end());
-    bought_ += bytes;
-    cost_ += price * bytes;
-    while (bought_ > wanted_) GiveBackDearest();
-  }
-
-  double cost() const { return bought_ < wanted_ ? kNever : cost_; }
-
-  void AddTo(std::vector<double>& bytes_by_segment) const {
-    for (const Part& part : parts_) bytes_by_segment[part.segment] += part.bytes;
-  }
-
- private:
-  struct Part {
-    double price, bytes;
-    size_t segment;
-    bool operator<(const Part& other) const { return price < other.price; }
-  };
-
-  void GiveBackDearest() {
-    Part& dearest = parts_.front();
-    const double surplus = bought_ - wanted_;
-    if (dearest.bytes > surplus) {
-      dearest.bytes -= surplus;
-      cost_ -= surplus * dearest.price;
-      bought_ = wanted_;
-      return;
-    }
-    bought_ -= dearest.bytes;
-    cost_ -= dearest.bytes * dearest.price;
-    std::pop_heap(parts_.begin(), parts_.end());
-    parts_.pop_back();
-  }
-
-  double wanted_ = 0, bought_ = 0, cost_ = 0;
-  std::vector<Part> parts_;  // a heap, the dearest first
-};
 
 // A way through a gap: away after segment `left` until `back`, where its copy back or the run that makes it again begins.
 struct Way {
@@ -262,21 +212,30 @@ class Ascent {
   void Pass(const Gap& gap, Ways ways, double& plain, double& copied) {
     Reached reached;
     reached.ways = ways;
-    if (gap.dead) {
-      reached.plain = How::kDead;
-      reached.plain_from_copied = copied < plain;
-      plain = std::min(plain, copied) - ways.stay;
-      copied = kNever;
-      reached_.push_back(reached);
-      return;
-    }
-    if (gap.new_content) {  // the first gap of an input's life: it stays, or comes with a copy
-      reached.copied = How::kSwapCopied;
-      reached.copied_from_plain = true;
-      copied = plain + ways.swap_copied.cost - ways.stay;
-      reached_.push_back(reached);
-      return;
-    }
+    if (gap.dead)
+      Die(ways, plain, copied, reached);
+    else if (gap.new_content)
+      Arrive(ways, plain, copied, reached);
+    else
+      Choose(gap, ways, plain, copied, reached);
+    reached_.push_back(reached);
+  }
+
+  static void Die(const Ways& ways, double& plain, double& copied, Reached& reached) {
+    reached.plain = How::kDead;
+    reached.plain_from_copied = copied < plain;
+    plain = std::min(plain, copied) - ways.stay;
+    copied = kNever;
+  }
+
+  // The first gap of an input's life: it stays, or comes with a copy.
+  static void Arrive(const Ways& ways, double plain, double& copied, Reached& reached) {
+    reached.copied = How::kSwapCopied;
+    reached.copied_from_plain = true;
+    copied = plain + ways.swap_copied.cost - ways.stay;
+  }
+
+  static void Choose(const Gap& gap, const Ways& ways, double& plain, double& copied, Reached& reached) {
     double next_copied = copied;
     const auto reach = [&](double cost, How how, bool from_plain) {
       if (cost >= next_copied) return;
@@ -290,12 +249,10 @@ class Ascent {
     if (ways.again.cost < ways.stay) reached.plain = How::kAgain;
     plain += std::min(0.0, ways.again.cost - ways.stay);
     copied = next_copied;
-    if (gap.write_after) {
-      reached.plain_from_copied = copied < plain;
-      plain = std::min(plain, copied);
-      copied = kNever;
-    }
-    reached_.push_back(reached);
+    if (!gap.write_after) return;
+    reached.plain_from_copied = copied < plain;
+    plain = std::min(plain, copied);
+    copied = kNever;
   }
 
   void Account(const Life& life, const Gap& gap, const Reached& reached, How how) {

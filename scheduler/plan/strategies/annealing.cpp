@@ -16,8 +16,13 @@ constexpr uint64_t kRefitPercent = 30, kRetimePercent = 10;             // of at
 
 class Annealing {
  public:
-  Annealing(Workbench& bench, Priced start, int64_t evaluations, base::Prng& random)
-      : bench_(bench), best_(std::move(start)), now_(best_), evaluations_(evaluations), random_(random) {
+  Annealing(Workbench& bench, Priced start, int64_t evaluations, Refits refits, base::Prng& random)
+      : bench_(bench),
+        best_(std::move(start)),
+        now_(best_),
+        evaluations_(evaluations),
+        refits_(refits),
+        random_(random) {
     for (size_t i = 0; i < bench.profile().operations.size(); ++i) {
       if (bench.profile().operations[i].workspaces.size() > 1) choosing_.push_back(static_cast<int32_t>(i));
     }
@@ -38,14 +43,18 @@ class Annealing {
   void Attempt(double temperature_ns) {
     Priced next{now_.choices, {}};
     for (uint64_t changes = 1 + random_.Below(3); changes > 0; --changes) Change(next.choices);
-    // A buffer that stays may need the room of many algorithms: all are chosen anew for what is left.
-    if (random_.Below(100) < kRefitPercent) next.choices.workspaces = WorkspacesThatFit(bench_, next.choices);
-    if (random_.Below(100) < kRetimePercent) SetTriggers(bench_, next.choices);
+    if (refits_ == Refits::kYes) Refit(next.choices);
     if (next.choices == now_.choices) return;
     next.prediction = bench_.Price(bench_.Lower(next.choices));
     if (!next.prediction.runs() || !Accepts(next.prediction, temperature_ns)) return;
     if (RunsBetter(next.prediction, best_.prediction)) best_ = next;
     now_ = std::move(next);
+  }
+
+  // A buffer that stays may need the room of many algorithms.
+  void Refit(Choices& choices) {
+    if (random_.Below(100) < kRefitPercent) choices.workspaces = WorkspacesThatFit(bench_, choices);
+    if (random_.Below(100) < kRetimePercent) SetTriggers(bench_, choices);
   }
 
   bool Accepts(const Prediction& prediction, double temperature_ns) {
@@ -106,14 +115,15 @@ class Annealing {
   Workbench& bench_;
   Priced best_, now_;
   const int64_t evaluations_;
+  const Refits refits_;
   base::Prng& random_;
   std::vector<int32_t> choosing_;  // operations with more than one algorithm
 };
 
 }  // namespace
 
-Priced Anneal(Workbench& bench, Priced start, int64_t evaluations, base::Prng& random) {
-  return Annealing(bench, std::move(start), evaluations, random).Run();
+Priced Anneal(Workbench& bench, Priced start, int64_t evaluations, Refits refits, base::Prng& random) {
+  return Annealing(bench, std::move(start), evaluations, refits, random).Run();
 }
 
 }  // namespace spillway::scheduler

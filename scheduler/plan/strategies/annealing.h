@@ -10,7 +10,10 @@
 
 namespace spillway::scheduler {
 
-// Asks the model `evaluations` times at most.
-Priced Anneal(Workbench& bench, Priced start, int64_t evaluations, base::Prng& random);
+enum class Refits { kNo, kYes };
+
+// Asks the model `evaluations` times at most. kYes: now and then all algorithms are chosen anew for the room that is left, and all
+// prefetches timed anew; worth its time where iterations are small.
+Priced Anneal(Workbench& bench, Priced start, int64_t evaluations, Refits refits, base::Prng& random);
 
 }  // namespace spillway::scheduler

@@ -177,8 +177,8 @@ class OwnStrategy : public ChoosingStrategy {
 
   std::optional<Choices> Choose(Workbench& bench) const override {
     Starts starts(bench);
-    ConsiderPapers(bench, starts);
     ConsiderOwn(bench, starts);
+    ConsiderPapers(bench, starts);
     if (starts.empty()) return std::nullopt;
     return Refined(bench, starts).choices;
   }
@@ -220,10 +220,16 @@ class OwnStrategy : public ChoosingStrategy {
     if (IsLarge(bench)) return std::move(*best);
     const int64_t renewals = std::clamp(kWorkForRenewals / bench.size(), kLeastRenewals, kMostRenewals);
     best = Renewal(bench, std::move(*best)).Run(std::min(renewals, evaluations / 90));
+    Priced annealed = Annealed(bench, *best, evaluations / 4, Refits::kNo);
+    if (bench.size() >= kSmallProblem) return annealed;
+    Priced refitted = Annealed(bench, std::move(*best), evaluations * 2, Refits::kYes);
+    return RunsBetter(refitted.prediction, annealed.prediction) ? refitted : annealed;
+  }
+
+  static Priced Annealed(Workbench& bench, Priced start, int64_t evaluations, Refits refits) {
     base::Prng random(bench.problem().seed);
-    const bool small = bench.size() < kSmallProblem;
-    best = Anneal(bench, std::move(*best), small ? evaluations * 2 : evaluations / 4, random);
-    return Improve(bench, std::move(*best), evaluations / 4);
+    return Improve(bench, Anneal(bench, std::move(start), evaluations, refits, random),
+                   EvaluationsFor(bench) / 4);
   }
 };
 

@@ -141,6 +141,7 @@ TEST(PlanCommandTest, WrongCommandLinesSayWhatThereIs) {
   EXPECT_THAT(Spillway("plan network:nosuch").output, HasSubstr("resnet50"));
   EXPECT_THAT(Spillway("plan network:alexnet -d k41").output, HasSubstr("k40c"));
   EXPECT_THAT(Spillway("plan /nonexistent").output, HasSubstr("cannot read"));
+  EXPECT_THAT(Spillway("plan /").output, HasSubstr("it is a folder"));
   EXPECT_EQ(Spillway("plan network:alexnet:0").exit_code, 2);
 }
 
