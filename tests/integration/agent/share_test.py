@@ -20,7 +20,7 @@ HOST = f'[host]\nmemory = "1GiB"\nslab = {SLAB}\nhuge_pages = false\n'
 BUSY_S = 3  # for so long shares are measured
 LINK_BYTES_PER_S = 400_000_000
 # Steps enough for what happens in mid-run; the first part of a run shows what it wants.
-LONG = "--steps=500"
+LONG = "--steps=900"
 
 
 class ShareFixture(job_test.JobFixture):
