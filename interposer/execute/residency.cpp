@@ -250,7 +250,9 @@ bool Residency::GranulesAreComing() {
     const bool has_some = range->place == Place::kDevice && range->pins == 0 && GranulesOf(range->chunks) > 0;
     if (has_some && timeline_->OneToAwait(&range->ready_after).stream) return true;
   }
-  return false;
+  return std::any_of(leaving_.begin(), leaving_.end(), [this](Range* range) {
+    return GranulesOf(range->chunks) > 0 && timeline_->OneToAwait(&range->departure).stream;
+  });
 }
 
 bool Residency::Charge(size_t bytes) {

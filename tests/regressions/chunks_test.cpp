@@ -1,0 +1,100 @@
+// What a steady iteration asks of the driver: memory was cut and created anew, each time round, for good.
+#include <numeric>
+
+#include "tests/regressions/job.h"
+
+namespace spillway::regressions {
+namespace {
+
+struct Calls {
+  unsigned long long creates, releases, maps, set_accesses, unmaps;
+};
+
+Calls CallsSoFar() {
+  return {Books("vmm_creates"), Books("vmm_releases"), Books("vmm_maps"), Books("vmm_set_accesses"),
+          Books("vmm_unmaps")};
+}
+
+// A forward pass keeps what it makes, beside a workspace; a backward pass makes a gradient for each and frees both. In MiB:
+// few sizes are a multiple of another.
+constexpr size_t kMade[] = {26, 50, 12, 14, 6, 98, 50, 22, 10, 38, 18, 34};
+constexpr size_t kWorkspace = 30;
+constexpr int kCounted = 3;  // iterations
+constexpr size_t kPeak = std::accumulate(std::begin(kMade), std::end(kMade), size_t{0}) + kWorkspace;
+
+class ChunksTest : public JobTest {
+ protected:
+  void SetUp() override {
+    JobTest::SetUp();
+    setenv("SPILLWAY_SIM_COMPUTE", "tags", 1);
+  }
+
+  static void Iterate() {
+    std::vector<CUdeviceptr> made;
+    for (size_t size : kMade) {
+      const CUdeviceptr workspace = Filled(kWorkspace * kMiB, 1);
+      made.push_back(Filled(size * kMiB, static_cast<unsigned int>(size)));
+      EXPECT_EQ(cuMemFree(workspace), CUDA_SUCCESS);
+    }
+    CUdeviceptr gradient = Filled(2 * kMiB, 3);
+    for (size_t i = std::size(kMade); i-- > 0;) {
+      EXPECT_EQ(cuMemcpyDtoDAsync(made[i], gradient, 2 * kMiB, nullptr), CUDA_SUCCESS);
+      EXPECT_EQ(cuMemFree(made[i]), CUDA_SUCCESS);
+      EXPECT_EQ(cuMemFree(gradient), CUDA_SUCCESS);
+      gradient = Filled(kMade[i] * kMiB / 4 * 3, 4);
+    }
+    EXPECT_EQ(cuMemFree(gradient), CUDA_SUCCESS);
+  }
+
+  static Calls CallsOfSteadyIterations(int count) {
+    for (int i = 0; i < 2; ++i) Iterate();
+    const Calls before = CallsSoFar();
+    for (int i = 0; i < count; ++i) Iterate();
+    const Calls after = CallsSoFar();
+    return {after.creates - before.creates, after.releases - before.releases, after.maps - before.maps,
+            after.set_accesses - before.set_accesses, after.unmaps - before.unmaps};
+  }
+};
+
+// Chunks of 32 MiB were given back and granules created for ranges' ends, then the granules served where large chunks were
+// short, so that the next iteration had to cut again: some hundred creations each, a third of the iteration's time.
+TEST_F(ChunksTest, BudgetThatIsJustEnoughIsNotCutAnewEachIteration) {
+  SetSize("SPILLWAY_BUDGET", kPeak * kMiB);
+  Start();
+
+  const Calls calls = CallsOfSteadyIterations(kCounted);
+
+  EXPECT_EQ(calls.creates, 0u);
+  EXPECT_EQ(calls.releases, 0u);
+  EXPECT_LE(calls.maps, kCounted * 110u) << "large chunks have become granules";
+  EXPECT_LE(calls.set_accesses, kCounted * 22u);
+  EXPECT_LE(calls.unmaps, kCounted * 22u);
+  EXPECT_EQ(Books("d2h_bytes"), 0u);
+  EXPECT_LE(Books("device_bytes_peak"), kPeak * kMiB + 2 * kMiB);
+}
+
+// What fits keeps its mappings: ranges of an iteration's sizes serve the next one's as they are.
+TEST_F(ChunksTest, BudgetWithRoomForEachSizeNeedsNoCallAtAll) {
+  SetSize("SPILLWAY_BUDGET", 2 * kPeak * kMiB);
+  Start();
+
+  const Calls calls = CallsOfSteadyIterations(kCounted);
+
+  EXPECT_EQ(calls.creates + calls.releases + calls.maps + calls.set_accesses + calls.unmaps, 0u);
+}
+
+// While memory moves, too, an iteration passes on the chunks that there are. What is created fills the room that the first
+// ones left when they cut.
+TEST_F(ChunksTest, NothingIsCutAnewWhileMemoryMoves) {
+  SetSize("SPILLWAY_BUDGET", kPeak * kMiB * 6 / 10);
+  Start();
+
+  const Calls calls = CallsOfSteadyIterations(kCounted);
+
+  EXPECT_EQ(calls.releases, 0u);
+  EXPECT_LE(calls.creates, 3u) << "fewer than of one cut";
+  EXPECT_GT(Books("d2h_bytes"), 0u);
+}
+
+}  // namespace
+}  // namespace spillway::regressions
