@@ -16,8 +16,9 @@ using driver::RelaxedCapture;
 
 namespace {
 
-// How long an allocation hopes that the agent grants more host memory, and for how long it does not hope again after that.
-constexpr std::uint64_t kGrantPatienceNs = 500'000'000;
+// How long an allocation hopes that the agent grants more host memory (others have two seconds to give it back, unless the operator
+// says otherwise), and for how long it does not hope again after that.
+constexpr std::uint64_t kGrantPatienceNs = 3'000'000'000;
 constexpr std::uint64_t kHopelessNs = 10'000'000'000;
 
 void Pause(std::int64_t pause_ns) {
