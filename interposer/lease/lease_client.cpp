@@ -189,10 +189,9 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
   asked.wanted_bytes = use.wanted_bytes;
   asked.own_limit_bytes = settings_.own_limit_bytes;
   asked.own_host_limit_bytes = settings_.own_host_limit_bytes;
-  if (device.has_grant) {
-    asked.held_bytes = std::max(device.grant.budget_bytes, use.resident_bytes);
-    asked.held_host_bytes = std::max(device.grant.host_bytes, use.host_bytes);
-  }
+  // Also without a grant: who began while there was no agent holds what the launcher allowed.
+  asked.held_bytes = std::max(device.grant.budget_bytes, use.resident_bytes);
+  asked.held_host_bytes = std::max(device.grant.host_bytes, use.host_bytes);
   device.registered = Say(asked, now_ns);
   // Serials of another agent begin anew.
   device.confirmed_bytes = device.grant.budget_bytes;
