@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 
 #include <cstring>
 
@@ -324,6 +325,27 @@ TEST_F(NodeSharesTest, AProcessThatLeavesKeepsWhatItHoldsUntilItHasEnded) {
   EXPECT_EQ(shares_->View()->leased_bytes, 0);
   EXPECT_EQ(node_->arbiter().PromisedOn(DeviceId{0}), 0);
   EXPECT_EQ(node_->Report(now_ns_).counters.reclaimed, 0) << "it ended cleanly";
+}
+
+TEST_F(NodeSharesTest, WhatCannotBeHadIsSaidAndDoneWithout) {
+  rlimit usual{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit none = {3, usual.rlim_max};
+  std::vector<std::string> said;
+  const Config config = FakeConfig();
+
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  NodeShares shares(config, FakeDevices(), 4 * kSlab, {}, &keeper_,
+                    [&](const std::string& line) { said.push_back(line); });
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+
+  EXPECT_GE(said.size(), 3u) << "two links and the pool";
+  EXPECT_FALSE(shares.View().has_value());
+  EXPECT_FALSE(shares.JoinLink(DeviceId{0}, 1).has_value());
+  EXPECT_TRUE(shares.AskForSlabs({{1000, "anna"}, 7}, DeviceId{0}, kSlab).empty());
+  shares.MendLinks(now_ns_);
+  shares.KeepFiles();
+  EXPECT_TRUE(keeper_.files.empty());
 }
 
 TEST_F(NodeSharesTest, WithoutAPoolThereIsStillTheLink) {
