@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
+constexpr size_t kBudget = 64 * kMiB;
 constexpr size_t kBytes = 8 * kMiB;
 constexpr int kCount = kBytes / sizeof(float);
 
@@ -25,6 +27,10 @@ unsigned long long Books(const char* key) {
 class RolesTest : public testing::Test {
  protected:
   void SetUp() override {
+    setenv("SPILLWAY_DRIVER", SPILLWAY_SIMULATED_DRIVER, 1);
+    setenv("SPILLWAY_SIM_PROFILE", "a100", 1);
+    setenv("SPILLWAY_BUDGET", std::to_string(kBudget).c_str(), 1);
+    setenv("SPILLWAY_PARK", "off", 1);
     ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
     ASSERT_EQ(cuDevicePrimaryCtxRetain(&context_, 0), CUDA_SUCCESS);
     ASSERT_EQ(cuCtxSetCurrent(context_), CUDA_SUCCESS);
@@ -38,7 +44,7 @@ class RolesTest : public testing::Test {
     SendAllAway();
   }
   void TearDown() override {
-    EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+    EXPECT_LE(Books("device_bytes_peak"), kBudget);
     EXPECT_EQ(Books("illegal_accesses"), 0u);
   }
 
