@@ -245,14 +245,14 @@ bool Residency::TakeChunks(size_t bytes, Chunks* out) {
   return true;
 }
 
+// From what is freed, whose work the program's next calls stand behind anyway; what leaves is awaited for its bytes alone, since
+// a prefetch that waits for granules as well comes late.
 bool Residency::GranulesAreComing() {
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
     const bool has_some = range->place == Place::kDevice && range->pins == 0 && GranulesOf(range->chunks) > 0;
     if (has_some && timeline_->OneToAwait(&range->ready_after).stream) return true;
   }
-  return std::any_of(leaving_.begin(), leaving_.end(), [this](Range* range) {
-    return GranulesOf(range->chunks) > 0 && timeline_->OneToAwait(&range->departure).stream;
-  });
+  return false;
 }
 
 bool Residency::Charge(size_t bytes) {
