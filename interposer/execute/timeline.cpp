@@ -167,13 +167,20 @@ StreamState* Timeline::NewState(const Key& key) {
   return state;
 }
 
-Use Timeline::Issue(StreamState* stream) {
+// A per-thread stream's name means another stream on every other thread, so only its own records its events: whoever sees
+// an operation's number there finds its event, too, or the operation complete.
+Use Timeline::IssuePerThread(StreamState* stream) {
+  const MutexLock lock(stream->events);
   const Use use{stream, stream->issued.fetch_add(1) + 1};
-  if (stream->per_thread) {
-    const MutexLock lock(stream->events);
-    if (stream->checkpoints.size() > kManyCheckpoints) Poll(stream);
-    Record(stream);
-  } else if (checkpoints_all_.load(std::memory_order_relaxed) && stream->events.TryLock()) {
+  if (stream->checkpoints.size() > kManyCheckpoints) Poll(stream);
+  Record(stream);
+  return use;
+}
+
+Use Timeline::Issue(StreamState* stream) {
+  if (stream->per_thread) return IssuePerThread(stream);
+  const Use use{stream, stream->issued.fetch_add(1) + 1};
+  if (checkpoints_all_.load(std::memory_order_relaxed) && stream->events.TryLock()) {
     // Whoever holds the events now records or polls them; the next operation's checkpoint covers this one.
     if (stream->checkpoints.size() > kManyCheckpoints) Poll(stream);
     Record(stream);

@@ -194,6 +194,7 @@ class Timeline {
   void ForgetRecent();
   void CollectThoseOfEndedThreads();
   StreamState* NewState(const Key& key);
+  Use IssuePerThread(StreamState* stream);
   CUevent Record(StreamState* stream) SPILLWAY_REQUIRES(stream->events);
   CUevent TakeEvent(StreamState* stream) SPILLWAY_REQUIRES(stream->events);
   void Poll(StreamState* stream) SPILLWAY_REQUIRES(stream->events);

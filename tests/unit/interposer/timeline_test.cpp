@@ -1,7 +1,12 @@
 // What counts as complete, over the simulated driver: its host functions hold a stream until the test lets go.
 #include "interposer/execute/timeline.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <thread>
 
 #include "interposer/driver/driver_api.h"
 
@@ -9,6 +14,14 @@ namespace spillway::interposer {
 namespace {
 
 using driver::Driver;
+
+// The stream goes on when the word is that or more. Spillway itself calls no such function.
+CUresult WaitForWord(CUstream stream, const volatile std::uint32_t* word, std::uint32_t value) {
+  using Wait = CUresult (*)(CUstream, CUdeviceptr, std::uint32_t, unsigned);
+  void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
+  const auto wait = reinterpret_cast<Wait>(dlsym(driver, "cuStreamWaitValue32_v2"));
+  return wait(stream, reinterpret_cast<CUdeviceptr>(word), value, /*CU_STREAM_WAIT_VALUE_GEQ*/ 0);
+}
 
 class TimelineTest : public testing::Test {
  protected:
@@ -73,6 +86,60 @@ TEST_F(TimelineTest, DestroyedStreamsWorkCountsUntilComplete) {
   Driver().cuCtxSynchronize();
   EXPECT_TRUE(timeline_.Done(use));
   EXPECT_TRUE(timeline_.Unfinished().empty());
+}
+
+// One operation after the other on a per-thread stream of its own, each until it is let go: `word` says which.
+class PerThreadWork {
+ public:
+  PerThreadWork(CUcontext context, Timeline* timeline, volatile std::uint32_t* word)
+      : word_(word), thread_([=, this] { Run(context, timeline); }) {}
+  void Join() { thread_.join(); }
+  bool is_over() const { return over_; }
+  StreamState* stream() const { return stream_; }
+  void NoteLook() { ++looks_; }
+
+ private:
+  static constexpr std::uint32_t kOperations = 500;
+
+  void Run(CUcontext context, Timeline* timeline) {
+    Driver().cuCtxSetCurrent(context);
+    StreamState* const mine = timeline->Of({CU_STREAM_PER_THREAD, false});
+    stream_ = mine;
+    for (std::uint32_t i = 1; i <= kOperations; ++i) {
+      EXPECT_EQ(WaitForWord(CU_STREAM_PER_THREAD, word_, i), CUDA_SUCCESS);
+      timeline->Issue(mine);
+      for (const int seen = looks_; looks_ < seen + 2;) std::this_thread::yield();
+      *word_ = i;
+      Driver().cuStreamSynchronize(CU_STREAM_PER_THREAD);
+    }
+    over_ = true;
+  }
+
+  volatile std::uint32_t* const word_;
+  std::atomic<StreamState*> stream_{nullptr};
+  std::atomic<int> looks_{0};
+  std::atomic<bool> over_{false};
+  std::thread thread_;  // after what it uses
+};
+
+// Recorded by any other thread, an event of that name would be of that thread's own stream, which is idle.
+TEST_F(TimelineTest, WorkOnAPerThreadStreamIsDoneOnlyWhenItIsWhoeverAsks) {
+  CUcontext context;
+  ASSERT_EQ(Driver().cuCtxGetCurrent(&context), CUDA_SUCCESS);
+  auto* const word = static_cast<volatile std::uint32_t*>(host_);
+  *word = 0;
+  PerThreadWork work(context, &timeline_, word);
+  while (!work.stream()) std::this_thread::yield();
+
+  int done_too_early = 0;
+  for (; !work.is_over(); work.NoteLook()) {
+    const Use last{work.stream(), Timeline::IssuedOn(work.stream())};
+    if (!Timeline::KnownDone(last)) timeline_.EventFor(last);
+    if (timeline_.Done(last) && *word < last.sequence) ++done_too_early;
+  }
+  work.Join();
+
+  EXPECT_EQ(done_too_early, 0);
 }
 
 TEST_F(TimelineTest, DefaultStreamsOfBothFlavoursDiffer) {
