@@ -32,8 +32,8 @@ enum class StallCause : std::uint8_t {
   kShrink,        // the budget had become less
   kLinkShare,     // for its turn at the link, which other jobs use too
 };
-inline constexpr const char* kStallNames[] = {"demand",    "late_prefetch", "no_memory",
-                                              "pool_full", "idle",          "shrink",    "link_share"};
+inline constexpr const char* kStallNames[] = {"demand", "late_prefetch", "no_memory", "pool_full",
+                                              "idle",   "shrink",        "link_share"};
 
 struct Counters {
   std::uint64_t launches = 0;

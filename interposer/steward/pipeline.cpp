@@ -111,7 +111,8 @@ void Pipeline::BeginAnew(const std::vector<LiveAllocation>& live) {
 
 void Pipeline::Hear(const Recorder::Drained& drained) {
   touches_.clear();
-  for (const RecordedTouch& touch : drained.touches) touches_.push_back({touch.allocation, touch.writes, touch.reads});
+  for (const RecordedTouch& touch : drained.touches)
+    touches_.push_back({touch.allocation, touch.writes, touch.reads});
   const JobEvent event = EventOf(drained, touches_);
   if (scheduler::HasToken(event.kind)) ++tokens_;
   if (measurement_) measurement_->Note(event, drained.event.sample);
@@ -323,8 +324,7 @@ bool Pipeline::Serves(std::int64_t planned_bytes) const {
 
 void Pipeline::FollowBudget() {
   const bool serves = Serves(asked_bytes_) && job_->LinkPermille() == asked_permille_;
-  if (live_ && !request_ && !measurement_ && !serves)
-    Ask(live_->shared_pattern(), std::nullopt);
+  if (live_ && !request_ && !measurement_ && !serves) Ask(live_->shared_pattern(), std::nullopt);
 }
 
 void Pipeline::EndRecordingWhenSteady() {

@@ -17,7 +17,8 @@ uint64_t FingerprintOf(const IterationPattern& pattern) {
   for (const PatternEvent& event : pattern.events) {
     mix(event.token);
     mix(event.buffer);
-    for (const PatternTouch& touch : pattern.TouchesOf(event)) mix(touch.buffer * 4 + touch.reads * 2 + touch.writes);
+    for (const PatternTouch& touch : pattern.TouchesOf(event))
+      mix(touch.buffer * 4 + touch.reads * 2 + touch.writes);
   }
   for (const PatternBuffer& buffer : pattern.buffers) {
     mix(buffer.size_bytes * 2 + buffer.persistent);

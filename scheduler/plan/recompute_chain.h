@@ -59,7 +59,8 @@ class RecomputeChains {
 
   const IterationProfile& profile_;
   std::vector<std::vector<OperationId>> writers_;  // by buffer, ascending
-  std::vector<int32_t> repeatable_until_;  // by operation: before this one and all earlier ones it can run again
+  std::vector<int32_t>
+      repeatable_until_;  // by operation: before this one and all earlier ones it can run again
 };
 
 }  // namespace spillway::scheduler

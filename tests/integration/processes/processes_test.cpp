@@ -91,8 +91,8 @@ INSTANTIATE_TEST_SUITE_P(PeersT13, ProcessLifeTest,
                          ::testing::Values("primary_context_anew", "contexts_come_and_go"), NameOf);
 INSTANTIATE_TEST_SUITE_P(PeersT14, ProcessLifeTest,
                          ::testing::Values("fork_before", "fork_after", "fork_in_child", "fork_chain",
-                                           "fork_exec", "vfork_exec", "posix_spawn", "pre_fork",
-                                           "fork_storm", "fork_while_planning"),
+                                           "fork_exec", "vfork_exec", "posix_spawn", "pre_fork", "fork_storm",
+                                           "fork_while_planning"),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(PeersT16, ProcessLifeTest,
                          ::testing::Values("exit_during_work", "return_during_work", "underscore_exit",

@@ -71,7 +71,8 @@ class JobMemoryPlanTest : public testing::Test {
     Recorder::Drained drained;
     while (job_->recorder().Next(&drained)) {
       std::vector<scheduler::JobTouch> touches;
-      for (const RecordedTouch& touch : drained.touches) touches.push_back({touch.allocation, touch.writes, touch.reads});
+      for (const RecordedTouch& touch : drained.touches)
+        touches.push_back({touch.allocation, touch.writes, touch.reads});
       const bool allocates = drained.event.kind == RecordedKind::kAllocate;
       if (!allocates && drained.event.kind != RecordedKind::kOperation) continue;
       const auto found = learner.Add(

@@ -221,7 +221,8 @@ TEST(StrategiesTest, HaveNamesOfTheirOwn) {
 
 // However hard the budget, and whatever is known of the iteration: searches end by work, so no job waits for its plan for long.
 TEST(StrategiesTest, OwnSearchEndsWhenItsWorkIsSpent) {
-  constexpr int64_t kLastLooks = kMostWork / 8;  // what goes on when it is spent: pricing proposals, one round
+  constexpr int64_t kLastLooks =
+      kMostWork / 8;  // what goes on when it is spent: pricing proposals, one round
   int spent = 0;
   for (const bool learned : {false, true}) {
     Dice dice(9);
