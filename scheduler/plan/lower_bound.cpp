@@ -14,6 +14,7 @@ namespace spillway::scheduler {
 namespace {
 
 constexpr size_t kOperationsTried = 48;
+constexpr size_t kWindows = 6;               // at most, which the iteration is cut into
 constexpr int64_t kWorkForPrices = 300'000;  // rounds x (operations + buffers)
 constexpr int64_t kLeastRounds = 50, kMostRounds = 1'000;
 constexpr int64_t kImpossibleNs = std::numeric_limits<int64_t>::max() / 4;
@@ -35,7 +36,12 @@ struct Relief {
       leaves_ns;  // how long before the operation in question the content was written: since then it can be copied out
   int64_t returns_ns;    // how long after its start the buffer is needed
   int64_t recompute_ns;  // of the whole buffer; kImpossibleNs: cannot
-  bool crosses;          // one of the two reaches into another iteration
+};
+
+// Operations [from, until).
+struct Window {
+  size_t from, until;
+  bool holds(OperationId id) const { return At(id) >= from && At(id) < until; }
 };
 
 class Bound {
@@ -68,12 +74,18 @@ class Bound {
     }
     bound.possible = bound.memory_bytes <= problem_.budget_bytes;
     bound.iteration_ns = starts_ns_.back();
-    for (OperationId id : WorstOperations()) {
-      const int64_t time_ns = starts_ns_.back() + ExtraNs(id, live_bytes_[At(id)] - problem_.budget_bytes);
+    const std::vector<OperationId> worst = WorstOperations();
+    for (OperationId id : worst) {
+      const int64_t time_ns =
+          starts_ns_.back() + std::max(ExtraNs(id), ExtraWithinNs({0, live_bytes_.size()}, id));
       if (time_ns <= bound.iteration_ns) continue;
       bound.iteration_ns = time_ns;
       bound.time_at = id;
     }
+    const int64_t in_windows_ns = starts_ns_.back() + ExtraOfWindowsNs(worst);
+    if (in_windows_ns <= bound.iteration_ns) return bound;
+    bound.iteration_ns = in_windows_ns;
+    bound.time_at = {};
     return bound;
   }
 
@@ -133,6 +145,56 @@ class Bound {
     return result;
   }
 
+  // Where windows may meet: the beginning, the end, and where the least lives in between.
+  std::vector<size_t> Cuts() const {
+    const size_t count = live_bytes_.size();
+    std::vector<size_t> cuts = {0};
+    for (size_t i = 1; i < kWindows; ++i) {
+      const auto first = live_bytes_.begin() + static_cast<ptrdiff_t>(std::max(
+                                                   cuts.back() + 1, count * (2 * i - 1) / (2 * kWindows)));
+      const auto last = live_bytes_.begin() + static_cast<ptrdiff_t>(count * (2 * i + 1) / (2 * kWindows));
+      if (first < last)
+        cuts.push_back(static_cast<size_t>(std::min_element(first, last) - live_bytes_.begin()));
+    }
+    if (cuts.back() < count) cuts.push_back(count);
+    return cuts;
+  }
+
+  // What windows cost that do not overlap adds up: each counts only waits and recomputations within itself. The best choice of
+  // windows between cuts.
+  int64_t ExtraOfWindowsNs(const std::vector<OperationId>& worst) const {
+    const std::vector<size_t> cuts = Cuts();
+    std::vector<int64_t> best_ns(cuts.size(), 0);  // of what is before each cut
+    for (size_t end = 1; end < cuts.size(); ++end) {
+      for (size_t begin = 0; begin < end; ++begin) {
+        int64_t extra_ns = 0;
+        for (OperationId id : worst) {
+          const Window window{cuts[begin], cuts[end]};
+          if (window.holds(id)) extra_ns = std::max(extra_ns, ExtraWithinNs(window, id));
+        }
+        best_ns[end] = std::max(best_ns[end], best_ns[begin] + extra_ns);
+      }
+    }
+    return best_ns.back();
+  }
+
+  // Buffers that were written before the window, or are needed only after it, count as free.
+  int64_t ExtraWithinNs(const Window& window, OperationId id) const {
+    int64_t excess_bytes = live_bytes_[At(id)] - problem_.budget_bytes;
+    int64_t free_bytes = 0;
+    const int64_t before_ns = starts_ns_[At(id)] - starts_ns_[window.from];
+    const int64_t after_ns = starts_ns_[window.until] - starts_ns_[At(id)];
+    std::vector<Relief> inside;
+    for (const Relief& relief : ReliefsOver(id, free_bytes)) {
+      if (relief.leaves_ns > before_ns || relief.returns_ns > after_ns) {
+        excess_bytes -= relief.size_bytes;
+      } else {
+        inside.push_back(relief);
+      }
+    }
+    return LeastExtraNs(inside, excess_bytes - free_bytes, true);
+  }
+
   // A host copy is good from the write on, also when the buffer came back in between. Never written: made long ago.
   int64_t TimeSinceWritten(const IdleInterval& interval, OperationId id) const {
     const int64_t iteration_ns = starts_ns_.back(), now_ns = starts_ns_[At(id)];
@@ -161,12 +223,10 @@ class Bound {
       }
       free_bytes += footprint_bytes - size_bytes;  // chunks are freed whole, but only the content is copied
       int64_t returns_ns = starts_ns_[At(interval.to)] - now_ns;
-      const bool returns_later = interval.to < id;
-      if (returns_later) returns_ns += iteration_ns;
+      if (interval.to < id) returns_ns += iteration_ns;
       const int64_t written_ns = TimeSinceWritten(interval, id);
-      result.push_back({size_bytes, written_ns, returns_ns,
-                        recompute_ns_[i] < 0 ? kImpossibleNs : recompute_ns_[i],
-                        returns_later || written_ns > now_ns});
+      result.push_back(
+          {size_bytes, written_ns, returns_ns, recompute_ns_[i] < 0 ? kImpossibleNs : recompute_ns_[i]});
     }
     return result;
   }
@@ -201,22 +261,12 @@ class Bound {
     return bytes > 0 ? kImpossibleNs : sum_ns;
   }
 
-  int64_t ExtraNs(OperationId id, int64_t excess_bytes) const {
+  // Waiting before and waiting after add up, but for buffers that are away over the iteration's end: for those one wait can
+  // serve both. So either they count as free (ExtraWithinNs), or only the longer wait counts; both are bounds.
+  int64_t ExtraNs(OperationId id) const {
     int64_t free_bytes = 0;
     const std::vector<Relief> all = ReliefsOver(id, free_bytes);
-    excess_bytes -= free_bytes;
-    // Waiting before and waiting after add up, but for buffers that are away over the iteration's end: for those one wait can
-    // serve both. So either they count as free, or only the longer wait counts; both are bounds.
-    std::vector<Relief> inside;
-    int64_t crossing_bytes = 0;
-    for (const Relief& relief : all) {
-      if (relief.crosses)
-        crossing_bytes += relief.size_bytes;
-      else
-        inside.push_back(relief);
-    }
-    return std::max(LeastExtraNs(inside, excess_bytes - crossing_bytes, true),
-                    LeastExtraNs(all, excess_bytes, false));
+    return LeastExtraNs(all, live_bytes_[At(id)] - problem_.budget_bytes - free_bytes, false);
   }
 
   int64_t LeastExtraNs(std::vector<Relief> reliefs, int64_t excess_bytes, bool waits_add_up) const {

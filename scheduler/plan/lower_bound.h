@@ -8,7 +8,7 @@
 // Time: at an operation where more lives than fits, the excess has left before and comes back after, by the link or by running
 // its writer again (plan/least_recompute.h). What the link moves by then without waiting is bounded by when buffers become idle and are needed again; the
 // rest stretches the iteration. The bound is the best trade between waiting and recomputing, buffers split at will, at the worst
-// operation. Rates are those of one direction alone, durations those of the fastest workspaces: both only make it lower.
+// operation, or the sum of those at the worst operations of parts of the iteration that do not overlap. Rates are those of one direction alone, durations those of the fastest workspaces: both only make it lower.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct LowerBound {
   OperationId time_at;       // the operation whose excess decides; index -1: none does alone
 };
 
-// At the worst operation alone: quick.
+// Looks at single operations: quick.
 LowerBound FindLowerBound(const Problem& problem);
 
 // The better of that and the bound by prices (plan/price_bound.h), which looks at the whole iteration: some tenths of a second.

@@ -68,6 +68,26 @@ TEST(LowerBoundTest, TheExcessIsSwappedAsFarAsTheLinkAllowsOrRecomputed) {
   EXPECT_EQ(bound.time_at, OperationId{2});
 }
 
+// Two iterations of a job that are learned as one: each has its peak, and each peak its price.
+TEST(LowerBoundTest, PeaksOneAfterTheOtherAddUp) {
+  Setting once(1001), twice(1001);
+  IterationProfile& profile = twice.profile;
+  for (const char* name : {"x again", "y again", "z again"})
+    profile.buffers.push_back(Temporary(name, name[0] == 'z' ? 1 : 1000));
+  for (const Operation& operation : std::vector<Operation>(profile.operations)) {
+    profile.operations.push_back(operation);
+    for (BufferId& id : profile.operations.back().reads) id.index += 3;
+    for (BufferId& id : profile.operations.back().writes) id.index += 3;
+  }
+  for (size_t i = 3; i < 6; ++i) {
+    profile.buffers[i].born = {profile.buffers[i - 3].born.index + 5};
+    profile.buffers[i].dies = {profile.buffers[i - 3].dies.index + 5};
+  }
+  const int64_t extra_ns = FindLowerBound(once.problem).iteration_ns - 1401;
+  ASSERT_GT(extra_ns, 100);
+  EXPECT_EQ(FindLowerBound(twice.problem).iteration_ns, 2 * (1401 + extra_ns));
+}
+
 TEST(LowerBoundTest, WithoutRecomputationTheLinkDecides) {
   Setting setting(1001);
   setting.profile.operations[0].replayable = false;
