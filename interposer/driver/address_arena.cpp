@@ -13,19 +13,38 @@ namespace {
 constexpr size_t kReservationBytes = size_t{64} << 30;
 constexpr size_t kGuardBytes = kGranuleBytes;
 
+// See Note [No address is a pair of small numbers].
+constexpr CUdeviceptr kHalfBytes = CUdeviceptr{1} << 32;
+constexpr CUdeviceptr kSmall = CUdeviceptr{16} << 20;
+
+// The first place from `base` on where none of `bytes` has an address whose lower half is small.
+CUdeviceptr PlaceFor(CUdeviceptr base, size_t bytes) {
+  if (bytes > kHalfBytes - 2 * kSmall) return base;
+  const CUdeviceptr around =
+      RoundUp(base - kSmall + 1, kHalfBytes);  // lower halves are small; not all before `base`
+  return base + bytes <= around - kSmall ? base : around + kSmall;
+}
+
 }  // namespace
 
 CUdeviceptr AddressArena::Take(size_t bytes) {
+  CUdeviceptr base = TakeFromHole(bytes);
+  if (!base && Grow(bytes + kGuardBytes + 2 * kSmall)) base = TakeFromHole(bytes);
+  return base;
+}
+
+// 0 when no hole is large enough.
+CUdeviceptr AddressArena::TakeFromHole(size_t bytes) {
   const size_t span = bytes + kGuardBytes;
-  const auto fits = [span](const auto& hole) { return hole.second >= span; };
-  auto hole = std::find_if(holes_.begin(), holes_.end(), fits);
-  if (hole == holes_.end()) {
-    if (!Grow(span)) return 0;
-    hole = std::find_if(holes_.begin(), holes_.end(), fits);
-  }
-  const auto [base, hole_bytes] = *hole;
+  const auto end_of = [](const auto& hole) { return hole.first + hole.second; };
+  const auto hole = std::find_if(holes_.begin(), holes_.end(), [&](const auto& hole) {
+    return PlaceFor(hole.first, bytes) + span <= end_of(hole);
+  });
+  if (hole == holes_.end()) return 0;
+  const CUdeviceptr begin = hole->first, end = end_of(*hole), base = PlaceFor(begin, bytes);
   holes_.erase(hole);
-  if (hole_bytes > span) holes_.emplace(base + span, hole_bytes - span);
+  if (begin < base) holes_.emplace(begin, base - begin);
+  if (base + span < end) holes_.emplace(base + span, end - base - span);
   return base;
 }
 

@@ -2,10 +2,18 @@
 //
 // Called by execute with the state lock held. Owns the reservations until ReleaseAll.
 //
+// Note [No address is a pair of small numbers]
+// Two neighbouring integers of 32 bits, as in tokens, labels and indices, read as one word look like an address when the
+// upper one happens to be the upper half of one. The lower one is a small number then. So nothing is placed where the
+// lower half of an address is small, of either sign: otherwise a batch of tokens now and then holds an "address", and
+// whoever looks for addresses in memory finds it. (gpt2's tokens made its job count as one that builds structures.)
+//
 // Invariants
 //  1. Every range starts on a granule (2 MiB) and is followed by at least one granule that belongs to nobody, so that
 //     the address one past the end of a range is never inside another.
-//  2. An address given back may be given out again; the caller gives back only what is unmapped.
+//  2. The lower half of no address in a range, taken as a signed number, is within 16 Mi of zero, but for ranges of about
+//     4 GiB and more.
+//  3. An address given back may be given out again; the caller gives back only what is unmapped.
 // Never: maps memory.
 #pragma once
 
@@ -31,6 +39,7 @@ class AddressArena {
     size_t bytes;
   };
 
+  CUdeviceptr TakeFromHole(size_t bytes);
   bool Grow(size_t bytes);
   void AddHole(CUdeviceptr base, size_t bytes);
 

@@ -131,6 +131,26 @@ TEST_F(PoolsTest, AddressesLeaveAGapAndAreReused) {
   arena.ReleaseAll();
 }
 
+TEST_F(PoolsTest, NoAddressIsAPairOfSmallNumbers) {
+  // Given ranges of all over a reservation, some of them in places that others have left
+  constexpr CUdeviceptr kSmall = 16 * kMiB;
+  AddressArena arena;
+  const CUdeviceptr first = arena.Take(8 * kMiB);
+  arena.Give(first, 8 * kMiB);
+  for (const size_t bytes : {400 * kMiB, 3 * 1024 * kMiB, 2 * kMiB, 4064 * kMiB, 900 * kMiB, 3500 * kMiB}) {
+    // When one is placed
+    const CUdeviceptr base = arena.Take(bytes);
+
+    // Then it begins and ends between the same two multiples of 4 GiB, and at neither
+    ASSERT_NE(base, 0u);
+    EXPECT_EQ(base >> 32, (base + bytes - 1) >> 32) << bytes;
+    EXPECT_GE(base & 0xffffffff, kSmall) << bytes;
+    EXPECT_LE((base + bytes - 1) & 0xffffffff, 0xffffffff - kSmall) << bytes;
+  }
+  EXPECT_NE(arena.Take(6 * 1024 * kMiB), 0u) << "what is too large for that is placed all the same";
+  arena.ReleaseAll();
+}
+
 TEST(SlabsTest, EverySizeFitsItsClass) {
   for (size_t bytes :
        {size_t{1}, size_t{512}, size_t{513}, size_t{4096}, size_t{5000}, size_t{100'000}, kMiB - 1}) {
