@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "simulator/driver/sparse_bytes.h"
+
 namespace spillway::simulator {
 namespace {
 
@@ -52,6 +54,8 @@ std::uint64_t MixOperand(std::uint64_t hash, const KernelUse& use) {
 }
 
 void WriteOperand(std::uint64_t hash, const KernelUse& use) {
+  // Whatever was there before differs with how memory was reused, and a program may read each byte that it wrote.
+  if (use.kind == UseKind::kWrite && use.pointer != nullptr) SparseClear(use.pointer, use.size_bytes);
   ForPlaces(use, [&](unsigned char* place, std::uint64_t size_bytes, std::uint64_t number) {
     const std::uint64_t tag = Mix(hash, number);
     // What no part writes must not stay from before.

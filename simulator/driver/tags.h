@@ -10,8 +10,10 @@
 // Invariants
 //  1. A tag depends on no address and on no alignment: bare and under Spillway a program gets the same ones.
 //  2. Every granule of every operand is touched, so memory that is not mapped faults as it would in full mode.
-//  3. Bytes between the places stay as they are: whoever reads them sees something older. Views that begin elsewhere
-//     in a tensor than the operation that wrote it see only what copies brought.
+//  3. What an operation writes without reading it depends on nothing that was in that memory before: bytes between the places
+//     become zero, those of outputs that are updated or written in parts stay. So what a program prints depends on the
+//     program alone, also when it reads every byte. Views that begin elsewhere in a tensor than the operation that wrote
+//     it see no tag but what copies brought. An output with gaps is written as if it had none.
 #pragma once
 
 #include "simulator/kernels/image.h"

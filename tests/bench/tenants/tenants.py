@@ -72,11 +72,6 @@ class Tenant:
         return self.time_ns / self.alone.time_ns
 
 
-def comparable(output):
-    """In the compute mode `tags` logits hold a tag and otherwise what was in that memory before: predictions are not the program's."""
-    return [line for line in output.splitlines() if not line.startswith("test accuracy")]
-
-
 def run_alone(options, folder, name, workload):
     place = folder / f"alone-{name}"
     place.mkdir()
@@ -85,7 +80,7 @@ def run_alone(options, folder, name, workload):
     if code != 0:
         raise SystemExit(f"tenants: {name} fails alone: {machine.errors(name)}")
     books = machine.process_books(name)
-    return Alone(books["simulated_ns"], books["device_bytes_peak"], comparable(machine.output(name)))
+    return Alone(books["simulated_ns"], books["device_bytes_peak"], machine.output(name).splitlines())
 
 
 class Watcher:
@@ -151,7 +146,7 @@ def run_together(options, folder, tenants, capacity_bytes):
     give_weights(agent, tenants)
     for tenant in tenants:
         code = tenant.process.wait()
-        tenant.output = comparable(machine.output(tenant.name)) if code == 0 else [f"ended with {code}"]
+        tenant.output = machine.output(tenant.name).splitlines() if code == 0 else [f"ended with {code}"]
         tenant.errors = machine.errors(tenant.name)
     watcher.end()
     agent.stop()

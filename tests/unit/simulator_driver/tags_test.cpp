@@ -71,12 +71,25 @@ TEST(TagsTest, WrittenOperandsForgetAndUpdatedOnesRemember) {
   Bytes clean(64), dirty(64, 'x');
   WriteTags("work", List({Use(clean, UseKind::kWrite)}));
   WriteTags("work", List({Use(dirty, UseKind::kWrite)}));
-  EXPECT_EQ(Bytes(clean.begin(), clean.begin() + 32), Bytes(dirty.begin(), dirty.begin() + 32));
+  EXPECT_EQ(clean, dirty);
 
   Bytes zero(64), one(64, 1);
   WriteTags("work", List({Use(zero, UseKind::kUpdate)}));
   WriteTags("work", List({Use(one, UseKind::kUpdate)}));
   EXPECT_NE(Bytes(zero.begin(), zero.begin() + 32), Bytes(one.begin(), one.begin() + 32));
+}
+
+// Programs read every byte of what operations wrote, as by a checksum of the weights.
+TEST(TagsTest, BytesBetweenTagsAreTheSameWhateverWasThere) {
+  // Given memory in which something larger and something smaller were before, at other places
+  Bytes clean(5 * kMebibyte), used(5 * kMebibyte);
+  WriteTags("before", List({{used.data() + kMebibyte, 4 * kMebibyte, UseKind::kWrite}}));
+  WriteTags("before", List({{used.data() + 4096, 512, UseKind::kUpdate}}));
+
+  WriteTags("work", List({Use(clean, UseKind::kWrite)}));
+  WriteTags("work", List({Use(used, UseKind::kWrite)}));
+
+  EXPECT_TRUE(clean == used);
 }
 
 TEST(TagsTest, InterleavedPartsStayBesideEachOther) {
