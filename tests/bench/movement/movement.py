@@ -40,6 +40,7 @@ BUDGETS = (100, 90, 75, 50, 35, 25)
 POLICIES = ("reactive", "vdnn-all", "autoswap", "delta", "spillway")
 STEADY_STEPS = 6  # even: some trainers repeat themselves every two steps only, since they feed from two buffers
 UNLIMITED = 1 << 40
+HOST_BYTES = 128 << 30  # as a GPU node has; in `tags` only what holds tags takes real memory
 
 
 @dataclasses.dataclass
@@ -69,7 +70,8 @@ def run(options, network, profile, budget_bytes=None, policy=None, **settings):
     program, *arguments = command_of(network, profile)
     with tempfile.TemporaryDirectory(prefix="movement-") as folder:
         report, books = (pathlib.Path(folder) / name for name in ("report.json", "books.json"))
-        env.update(SPILLWAY_SIM_COMPUTE="tags", SPILLWAY_SIM_STATS=str(books), SPILLWAY_REPORT=str(report))
+        env.update(SPILLWAY_SIM_COMPUTE="tags", SPILLWAY_SIM_STATS=str(books), SPILLWAY_REPORT=str(report),
+                   SPILLWAY_HOST_LIMIT=str(HOST_BYTES))
         if policy == "reactive":
             env["SPILLWAY_LEARN"] = "off"
         elif policy:
