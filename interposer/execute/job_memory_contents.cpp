@@ -14,6 +14,13 @@ namespace {
 // More addresses than these are not kept: the job counts as opaque.
 constexpr size_t kMostHeld = size_t{1} << 17;
 
+// Note [Words that lead nowhere yet]
+// A copied word may name a place where something is allocated only later. Mostly it is a number, and the copy explains it
+// when a census meets it. Or the program knows that its allocator gives the same place again: then kernels follow it. So
+// it is kept like others, unless so many words are kept already that data as this would leave no room for addresses. Not in
+// device variables: what those hold concerns every launch.
+constexpr size_t kMostLeadingNowhere = size_t{1} << 12;
+
 Range* AsRange(Allocation* allocation) { return static_cast<Range*>(allocation); }
 SlabBlock* AsBlock(Allocation* allocation) { return static_cast<SlabBlock*>(allocation); }
 bool IsBlock(const Allocation* allocation) { return allocation->kind == AllocationKind::kSlabBlock; }
@@ -56,8 +63,10 @@ void JobMemory::WroteRow(const Transfer& transfer, CUdeviceptr to, CUdeviceptr f
 void JobMemory::PutAll(CUdeviceptr to, size_t bytes, const std::vector<HeldWord>& found) {
   Contents& contents = ContentsAt(to);
   for (const HeldWord& held : found) {
-    if (!ledger_.Find(held.word)) continue;
-    if (contents_.size() + outside_.size() >= kMostHeld) {
+    const size_t kept = contents_.size() + outside_.size();
+    const bool leads_nowhere = !ledger_.Find(held.word);
+    if (leads_nowhere && (&contents == &outside_ || kept >= kMostLeadingNowhere)) continue;
+    if (kept >= kMostHeld) {
       trust_.Opaque(Opacity::kTooManyAddresses);
       break;
     }
@@ -102,9 +111,9 @@ void JobMemory::Follow(const Addresses& addresses, Effect effect, TouchSet* set)
 }
 
 void JobMemory::Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* holders) {
-  set->reaches = true;
   auto* const found = static_cast<Tracked*>(ledger_.Find(word));
   if (!found) return;
+  set->reaches = true;
   if (IsBlock(found)) {
     OrderBehind(AsBlock(found), *set);
   } else if (std::find(set->ranges.begin(), set->ranges.end(), found) == set->ranges.end()) {

@@ -125,6 +125,30 @@ TEST_F(AddressesTest, GraphThatFillsATableIsLookedAt) {
   }
 }
 
+// Words that led nowhere when they were copied were dropped: in memory that was allocated there later they were unknown
+// addresses, which made a harmless job park for good, and kernels that followed them met memory that was gone.
+TEST_F(AddressesTest, CopiedAddressOfMemoryThatIsAllocatedOnlyLaterIsFollowed) {
+  // Given a proven job whose kernels are all known
+  Start();
+  CUdeviceptr buffer = Filled(kBytes, 5);
+  const CUdeviceptr table = Allocated(sizeof buffer);
+  ASSERT_EQ(cuMemcpyHtoD(table, &buffer, sizeof buffer), CUDA_SUCCESS);
+  Run(follow_, table);
+  UseOthers(20);
+
+  // When an address is copied while nothing lives there, and then something does, and is away
+  ASSERT_EQ(cuMemFree(buffer), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD8(table, 0, sizeof table), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemcpyHtoD(table, &buffer, sizeof buffer), CUDA_SUCCESS);
+  const CUdeviceptr again = Filled(kBytes, 5);
+  ASSERT_EQ(again, buffer) << "the test needs the same place";
+  UseOthers(3);
+
+  // Then a kernel finds it
+  Run(follow_, table);
+  EXPECT_TRUE(IsAll(again, 4, 6));
+}
+
 // Half a second in which nothing completed was taken for a proof, and memory moved that work which was still to come may
 // have reached by addresses in memory: behind a stream's wait for the program, behind a long kernel, on a busy machine.
 class BehindAWaitTest : public AddressesTest {
