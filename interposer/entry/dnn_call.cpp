@@ -31,8 +31,15 @@ std::size_t ElementBytes(int type) {
   }
 }
 
-// "The storage data type for alpha and beta is float for HALF and FLOAT tensors, and double for DOUBLE tensors."
-std::size_t ScalarBytes(int type) { return type == dnn::kDouble ? sizeof(double) : sizeof(float); }
+// "The storage data type for alpha and beta is float for HALF and FLOAT tensors, and double for DOUBLE tensors." Of others nothing
+// is said: 0. (Half of a double 1.0 is zero.)
+std::size_t ScalarBytes(int type) {
+  const bool is_float = type == dnn::kFloat || type == dnn::kHalf || type == dnn::kBfloat16;
+  return type == dnn::kDouble ? sizeof(double) : is_float ? sizeof(float) : 0;
+}
+
+// More than any memory has: what it says is not sound.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 56;
 
 struct Dimension {
   std::int64_t size, stride;
@@ -78,6 +85,7 @@ DnnCall::Extent DnnCall::TensorExtent(dnn::Descriptor tensor) const {
     if (sizes[i] <= 0 || strides[i] <= 0) return {};
     dimensions[i] = {sizes[i], strides[i]};
     last += std::int64_t{sizes[i] - 1} * strides[i];
+    if (last >= kMostElements) return {};
   }
   return {static_cast<std::size_t>(last + 1) * ElementBytes(type), LeaveNoGap(dimensions, dimensions + count),
           ScalarBytes(type)};
@@ -88,12 +96,12 @@ DnnCall::Extent DnnCall::FilterExtent(dnn::Descriptor filter) const {
   int type = -1, format = -1, count = 0, sizes[dnn::kMostDimensions];
   if (!filter || !get || get(filter, dnn::kMostDimensions, &type, &format, &count, sizes) != 0) return {};
   if (count <= 0 || count > dnn::kMostDimensions || (format != dnn::kNchw && format != dnn::kNhwc)) return {};
-  std::size_t bytes = ElementBytes(type);
+  std::int64_t elements = 1;
   for (int i = 0; i < count; ++i) {
-    if (sizes[i] <= 0) return {};
-    bytes *= static_cast<std::size_t>(sizes[i]);
+    if (sizes[i] <= 0 || elements > kMostElements / sizes[i]) return {};
+    elements *= sizes[i];
   }
-  return {bytes, true, ScalarBytes(type)};
+  return {static_cast<std::size_t>(elements) * ElementBytes(type), true, ScalarBytes(type)};
 }
 
 void DnnCall::Read(const void* data, const Extent& extent) {

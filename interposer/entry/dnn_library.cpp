@@ -116,12 +116,13 @@ void* DnnHookNamed(const char* name) {
   return nullptr;
 }
 
-void* DecideDnn(void* hook, void* found, const void* caller) {
+void* DecideDnn(void* hook, const char* name, void* found, const void* caller) {
   if (!found || found == hook) return found;
   const char* const file = FileOf(found);
   if (!BeginsWith(file, "libcudnn.so") && !BeginsWith(file, "libcublas.so")) return nullptr;
   const char* const asker = FileOf(caller);
   if (BeginsWith(asker, "libcudnn") || BeginsWith(asker, "libcublas")) return nullptr;
+  if (void* const next = RealDlsym()(RTLD_NEXT, name); next && next != hook && next != found) return nullptr;
   void* nothing = nullptr;
   std::atomic<void*>* const opened = OpenedFor(hook);
   const bool is_first = opened->compare_exchange_strong(nothing, found);

@@ -24,6 +24,6 @@ void* DnnHookNamed(const char* name);
 
 // What dlsym is to answer for a name that is hooked, when `found` is what it has found for `caller`: the hook, or null for
 // `found` itself.
-void* DecideDnn(void* hook, void* found, const void* caller);
+void* DecideDnn(void* hook, const char* name, void* found, const void* caller);
 
 }  // namespace spillway::entry

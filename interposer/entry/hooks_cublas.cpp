@@ -53,8 +53,10 @@ struct Matrices {
   long long rows, columns, between_columns, between_matrices, count;
 
   bool IsSound() const {
+    constexpr long long kMostElements = 1LL << 56;  // more than any memory has
     return rows > 0 && columns > 0 && count > 0 && between_columns >= rows &&
-           (count == 1 || between_matrices >= 0);
+           between_columns <= kMostElements / columns &&
+           (count == 1 || (between_matrices >= 0 && between_matrices <= kMostElements / count));
   }
   std::size_t Bytes(std::size_t element_bytes) const {
     const long long elements =

@@ -26,7 +26,6 @@ void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** 
     add.IsNew(NoteLook, function);
   }
   add.Says(ShapeOfLaunch(facts.name, dimensions));
-  add.TakesClaims();
   if (interposer::TraceIsOn()) add.IsCalled(ReadableName(function, facts.name));
   if (parameters) {
     ScanParameters(*facts.parameters, parameters, add);
@@ -40,7 +39,11 @@ CUresult AroundLaunch(CUfunction function, const LaunchDimensions& dimensions, S
                       void** parameters, void** extra, Call call) {
   return Around(
       stream, Effect::kLaunches,
-      [&](Collector& add) { ScanLaunch(function, dimensions, parameters, extra, add); }, call);
+      [&](Collector& add) {
+        ScanLaunch(function, dimensions, parameters, extra, add);
+        add.TakesClaims();
+      },
+      call);
 }
 
 template <class Config>
@@ -59,7 +62,8 @@ void AddAttributes(const CUlaunchConfig* config, Collector& add) {
   }
 }
 
-// Around a call that launches several times, each time in a stream of its own. Beneath a guard that is outermost.
+// Around a call that launches several times, each time in a stream of its own: claims would be for which one? Beneath a guard
+// that is outermost.
 template <class Call>
 CUresult AroundEach(const CUDA_LAUNCH_PARAMS* launches, unsigned int count, Call& call) {
   if (count == 0) return call();
@@ -104,6 +108,7 @@ SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
         [&](Collector& add) {                                                                  \
           ScanLaunch(f, DimensionsOf(config), parameters, extra, add);                         \
           AddAttributes(config, add);                                                          \
+          add.TakesClaims();                                                                   \
         },                                                                                     \
         [&] { return Driver().name(config, f, parameters, extra); });                          \
   }

@@ -44,7 +44,7 @@ void* Decide(SpillwayLookup* lookup, const void* caller) {
     return nullptr;
   if (void* const nvml_hook = NvmlHookNamed(lookup->name)) return DecideNvml(*lookup, nvml_hook, caller);
   if (void* const dnn_hook = DnnHookNamed(lookup->name))
-    return DecideDnn(dnn_hook, RealDlsym()(lookup->handle, lookup->name), caller);
+    return DecideDnn(dnn_hook, lookup->name, RealDlsym()(lookup->handle, lookup->name), caller);
   void* const hook = HookNamed(lookup->name);
   const bool in_ours = lookup->handle == driver::OwnLibrary();
   if (hook == nullptr && !in_ours && lookup->handle != driver::OpenedDriver()) return nullptr;

@@ -314,6 +314,9 @@ class JobMemory {
   }
   static void AssignRoles(const Addresses& addresses, TouchSet* set);
   static Role RoleOf(const TouchSet& set, const Range* range);
+  static bool AnyEmpty(const TouchSet& set);
+  void AwaitOverwrites(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(making_)
+      SPILLWAY_EXCLUDES(state_);
   void FillWhatIsEmpty(const TouchSet& set) SPILLWAY_EXCLUDES(state_);
 
   // Looks at the work of new kernels.

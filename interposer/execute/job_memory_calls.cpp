@@ -124,7 +124,7 @@ CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, E
     Find(addresses, effect, set);
     if (set->names_freed && effect != Effect::kLaunches && effect != Effect::kNames)
       return CUDA_ERROR_INVALID_VALUE;
-    if (!device_is_idle_ && !set->must_park && AllOnDevice(set->ranges)) {
+    if (!device_is_idle_ && !set->must_park && AllOnDevice(set->ranges) && !AnyEmpty(*set)) {
       Enter(set);
       return CUDA_SUCCESS;
     }
@@ -136,6 +136,7 @@ CUresult JobMemory::BeginSlowly(const Addresses& addresses, Effect effect, Touch
   const CurrentContext current(context_);
   const MutexLock making(making_);
   if (set->must_park) BeginParking();
+  AwaitOverwrites(addresses, effect, set);
   {
     const MutexLock lock(state_);
     Find(addresses, effect, set);
@@ -293,7 +294,7 @@ void JobMemory::EndLocked(TouchSet* set, Effect effect) {
     residency_.Unpin(range);
     if (set->recorded) continue;
     residency_.Used(range, set->use, MayWrite(*set, i, effect));
-    residency_.OpenGate(range, Timeline::SerialOf(set->stream));
+    if (!set->failed) residency_.OpenGate(range, Timeline::SerialOf(set->stream));
   }
 }
 

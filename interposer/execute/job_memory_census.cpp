@@ -79,7 +79,7 @@ std::vector<JobMemory::Part> JobMemory::PartsOnDevice() {
   slabs_.ForEachSlab([&](CUdeviceptr base) { parts.push_back({base, kGranuleBytes, nullptr}); });
   for (const auto& [base, bytes] : globals_) parts.push_back({base, bytes, nullptr});
   for (Range* range : LiveRanges()) {
-    if (!residency_.IsMapped(range)) continue;
+    if (!residency_.IsMapped(range) || range->empty) continue;
     residency_.Pin(range);
     parts.push_back({range->base, range->requested_bytes, range});
   }

@@ -96,7 +96,7 @@ std::vector<JobMemory::Part> JobMemory::PartsReached(const Addresses& addresses,
       parts.push_back({found->base, found->requested_bytes, nullptr});
   }
   for (Range* range : set.ranges) {
-    if (!range->live || !residency_.IsMapped(range)) continue;
+    if (!range->live || !residency_.IsMapped(range) || range->empty) continue;
     residency_.Pin(range);
     parts.push_back({range->base, range->requested_bytes, range});
   }

@@ -24,11 +24,26 @@ Role JobMemory::RoleOf(const TouchSet& set, const Range* range) {
   return RoleAt(set, static_cast<size_t>(at - set.ranges.begin()));
 }
 
-// The call is not made after all: what it would have overwritten is as it was.
+bool JobMemory::AnyEmpty(const TouchSet& set) {
+  return std::any_of(set.ranges.begin(), set.ranges.end(), [](const Range* range) { return range->empty; });
+}
+
+// Another thread's call is about to overwrite some of it: its stream may be this one's, so what was there, or what comes, would
+// be right, but neither is there yet. Only who makes memory resident empties any, so none is emptied meanwhile.
+void JobMemory::AwaitOverwrites(const Addresses& addresses, Effect effect, TouchSet* set) {
+  AwaitProgress([&]() SPILLWAY_REQUIRES(state_) {
+    Find(addresses, effect, set);
+    return !AnyEmpty(*set);
+  });
+}
+
+// The call is not made after all: what it would have overwritten is as it was. The stream is not ordered behind that copy.
 void JobMemory::FillWhatIsEmpty(const TouchSet& set) {
   const driver::CurrentContext current(context_);
   const base::MutexLock lock(state_);
-  for (Range* range : set.ranges) residency_.Fill(range);
+  for (size_t i = 0; i < set.ranges.size(); ++i) {
+    if (RoleAt(set, i) == Role::kOverwrites) residency_.Fill(set.ranges[i]);
+  }
 }
 
 }  // namespace spillway::interposer

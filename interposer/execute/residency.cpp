@@ -117,7 +117,7 @@ void Residency::Free(Range* range, const UseList& busy) {
   range->ordered.clear();
   range->uses.Clear();
   if (!parked) range->place = on_device ? Place::kDevice : Place::kNowhere;
-  range->live = false;
+  range->live = range->empty = false;
   range->gate.Close();
   freed_.Add(range);
 }
@@ -187,7 +187,9 @@ bool Residency::Restore(Range* range, TraceCause why, Content content) {
 }
 
 void Residency::Fill(Range* range) {
-  if (std::exchange(range->empty, false)) CopyIn(range, TraceCause::kDemand);
+  if (!std::exchange(range->empty, false)) return;
+  CopyIn(range, TraceCause::kDemand);
+  if (parking_) GiveHostCopy(range);
 }
 
 void Residency::CancelLeaving() {
@@ -322,7 +324,8 @@ CUresult Residency::Health() const {
 }
 
 const void* Residency::HostCopy(const Range* range) const {
-  return range->place == Place::kHost || range->place == Place::kParked ? range->host.data : nullptr;
+  const bool is_there = range->place == Place::kHost || range->place == Place::kParked || range->empty;
+  return is_there ? range->host.data : nullptr;
 }
 
 void Residency::ReleaseAll() {

@@ -129,7 +129,7 @@ class Residency {
   // A copy from the device to the host outside any range's life, on the stream for these.
   Use ReadBack(const CUDA_MEMCPY2D& copy);
 
-  // The bytes of a range that is not on the device, or null.
+  // The bytes of a range that are not on the device, or null.
   const void* HostCopy(const Range* range) const;
 
   void ReleaseAll();

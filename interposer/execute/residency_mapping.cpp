@@ -66,7 +66,8 @@ bool Residency::SetParking(bool parking) {
   if (parking && !parking_) {
     CancelLeaving();
     for (const auto& range : ranges_) {
-      Fill(range.get());
+      if (range->empty)
+        continue;  // the call that overwrites it may be enqueued: a copy now could come after it
       if (range->live && range->place == Place::kDevice) GiveHostCopy(range.get());
       if (range->live && range->place == Place::kNowhere) all_mapped &= ParkNew(range.get());
       if (range->place == Place::kHost) all_mapped &= Park(range.get());

@@ -1,11 +1,15 @@
 #include "interposer/ledger/claims.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace spillway::interposer {
 
 void Claims::Add(CUdeviceptr address, std::size_t bytes, Kind kind) {
-  if (address && bytes) claims_.push_back({address, address + bytes, kind});
+  if (!address || !bytes) return;
+  const bool is_sound = bytes <= std::numeric_limits<CUdeviceptr>::max() - address;
+  is_sound ? claims_.push_back({address, address + bytes, kind})
+           : claims_.push_back({address, std::numeric_limits<CUdeviceptr>::max(), Kind::kTouches});
 }
 
 // Every address in the memory lies in bytes of which the call says this.
@@ -33,10 +37,13 @@ Role Claims::RoleOf(const Allocation& memory, std::span<const CUdeviceptr> named
   return Role::kReadsAndWrites;
 }
 
+// Its end, too, or what the allocation has behind it, may be how a launch names the memory.
 void Claims::NoteNamed(std::span<const CUdeviceptr> named) {
+  constexpr CUdeviceptr kBehindBytes = 2 << 20;  // allocations' sizes are rounded up to no more than this
   for (Claim& claim : claims_) {
-    const bool is_named = std::any_of(named.begin(), named.end(),
-                                      [&claim](CUdeviceptr address) { return claim.holds(address); });
+    const bool is_named = std::any_of(named.begin(), named.end(), [&claim](CUdeviceptr address) {
+      return address >= claim.begin && address - claim.begin < claim.end - claim.begin + kBehindBytes;
+    });
     if (is_named && claim.kind == Kind::kOverwrites) claim.kind = Kind::kTouches;
   }
 }
@@ -47,12 +54,14 @@ void Claims::NoteAnything() {
   }
 }
 
+// Of several, some may have been made when the driver refuses the others. Wherever the source is said to be, it is read.
 void AddClaims(const Transfers& transfers, Claims* claims) {
   for (const Transfer& transfer : transfers) {
     const std::size_t bytes = transfer.width_bytes * transfer.rows;
     const bool leaves_no_gap = transfer.rows == 1 || transfer.to_pitch_bytes == transfer.width_bytes;
-    leaves_no_gap ? claims->Overwrites(transfer.to, bytes) : claims->Touches(transfer.to);
-    if (transfer.source == Transfer::Source::kDevice)
+    leaves_no_gap&& transfers.size() == 1 ? claims->Overwrites(transfer.to, bytes)
+                                          : claims->Touches(transfer.to);
+    if (transfer.from)
       claims->Reads(transfer.from, (transfer.rows - 1) * transfer.from_pitch_bytes + transfer.width_bytes);
   }
 }

@@ -119,5 +119,38 @@ TEST(ClaimsTest, RowsOverwriteOnlyWhereTheyLeaveNoGap) {
   EXPECT_EQ(RoleOf(apart, {kBase}), Role::kReadsAndWrites);
 }
 
+TEST(ClaimsTest, OfSeveralCopiesSomeMayBeMadeWhenTheCallIsRefused) {
+  Claims claims;
+  Transfers transfers;
+  transfers.push_back({.to = kBase, .width_bytes = kBytes});
+  transfers.push_back({.to = 0x90'0000, .width_bytes = kBytes});
+  AddClaims(transfers, &claims);
+  EXPECT_EQ(RoleOf(claims, {kBase}), Role::kReadsAndWrites);
+}
+
+TEST(ClaimsTest, ASourceThatIsSaidToBeOnTheHostMayLieInTheDestination) {
+  Claims claims;
+  Transfers transfers;
+  transfers.push_back(
+      {.source = Transfer::Source::kHost, .to = kBase, .from = kBase + 64, .width_bytes = kBytes});
+  AddClaims(transfers, &claims);
+  EXPECT_EQ(RoleOf(claims, {kBase, kBase + 64}), Role::kReadsAndWrites);
+}
+
+TEST(ClaimsTest, BytesBeyondAllAddressesSpoilTheirAllocation) {
+  Claims claims;
+  claims.Reads(kBase, ~std::size_t{0});
+  claims.Overwrites(kBase, kBytes);
+  EXPECT_EQ(RoleOf(claims, {kBase}), Role::kReadsAndWrites);
+}
+
+TEST(ClaimsTest, WhatIsNamedByItsEndCountsToo) {
+  Claims claims;
+  claims.Overwrites(kBase, kBytes);
+  const std::vector<CUdeviceptr> named{kBase + kBytes};
+  claims.NoteNamed(named);
+  EXPECT_EQ(RoleOf(claims, {kBase}), Role::kReadsAndWrites);
+}
+
 }  // namespace
 }  // namespace spillway::interposer

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "interposer/driver/driver_api.h"
@@ -37,6 +39,17 @@ class JobMemoryRolesTest : public testing::Test {
   }
   static unsigned int Word(size_t buffer) { return static_cast<unsigned int>(100 + buffer); }
 
+  // All four leave: another allocation takes the budget.
+  void SendAllAway() {
+    CUdeviceptr large = 0;
+    ASSERT_EQ(job_->Allocate(3 * kBufferBytes, &large), CUDA_SUCCESS);
+    Addresses addresses;
+    addresses.push_back(large);
+    TouchSet set;
+    ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    job_->End(&set, Effect::kLaunches);
+    Driver().cuCtxSynchronize();
+  }
   // A launch that names the buffer, of which `claims` says what it does; `work` is what it does.
   template <class Work>
   void Launch(size_t buffer, const Claims* claims, Work work, bool fails = false) {
@@ -164,6 +177,60 @@ TEST_F(JobMemoryRolesTest, WhatLeavesBetweenTwoLaunchesOfACallComesBackWhole) {
   Look(0, &overwriting);
 
   ExpectAll(0, 7);
+}
+
+TEST_F(JobMemoryRolesTest, AfterACallThatFailedItsStreamAwaitsWhatComesBack) {
+  // Given three buffers that a call which the driver refuses would have overwritten
+  SendAllAway();
+  Claims overwriting;
+  Addresses addresses;
+  for (size_t i = 0; i < 3; ++i) {
+    overwriting.Overwrites(buffers_[i], kBufferBytes);
+    addresses.push_back(buffers_[i]);
+  }
+  TouchSet set;
+  set.claims = &overwriting;
+  ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+  set.failed = true;
+  job_->End(&set, Effect::kLaunches);
+
+  // Then the same stream sees what comes back last
+  ExpectAll(2, Word(2));
+  ExpectAll(1, Word(1));
+}
+
+TEST_F(JobMemoryRolesTest, AnotherThreadsReadOfWhatIsBeingOverwrittenSeesOldOrNew) {
+  // Given a call that overwrites what is away, and has not reached the driver yet
+  SendAway(0);
+  const Claims overwriting = Overwriting(0);
+  Addresses addresses;
+  addresses.push_back(buffers_[0]);
+  TouchSet set;
+  set.claims = &overwriting;
+  ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+
+  // When another thread reads on the same stream, and may have begun before the first one goes on
+  std::atomic<bool> has_read{false};
+  std::thread reader([&] {
+    Driver().cuCtxSetCurrent(context_);
+    ExpectAll(0, 7);
+    has_read = true;
+  });
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  Driver().cuMemsetD32Async(buffers_[0], 7, kBufferBytes / 4, stream_);
+  EXPECT_FALSE(has_read);
+  job_->End(&set, Effect::kLaunches);
+  reader.join();
+
+  EXPECT_TRUE(has_read);
+}
+
+TEST_F(JobMemoryRolesTest, WhatIsBeingOverwrittenCanBeReadOnTheHostAsItWas) {
+  SendAway(0);
+  const Claims overwriting = Overwriting(0);
+  unsigned int word = 0;
+  Launch(0, &overwriting, [&](CUdeviceptr at) { EXPECT_TRUE(job_->ReadAway(at, &word, sizeof word)); });
+  EXPECT_EQ(word, Word(0));
 }
 
 }  // namespace
