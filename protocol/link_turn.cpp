@@ -18,6 +18,9 @@ constexpr int kAttempts = 8;
 constexpr int64_t kGrace_ns = 1'000'000;
 // On top of the bound that weights give: clocks, timers, the scheduler.
 constexpr int64_t kSlack_ns = 20'000'000;
+// Note [Who is not let in goes alone]
+constexpr int kMostLates = 3;
+constexpr int64_t kAlone_ns = 1'000'000'000;
 
 // Tags wrap around after years; what counts is who is ahead of whom.
 bool IsBefore(uint64_t tag, uint64_t other) { return static_cast<int64_t>(tag - other) < 0; }
@@ -51,6 +54,7 @@ int64_t BelievableUntil(const LinkTerms& terms, Direction direction, int64_t now
 int64_t LinkTurn::Ask(Direction direction, int64_t size_bytes, int64_t now_ns) {
   LinkLane& lane = Lane(direction);
   Request& request = requests_[static_cast<size_t>(direction)];
+  if (now_ns < request.alone_until_ns) return AskAlone(lane, direction, size_bytes, now_ns);
   if (!request.waits) Begin(request, lane, direction, size_bytes, now_ns);
   const bool late = now_ns >= request.latest_ns;
   const int64_t queued_ns = std::max<int64_t>(lane.free_at_ns.load(std::memory_order_acquire), 0) - now_ns;
@@ -64,11 +68,37 @@ int64_t LinkTurn::Ask(Direction direction, int64_t size_bytes, int64_t now_ns) {
   }
   if (!Reserve(lane, direction, size_bytes, now_ns, late)) return Wait(lane, request, kLookAgain_ns, now_ns);
   Raise(lane.reached_tag, queue.smallest_tag);
+  NoteLateness(request, late && queued_ns > ahead_ns, now_ns);
+  Admit(lane, direction, size_bytes, now_ns, queued_ns);
+  return 0;
+}
+
+int64_t LinkTurn::AskAlone(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns) {
+  Request& request = requests_[static_cast<size_t>(direction)];
+  const int64_t ahead_ns = terms_.ahead_ns.load(std::memory_order_relaxed);
+  const int64_t queued_ns = std::max(request.own_free_at_ns, now_ns) - now_ns;
+  if (queued_ns > ahead_ns) return std::min(queued_ns - ahead_ns, kMostWait_ns);
+  request.own_free_at_ns = now_ns + queued_ns + OwnTime(direction, size_bytes);
+  Reserve(lane, direction, size_bytes, now_ns, true);
+  Admit(lane, direction, size_bytes, now_ns, queued_ns);
+  return 0;
+}
+
+void LinkTurn::Admit(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns,
+                     int64_t queued_ns) {
+  Request& request = requests_[static_cast<size_t>(direction)];
+  const int64_t ahead_ns = terms_.ahead_ns.load(std::memory_order_relaxed);
   request.last_tag = request.tag;
   request.served_ns = now_ns + std::clamp<int64_t>(queued_ns, 0, ahead_ns) + CopyTime(direction, size_bytes);
   lane.slots[slot_].admitted_bytes.fetch_add(size_bytes, std::memory_order_relaxed);
   Withdraw(direction);
-  return 0;
+}
+
+void LinkTurn::NoteLateness(Request& request, bool is_refused, int64_t now_ns) {
+  request.lates = is_refused ? request.lates + 1 : 0;
+  if (request.lates < kMostLates) return;
+  request.lates = 0;
+  request.alone_until_ns = now_ns + kAlone_ns;
 }
 
 void LinkTurn::Withdraw(Direction direction) {
@@ -85,8 +115,7 @@ void LinkTurn::Begin(Request& request, const LinkLane& lane, Direction direction
   request.waits = true;
   request.tag = (IsBefore(request.last_tag, earliest) ? earliest : request.last_tag) + Cost(size_bytes);
   // Others have a copy each before this one and, by their weights, as much as this one allows; twice that is generous.
-  const uint32_t total = std::max(terms_.total_weight.load(std::memory_order_relaxed), Weight());
-  const int64_t own_ns = base::scale(CopyTime(direction, size_bytes), total, Weight());
+  const int64_t own_ns = OwnTime(direction, size_bytes);
   request.latest_ns = now_ns + 2 * (own_ns + SlotsOf(terms_) * CopyTime(direction, kMostBytes)) + kSlack_ns;
 }
 
@@ -132,6 +161,12 @@ uint64_t LinkTurn::Cost(int64_t size_bytes) const {
 
 uint32_t LinkTurn::Weight() const {
   return std::max(terms_.weights[slot_].load(std::memory_order_relaxed), 1u);
+}
+
+// What a copy takes at this process's share.
+int64_t LinkTurn::OwnTime(Direction direction, int64_t size_bytes) const {
+  const uint32_t total = std::max(terms_.total_weight.load(std::memory_order_relaxed), Weight());
+  return base::scale(CopyTime(direction, size_bytes), total, Weight());
 }
 
 int64_t LinkTurn::CopyTime(Direction direction, int64_t size_bytes) const {

@@ -11,6 +11,10 @@
 // to copy, whoever asks goes, and whose turn it was is the more ahead of the others afterwards. A place in the queue is good
 // for a moment beyond the time at which its owner said that it would ask again; after that it is nobody's.
 //
+// Note [Who is not let in goes alone]
+// A lane that again and again has no room when a process's bound is over is written by somebody who does not keep the rules. That
+// process then takes what its weight alone allows, from a bucket of its own, and looks at the lane again a second later.
+//
 // Invariants
 //  1. Processes that always want to copy get bytes in proportion to their weights, to within one copy each.
 //  2. The wait for a copy is bounded by what the process's weight alone would make it, whatever stands in the shared memory.
@@ -43,8 +47,14 @@ class LinkTurn {
     int64_t latest_ns = 0;  // admitted then, whatever the lane says
     uint64_t last_tag = 0;  // of the one before
     int64_t served_ns = 0;  // when that was copied
+    int lates = 0;          // in a row for which the lane had no room although it had to
+    int64_t alone_until_ns = 0;
+    int64_t own_free_at_ns = 0;  // the bucket of who goes alone
   };
 
+  int64_t AskAlone(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns);
+  void Admit(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns, int64_t queued_ns);
+  static void NoteLateness(Request& request, bool is_refused, int64_t now_ns);
   void Begin(Request& request, const LinkLane& lane, Direction direction, int64_t size_bytes,
              int64_t now_ns) const;
   struct Queue {
@@ -56,6 +66,7 @@ class LinkTurn {
   int64_t Wait(LinkLane& lane, const Request& request, int64_t wait_ns, int64_t now_ns) const;
   uint64_t Cost(int64_t size_bytes) const;
   uint32_t Weight() const;
+  int64_t OwnTime(Direction direction, int64_t size_bytes) const;
   int64_t CopyTime(Direction direction, int64_t size_bytes) const;
   LinkLane& Lane(Direction direction) const { return lanes_.lanes[static_cast<size_t>(direction)]; }
 

@@ -263,6 +263,11 @@ int64_t Arbiter::PromisedTo(const Seat& seat) const {
   return tenancy == nullptr ? 0 : tenancy->memory.PromisedTo(IdOf(seat.session));
 }
 
+int64_t Arbiter::HostPromisedTo(const Seat& seat) const {
+  const Tenancy* tenancy = Find(seat.job, seat.device);
+  return tenancy == nullptr ? 0 : tenancy->host.PromisedTo(IdOf(seat.session));
+}
+
 std::vector<TenancyView> Arbiter::Tenancies() const {
   std::vector<TenancyView> views;
   for (const auto& [key, tenancy] : tenancies_) {

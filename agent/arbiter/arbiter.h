@@ -131,6 +131,7 @@ class Arbiter {
   int64_t PromisedOnHost() const { return host_.promised(); }
   int64_t MemoryOf(DeviceId device) const;
   int64_t PromisedTo(const Seat& seat) const;
+  int64_t HostPromisedTo(const Seat& seat) const;
   bool draining() const { return draining_; }
 
  private:

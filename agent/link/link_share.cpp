@@ -36,6 +36,8 @@ LinkShare::LinkShare(base::UniqueFd terms_file, base::UniqueFd lanes_file)
       terms_memory_(terms_file.get(), sizeof(protocol::LinkTerms)),
       lanes_memory_(lanes_file_.get(), sizeof(protocol::LinkLanes)) {
   terms_for_clients_ = ForReading(terms_file.get());
+  // A client could seal them against those who come later.
+  fcntl(lanes_file_.get(), F_ADD_SEALS, F_SEAL_SEAL);
 }
 
 std::optional<LinkShare> LinkShare::Make(const LinkRates& rates) {

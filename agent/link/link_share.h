@@ -5,7 +5,7 @@
 //
 // Invariants
 //  1. A slot is one process's; it is given out again only after Leave.
-//  2. Clients can write the lanes, not the terms; neither file can change its size.
+//  2. Clients can write the lanes, not the terms; neither file can change its size, nor be sealed by them.
 // What clients wrote (AdmittedBytes) is for display: nothing is decided by it.
 #pragma once
 

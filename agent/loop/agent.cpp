@@ -1,6 +1,7 @@
 #include "agent/loop/agent.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -28,7 +29,8 @@ namespace {
 
 constexpr int64_t kPublishNs = 1'000'000'000;
 constexpr int64_t kLongestWaitMs = 1000;
-constexpr int kMostAccepted = 16;  // before the sessions have their turn
+constexpr int64_t kShortageNs = 60'000'000'000;  // said no more often
+constexpr int kMostAccepted = 16;                // before the sessions have their turn
 constexpr int kMostEvents = 256;
 
 // What an event is about: a session's channel, its process, or one of ours.
@@ -131,14 +133,15 @@ int Agent::Run() {
   }
   if (!runs_anew_) service_.Stopping();
   node_->Stop();
-  if (runs_anew_) RunAnew();
+  if (runs_anew_) RunAnew();  // does not come back, if it can
   if (!inherited_listener_) unlink(node_->config().socket.c_str());
   LogInfo("stopped; jobs keep what they have");
-  return 0;
+  return runs_anew_ ? 1 : 0;
 }
 
 bool Agent::Open() {
   poll_.Reset(epoll_create1(EPOLL_CLOEXEC));
+  spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const sigset_t handled = HandledSignals();
   signals_.Reset(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
   const Config& config = node_->config();
@@ -217,8 +220,7 @@ void Agent::Handle(uint64_t token) {
 void Agent::AcceptSome() {
   for (int i = 0; i < kMostAccepted; ++i) {
     base::UniqueFd socket = protocol::AcceptFrom(listener_.get());
-    if (!socket && (errno == EMFILE || errno == ENFILE))
-      LogWarning("no file descriptors left for new sessions");
+    if (!socket && (errno == EMFILE || errno == ENFILE)) return TurnAway();
     if (!socket) return;
     std::unique_ptr<SocketPeer> peer = SocketPeer::Of(socket.get());
     if (peer == nullptr) continue;
@@ -229,6 +231,17 @@ void Agent::AcceptSome() {
     Watch(channel_file, Token(About::kChannel, *session));
     Watch(process_file, Token(About::kProcess, *session));
   }
+}
+
+// Without files left nobody can be taken; who is not turned away would wake the loop for ever. They try again later.
+void Agent::TurnAway() {
+  spare_.Reset();
+  for (int i = 0; i < kMostAccepted && protocol::AcceptFrom(listener_.get()); ++i) {
+  }
+  spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (NowNs() < next_shortage_ns_) return;
+  next_shortage_ns_ = NowNs() + kShortageNs;
+  LogWarning("no file descriptors left for new sessions: they are turned away");
 }
 
 // Closed files have left epoll by themselves; what is detached still has its process there.

@@ -37,6 +37,7 @@ class Agent : private NodeServices, private FileKeeper {
   void Wait();
   void Handle(uint64_t token);
   void AcceptSome();
+  void TurnAway();
   void Watch(int file, uint64_t token);
   void FollowGone();
   void TakeSignal();
@@ -62,6 +63,7 @@ class Agent : private NodeServices, private FileKeeper {
   std::unique_ptr<NodeShares> shares_;
   std::unique_ptr<Node> node_;
   base::UniqueFd poll_, listener_, signals_;
+  base::UniqueFd spare_;  // closed to have one when there are none left
   bool inherited_listener_ = false;
   bool runs_anew_ = false;
   bool stopping_ = false;
@@ -70,6 +72,7 @@ class Agent : private NodeServices, private FileKeeper {
   std::string state_problem_;
   uint64_t kept_version_ = 0;
   int64_t next_keep_ns_ = 0;
+  int64_t next_shortage_ns_ = 0;
   LatestReport latest_;
   std::unique_ptr<HttpServer> http_;
 };

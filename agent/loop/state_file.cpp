@@ -62,6 +62,13 @@ bool TakeJob(std::string_view line, SavedState& state) {
   return state.terms.emplace(line.substr(2), change).second;
 }
 
+// A file that another user can have written says nothing; one that is no file could make the agent wait.
+bool IsOurs(int file) {
+  struct stat facts;
+  return fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_uid == geteuid() &&
+         (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
 std::string Failure(const std::string& what) { return what + ": " + strerror(errno); }
 
 bool WriteAll(int file, std::string_view text) {
@@ -104,9 +111,13 @@ std::optional<SavedState> DecodeState(std::string_view text) {
 }
 
 SavedState LoadState(const std::string& path, std::string* problem) {
-  const base::UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const base::UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file) {
     if (errno != ENOENT) *problem = Failure(path + " cannot be read");
+    return {};
+  }
+  if (!IsOurs(file.get())) {
+    *problem = path + " is not a file that only this user can write, and is ignored";
     return {};
   }
   std::string text;
@@ -122,8 +133,8 @@ SavedState LoadState(const std::string& path, std::string* problem) {
 std::string SaveState(const std::string& path, const SavedState& state) {
   const std::string fresh = path + ".new";
   {
-    const base::UniqueFd file(
-        open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+    unlink(fresh.c_str());  // an earlier agent's, or whoever's it is: nobody else has this one open
+    const base::UniqueFd file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!file) return Failure(fresh);
     if (!WriteAll(file.get(), EncodeState(state))) {
       const std::string failure = Failure(fresh);

@@ -23,7 +23,8 @@ bool Node::HasShares(const Session& session) const {
   return shares_ != nullptr && session.state != State::kOperator && session.version >= kSharesVersion;
 }
 
-PoolJob Node::PoolJobOf(const Job& job) { return {job.uid, job.name}; }
+// By its key: a later job may have its name while it lives on.
+PoolJob Node::PoolJobOf(const Job& job) { return {job.uid, job.key}; }
 
 PoolHolder Node::HolderOf(const Session& session) const {
   return {PoolJobOf(jobs_.at(session.job)), session.peer->pid()};
@@ -148,13 +149,15 @@ void Node::SettleShares(int64_t now_ns) {
   }
 }
 
-// As the jobs say; what a process leases of the pool is not outside.
+// As the jobs say, but never more than they were promised; what a process leases of the pool is not outside.
 int64_t Node::OutsideBytes() const {
   int64_t outside = 0;
   for (const auto& [id, session] : sessions_) {
     int64_t host_bytes = 0;
-    for (const auto& [number, registration] : session.registrations)
-      host_bytes += registration.usage.host_bytes;
+    for (const auto& [number, registration] : session.registrations) {
+      const int64_t promised_bytes = arbiter_.HostPromisedTo(SeatOf(session, registration.device));
+      host_bytes += std::min(registration.usage.host_bytes, promised_bytes);
+    }
     if (host_bytes > 0) outside += std::max<int64_t>(0, host_bytes - shares_->HeldBytes(HolderOf(session)));
   }
   return std::min(outside, host_bytes_);

@@ -76,10 +76,13 @@ void Pool::SetQuota(const PoolJob& job, int64_t bytes) { quotas_[job] = bytes; }
 std::vector<Lease> Pool::Ask(const PoolHolder& holder, int node, int64_t size_bytes) {
   const auto quota = quotas_.find(holder.job);
   const int64_t quota_slabs = quota == quotas_.end() ? 0 : quota->second / rules_.slab_bytes;
-  const int64_t allowed = std::max<int64_t>(0, quota_slabs - HeldSlabs(holder.job));
+  const int64_t used = HeldSlabs(holder.job) + EndingSlabsOf(holder.job.uid);
+  const int64_t allowed = std::max<int64_t>(0, quota_slabs - used);
   const int64_t wanted = std::clamp<int64_t>(InSlabs(size_bytes), 0, allowed);
   std::vector<Lease> leases;
-  for (const auto slab : ForLease(holder.job, node, wanted)) leases.push_back(Hand(slab, holder));
+  for (const auto slab : ForLease(holder.job, node, wanted)) {
+    if (OpenToLend(slab->second)) leases.push_back(Hand(slab, holder));
+  }
   const int64_t missing = wanted - static_cast<int64_t>(leases.size());
   unserved_.erase(holder);
   if (missing > 0) {
@@ -104,13 +107,20 @@ std::vector<Pool::Slabs::iterator> Pool::ForLease(const PoolJob& job, int node, 
   return chosen;
 }
 
+// False: there are no more files.
+bool Pool::OpenToLend(Slab& slab) {
+  if (!slab.lent) slab.lent = Lend(slab.file);
+  return static_cast<bool>(slab.lent);
+}
+
 Lease Pool::Hand(Slabs::iterator slab, const PoolHolder& holder) {
   slab->second.state = State::kLeased;
   slab->second.holder = holder;
   slab->second.unclaimed = false;
   Write(slab->second);
   const SlabFile& file = slab->second.file;
-  return {slab->first, slab->second.name, file.file.get(), file.size_bytes, file.page_bytes, file.node};
+  return {slab->first,     slab->second.name, slab->second.lent.get(),
+          file.size_bytes, file.page_bytes,   file.node};
 }
 
 bool Pool::Return(const PoolHolder& holder, SlabId id) {
@@ -155,7 +165,7 @@ std::vector<Lease> Pool::Claim(const PoolHolder& holder) {
   for (auto slab = slabs_.begin(); slab != slabs_.end(); ++slab) {
     if (slab->second.holder.job == holder.job && slab->second.state == State::kKept)
       slab->second.unclaimed = false;
-    if (slab->second.state == State::kLeased && slab->second.holder == holder)
+    if (slab->second.state == State::kLeased && slab->second.holder == holder && OpenToLend(slab->second))
       leases.push_back(Hand(slab, holder));
   }
   return leases;
@@ -178,6 +188,7 @@ void Pool::LetGo(Slabs::value_type& slab, bool scrub) {
   }
   own.unclaimed = false;
   own.state = State::kEnding;
+  own.lent.Reset();
   maker_.End(static_cast<uint64_t>(id), std::move(own.file), scrub);
 }
 
@@ -262,6 +273,13 @@ int64_t Pool::Count(State state) const {
 int64_t Pool::HeldSlabs(const PoolJob& job) const {
   return std::count_if(slabs_.begin(), slabs_.end(), [&](const auto& slab) {
     return slab.second.state == State::kLeased && slab.second.holder.job == job;
+  });
+}
+
+int64_t Pool::EndingSlabsOf(uid_t uid) const {
+  return std::count_if(slabs_.begin(), slabs_.end(), [uid](const auto& slab) {
+    const PoolHolder& holder = slab.second.holder;
+    return slab.second.state == State::kEnding && holder.pid != 0 && holder.job.uid == uid;
   });
 }
 

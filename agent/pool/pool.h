@@ -12,7 +12,8 @@
 // Invariants
 //  1. All slabs together (being made, unused, leased, kept, ending) never exceed the capacity less what jobs hold outside, as of
 //     when the last of them was asked for.
-//  2. A job's leased slabs never exceed its quota at the moment of a lease; a quota that shrinks takes nothing by force.
+//  2. A job's leased slabs, with those of its user's that are still mapped after their end, never exceed its quota at the moment of a
+//     lease: who holds on to what it gave back has no more than who does not. A quota that shrinks takes nothing by force.
 //  3. No byte that a process wrote is ever seen by a process of another job.
 //  4. What a process that may still live has leased is never changed under it.
 //  5. The books say at every moment what an agent that takes over must know (pool_books.h).
@@ -98,6 +99,7 @@ class Pool {
   static constexpr size_t kNoRecord = PoolBooks::kMostSlabs;
   struct Slab {
     SlabFile file;
+    base::UniqueFd lent;  // what its job's processes get
     protocol::SlabName name{};
     int wanted_node = kAnyNode;
     size_t record = kNoRecord;
@@ -111,6 +113,7 @@ class Pool {
   void Add(Slab slab);
   void Write(const Slab& slab);
   std::vector<Slabs::iterator> ForLease(const PoolJob& job, int node, int64_t slabs);
+  static bool OpenToLend(Slab& slab);
   Lease Hand(Slabs::iterator slab, const PoolHolder& holder);
   void Keep(Slab& slab);
   void LetGo(Slabs::value_type& slab, bool scrub);
@@ -119,6 +122,7 @@ class Pool {
   int64_t Room() const;
   int64_t Count(State state) const;
   int64_t HeldSlabs(const PoolJob& job) const;
+  int64_t EndingSlabsOf(uid_t uid) const;
   int64_t InSlabs(int64_t bytes) const { return (bytes + rules_.slab_bytes - 1) / rules_.slab_bytes; }
 
   const PoolRules rules_;

@@ -10,7 +10,7 @@
 namespace spillway::agent {
 namespace {
 
-constexpr uint64_t kMagic = 0x31'4c'4f'4f'50'4c'4c'53;  // "SLLPOOL1"
+constexpr uint64_t kMagic = 0x32'4c'4f'4f'50'4c'4c'53;  // "SLLPOOL2"
 
 }  // namespace
 
@@ -23,7 +23,7 @@ struct PoolBooks::Entry {
   int32_t node;
   int32_t wanted_node;
   uint32_t uid;
-  char name[64];
+  char name[128];
 };
 
 struct PoolBooks::Table {

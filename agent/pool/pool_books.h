@@ -25,7 +25,7 @@ namespace spillway::agent {
 // A job as the pool knows it: the same across restarts of the agent.
 struct PoolJob {
   uid_t uid = 0;
-  std::string name;  // at most 63 characters count
+  std::string name;  // never another job's; at most 127 characters count
   auto operator<=>(const PoolJob&) const = default;
 };
 

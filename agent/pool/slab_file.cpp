@@ -6,18 +6,21 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <string>
+
 #include "base/mapping.h"
 
 namespace spillway::agent {
 namespace {
 
 constexpr int64_t kHugePage = int64_t{2} << 20;
-constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+// The last of them: no process can add one that would keep the agent from its own file.
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 base::UniqueFd MakeFile(int64_t size_bytes, unsigned kind) {
   base::UniqueFd file(memfd_create("spillway-slab", MFD_CLOEXEC | MFD_ALLOW_SEALING | kind));
   if (!file || ftruncate(file.get(), size_bytes) != 0) return {};
-  if (fcntl(file.get(), F_ADD_SEALS, kSizeSeals) != 0) return {};
+  if (fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) return {};
   return file;
 }
 
@@ -40,6 +43,11 @@ std::optional<SlabFile> MakeOf(unsigned kind, int64_t size_bytes, int64_t page_b
   return SlabFile{std::move(file), size_bytes, page_bytes, bound ? node : kAnyNode};
 }
 
+base::UniqueFd Reopen(const SlabFile& slab, int how) {
+  const std::string path = "/proc/self/fd/" + std::to_string(slab.file.get());
+  return base::UniqueFd(open(path.c_str(), how | O_CLOEXEC));
+}
+
 }  // namespace
 
 std::optional<SlabFile> MakeSlabFile(int64_t size_bytes, int node, HugePages huge, const Topology* topology) {
@@ -54,7 +62,16 @@ void Scrub(const SlabFile& slab) {
   fallocate(slab.file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, slab.size_bytes);
 }
 
-// The kernel grants the seal only when no writable mapping is left.
-bool Retire(const SlabFile& slab) { return fcntl(slab.file.get(), F_ADD_SEALS, F_SEAL_WRITE) == 0; }
+base::UniqueFd Lend(const SlabFile& slab) { return Reopen(slab, O_RDWR); }
+
+// A lease for reading is granted only when nobody has the file open for writing, and a mapping keeps it open. The file as
+// memfd_create made it, ours, does not count as open for writing (Linux 6.18; fs/locks.c, check_conflicting_open).
+bool Retire(const SlabFile& slab) {
+  const base::UniqueFd file = Reopen(slab, O_RDONLY);
+  if (!file) return false;
+  if (fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0) return errno != EAGAIN;
+  fcntl(file.get(), F_SETLEASE, F_UNLCK);
+  return true;
+}
 
 }  // namespace spillway::agent

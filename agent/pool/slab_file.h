@@ -5,6 +5,7 @@
 // Invariants
 //  1. A new slab reads as zero everywhere: its pages come from the kernel and were nobody's.
 //  2. Its size cannot change, so nobody who maps it can be made to fault.
+//  3. `file` itself stays the agent's; processes get what Lend opens, and can add no seal to it.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,10 @@ std::optional<SlabFile> MakeSlabFile(int64_t size_bytes, int node, HugePages hug
 // Gives the slab's pages back to the kernel; it reads as zero. Only for slabs whose process said that it is done, or is dead.
 void Scrub(const SlabFile& slab);
 
-// Ends the slab's use: no process can write it or map it for writing from now on. False: one still has it mapped.
+// The slab for a process to map. Nothing: no more files.
+base::UniqueFd Lend(const SlabFile& slab);
+
+// False: what Lend opened is still open, mapped or on its way somewhere. Where the system cannot tell, the use counts as over.
 bool Retire(const SlabFile& slab);
 
 }  // namespace spillway::agent

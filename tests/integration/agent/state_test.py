@@ -92,6 +92,45 @@ class StateTest(agent_test.AgentFixture):
             self.stop()
             (self.folder / "log").unlink()
 
+    def test_a_file_that_others_could_have_written_is_ignored(self):
+        """A pipe at that place had kept the agent from starting for ever."""
+        forged = self.folder / "forged"
+
+        def pipe():
+            os.mkfifo(self.state)
+
+        def link():
+            self.state.symlink_to(forged)
+
+        def open_to_all():
+            self.state.write_bytes(forged.read_bytes())
+            self.state.chmod(0o666)
+
+        self.start()
+        self.spillway("drain")
+        self.await_kept("draining")
+        self.stop()
+        self.state.rename(forged)
+        for place in (pipe, link, open_to_all):
+            place()
+            self.start()
+            self.assertFalse(self.status()["draining"], place)
+            self.assertIn("agent.sock.state", self.log())
+            self.stop()
+            self.state.unlink()
+            (self.folder / "log").unlink()
+
+    def test_what_stands_where_a_new_file_is_written_is_replaced_and_not_followed(self):
+        victim = self.folder / "victim"
+        victim.write_text("precious")
+        (self.folder / "agent.sock.state.new").symlink_to(victim)
+        self.start()
+        self.spillway("drain")
+        self.await_kept("draining")
+
+        self.assertEqual(victim.read_text(), "precious")
+        self.assertFalse(self.state.is_symlink())
+
     def test_a_full_disk_is_said_once_and_the_state_is_kept_when_there_is_room(self):
         disk = self.folder / "disk"
         disk.mkdir()

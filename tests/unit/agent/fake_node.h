@@ -31,6 +31,7 @@ class FakePeer : public Peer {
 class FakeServices : public NodeServices {
  public:
   std::optional<JobIdentity> IdentityOf(const Peer& peer, pid_t leader_pid) override {
+    if (const auto known = identities.find(peer.pid()); known != identities.end()) return known->second;
     const std::string leader = std::to_string(leader_pid > 0 ? leader_pid : peer.pid());
     return JobIdentity{"local-" + leader, "local-" + leader, JobSource::kLocal, "", "train"};
   }
@@ -44,6 +45,7 @@ class FakeServices : public NodeServices {
   std::string Reload() override { return "the file has an error"; }
   std::string SetLogLevel(const std::string&) override { return ""; }
 
+  std::map<pid_t, JobIdentity> identities;  // of processes that are not just local
   std::vector<std::string> started, ended, warnings;
 };
 

@@ -270,6 +270,48 @@ TEST_F(NodeSharesTest, WhatJobsPinThemselvesTakesFromThePool) {
   EXPECT_EQ(anna->slab_names.size(), 1u);
 }
 
+// One process that said so had emptied the pool for all others.
+TEST_F(NodeSharesTest, NobodyPinsMoreThanItWasPromisedWhateverItSays) {
+  Start(4);
+  const auto liar = Job(1001);
+  const auto anna = Job(1000);
+  Settle();
+  liar->Listen();
+  Obey(*liar);
+  Settle();
+  anna->Listen();
+  ASSERT_EQ(anna->grant.host_bytes, 2 * kSlab);
+
+  liar->Say(protocol::Usage{.wanted_bytes = kGiB, .host_bytes = protocol::kMostBytes}, now_ns_);
+  now_ns_ += 2 * kSecond;
+  Settle();
+  Ask(*anna, 2);
+
+  EXPECT_TRUE(AwaitSlabs(*anna, 2));
+}
+
+// Names are short, and the number of a process that has ended becomes another's; the end of one job had emptied the slabs of the
+// other, which lived.
+TEST_F(NodeSharesTest, JobsOfOneNameDoNotShareSlabs) {
+  Start(4);
+  services_.identities[101] = {"pod-1f2e3d4c", "pod-1f2e3d4c-aaaa", JobSource::kKubernetes, "", "train"};
+  services_.identities[102] = {"pod-1f2e3d4c", "pod-1f2e3d4c-bbbb", JobSource::kKubernetes, "", "train"};
+  const auto first = Job(1000);
+  const auto second = Job(1000);
+  Ask(*first, 1);
+  Ask(*second, 1);
+  ASSERT_TRUE(Await([&] { return first->slab_names.size() == 1 && second->slab_names.size() == 1; },
+                    {first.get(), second.get()}));
+  second->Poison(0x5a);
+
+  first->process->alive = false;
+  node_->PeerEnded(first->session, now_ns_);
+  Await([] { return false; }, {second.get()}, kMomentMs);
+
+  EXPECT_TRUE(second->ReadsAs(0x5a));
+  EXPECT_EQ(shares_->View()->leased_bytes, kSlab);
+}
+
 TEST_F(NodeSharesTest, ANextAgentKnowsToTheByteWhoHasWhat) {
   Start(4);
   const auto anna = Job(1000);

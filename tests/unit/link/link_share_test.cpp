@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/mapping.h"
+
 namespace spillway::agent {
 namespace {
 
@@ -58,6 +60,17 @@ TEST(LinkShareTest, ClientsCannotWriteTheTermsNorResizeAnything) {
   }
   EXPECT_NE(ftruncate(share->lanes_file(), 0), 0);
   EXPECT_NE(ftruncate(share->lanes_file(), 1 << 30), 0);
+}
+
+// Whoever joined after a client that had sealed them could not map them, and was left without a place.
+TEST(LinkShareTest, ClientsCannotSealTheLanesAgainstThoseWhoComeLater) {
+  const auto share = LinkShare::Make({});
+  ASSERT_TRUE(share.has_value());
+
+  for (const int seal : {F_SEAL_FUTURE_WRITE, F_SEAL_WRITE, F_SEAL_SEAL})
+    EXPECT_NE(fcntl(share->lanes_file(), F_ADD_SEALS, seal), 0) << seal;
+
+  EXPECT_TRUE(base::Mapping(share->lanes_file(), sizeof(LinkLanes)));
 }
 
 TEST(LinkShareTest, SlotOfWhoLeftIsNotWaitedForAndStartsFromNothing) {

@@ -274,6 +274,28 @@ TEST(LinkTurnTest, NobodyWaitsForLongerThanItsWeightAloneWouldMakeItWhateverStan
   }
 }
 
+// Each copy, however small, had waited for its bound: 2 MiB took 100 ms instead of 1.
+TEST(LinkTurnTest, WhoIsNeverLetInHasItsShareAllTheSame) {
+  Link link(7);
+  link.terms().slots_used = 8;
+  for (uint32_t slot = 0; slot < 8; ++slot) link.terms().weights[slot] = 125;
+  link.terms().total_weight = 1000;
+  LinkTurn turn = link.Turn(3);
+  int64_t now_ns = 0;
+  int64_t copied_bytes = 0;
+
+  while (now_ns < 10 * kSecond) {
+    link.lane().free_at_ns = now_ns + 5 * kMillisecond;  // somebody writes it again and again, and believably
+    const int64_t wait_ns = turn.Ask(Direction::kToDevice, 2 * kMebibyte, now_ns);
+    if (wait_ns == 0) copied_bytes += 2 * kMebibyte;
+    now_ns += wait_ns;
+  }
+
+  const double share = static_cast<double>(copied_bytes) / (10.0 * static_cast<double>(kRate) / 8);
+  EXPECT_GT(share, 0.8);
+  EXPECT_LT(share, 1.05);
+}
+
 TEST(LinkTurnTest, WhatManyThreadsAdmitAtOnceIsAllCounted) {
   Link link(6);
   std::atomic<int64_t> clock_ns{0};

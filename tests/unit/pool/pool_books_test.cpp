@@ -32,11 +32,11 @@ TEST(PoolBooksTest, LongNamesAreCut) {
   auto books = PoolBooks::Make();
   ASSERT_TRUE(books.has_value());
   SlabRecord record;
-  record.holder.job.name = std::string(100, 'n');
+  record.holder.job.name = std::string(200, 'n');
 
   books->Write(0, record);
 
-  EXPECT_EQ(books->Read(0)->holder.job.name, std::string(63, 'n'));
+  EXPECT_EQ(books->Read(0)->holder.job.name, std::string(127, 'n'));
 }
 
 }  // namespace

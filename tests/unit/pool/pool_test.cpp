@@ -155,5 +155,24 @@ TEST_F(PoolTest, ThreadedMakerEndsWhatNobodyMapsAnyMore) {
   while (pool.View().ending_bytes > 0) pool.Tick();
 }
 
+// A process could hold on to all that it gave back, ask for as much again, and again, until nobody had anything.
+TEST_F(PoolTest, WhoHoldsOnToWhatItGaveBackGetsNoMoreThanItsQuota) {
+  Pool pool = Make(Rules(6));
+  pool.SetQuota(kAnna.job, 2 * kSlab);
+  pool.SetQuota(kBert.job, 6 * kSlab);
+  std::vector<View> held;
+  for (const Lease& lease : Ask(pool, kAnna, 2)) held.emplace_back(lease);
+  pool.JobGone(kAnna.job);
+
+  const PoolHolder again = {{kAnna.job.uid, "anna-again"}, 13};
+  pool.SetQuota(again.job, 2 * kSlab);
+  EXPECT_TRUE(Ask(pool, again, 2).empty());
+  EXPECT_EQ(Ask(pool, kBert, 6).size(), 4u) << "her neighbours have the rest";
+
+  held.clear();
+  pool.Tick();
+  EXPECT_EQ(Ask(pool, again, 2).size(), 2u);
+}
+
 }  // namespace
 }  // namespace spillway::agent

@@ -1,5 +1,6 @@
 #include "agent/pool/slab_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,16 +45,37 @@ TEST(SlabFileTest, ScrubbedSlabHasNoPages) {
   EXPECT_EQ(PagesOf(*slab), 0);
 }
 
-TEST(SlabFileTest, SlabIsRetiredOnceNobodyMapsIt) {
+TEST(SlabFileTest, SlabIsRetiredOnceNobodyHasItOpenOrMapsIt) {
+  for (const HugePages huge : {HugePages::kNever, HugePages::kWhenThereAre}) {
+    const auto slab = MakeSlabFile(kSize, kAnyNode, huge, nullptr);
+    ASSERT_TRUE(slab.has_value());
+    base::UniqueFd lent = Lend(*slab);
+    EXPECT_FALSE(Retire(*slab));
+    {
+      const base::Mapping somebody(lent.get(), kSize);
+      ASSERT_TRUE(somebody);
+      lent.Reset();
+      EXPECT_FALSE(Retire(*slab));
+    }
+
+    EXPECT_TRUE(Retire(*slab));
+  }
+}
+
+// A process could seal the seals of what it had got: the agent never saw the end of that slab, even after the process's, and its
+// bytes were lost to the pool.
+TEST(SlabFileTest, WhoHasItCannotKeepTheAgentFromItsEnd) {
   const auto slab = MakeSlabFile(kSize, kAnyNode, HugePages::kNever, nullptr);
   ASSERT_TRUE(slab.has_value());
-  {
-    const base::Mapping somebody(slab->file.get(), kSize);
-    EXPECT_FALSE(Retire(*slab));
-  }
+  base::UniqueFd lent = Lend(*slab);
 
+  for (const int seal : {F_SEAL_SEAL, F_SEAL_WRITE, F_SEAL_FUTURE_WRITE})
+    EXPECT_NE(fcntl(lent.get(), F_ADD_SEALS, seal), 0) << seal;
+
+  lent.Reset();
+  Scrub(*slab);
+  EXPECT_EQ(PagesOf(*slab), 0);
   EXPECT_TRUE(Retire(*slab));
-  EXPECT_FALSE(base::Mapping(slab->file.get(), kSize));
 }
 
 TEST(SlabFileTest, SlabOfThisMachineIsOnTheNodeThatWasAskedForOrSaysThatItIsNot) {

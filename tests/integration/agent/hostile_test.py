@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""Clients of the real spillwayd that mean harm: what they send, keep, seal and say; the others are served all the same.
+
+usage: hostile_test.py --build BUILD [unittest arguments]
+"""
+import array
+import fcntl
+import mmap
+import os
+import random
+import resource
+import socket
+import struct
+import time
+
+import agent_test
+from agent_test import ADMISSION, ERROR, GIB, GRANT, HELLO, REGISTER, USAGE, WELCOME
+
+ASK_SLABS, SLABS, RETURN_SLABS, HELD_SLABS, LINK_PLACE, LEAVING = range(15, 21)
+MIB = 1 << 20
+SLAB = 2 * MIB
+POOL = f'[host]\nmemory = "{8 * SLAB}"\nslab = {SLAB}\nhuge_pages = false\n'
+ADD_SEALS, FUTURE_WRITE = 1033, 16
+
+
+def frame(kind, body, version=2):
+    return (struct.pack("<4sHHII", b"SPWY", version, kind, 256, 0) + body).ljust(256, b"\0")
+
+
+class Sharer(agent_test.Session):
+    """A job's side of a session of version 2, with the files that come."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self.came = {}
+        self.files = {}
+
+    def __del__(self):
+        for number in sum(self.files.values(), []):
+            os.close(number)
+
+    def say(self, kind, body, files=()):
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
+        self.socket.sendmsg([frame(kind, body, 1 if kind in (HELLO, ERROR) else 2)], rights)
+
+    def hear(self, kind):
+        """The next of that kind; what comes before it is kept."""
+        while True:
+            data, ancillary, _, _ = self.socket.recvmsg(300, socket.CMSG_SPACE(4 * 16))
+            if not data:
+                raise EOFError
+            got = struct.unpack_from("<H", data, 6)[0]
+            numbers = array.array("i")
+            for _, _, rights in ancillary:
+                numbers.frombytes(rights)
+            self.files.setdefault(got, []).extend(numbers)
+            self.came[got] = data[16:]
+            if got == kind:
+                return data[16:]
+
+    def begin(self):
+        self.say(HELLO, struct.pack("<HHBi", 1, 2, 1, 0))
+        self.hear(WELCOME)
+        self.say(HELD_SLABS, struct.pack("<B", 1))
+        self.register(4 * GIB)
+        body = self.hear(GRANT)
+        _, serial, budget = struct.unpack_from("<IQq", body)
+        self.host_bytes = struct.unpack_from("<q", body, 20)[0]
+        self.say(agent_test.OBEYED, struct.pack("<IQqq", 0, serial, budget, self.host_bytes))
+        if LINK_PLACE not in self.came:
+            self.hear(LINK_PLACE)
+        return self
+
+    def ask(self, slabs):
+        self.say(ASK_SLABS, struct.pack("<Iq", 0, slabs * SLAB))
+
+    def give_back(self, names):
+        self.say(RETURN_SLABS, struct.pack(f"<I{len(names)}Q", len(names), *names))
+
+
+class HostileTest(agent_test.AgentFixture):
+    def setUp(self):
+        super().setUp()
+        self.configure(POOL)
+
+    def pool(self):
+        return self.status()["host"]["pool"]
+
+    def await_pool(self, fits):
+        deadline = time.monotonic() + agent_test.PATIENCE_S
+        while not fits(pool := self.pool()):
+            self.assertLess(time.monotonic(), deadline, pool)
+            time.sleep(0.02)
+
+    def in_child(self, act):
+        """Another process, so another job; returns what it waits for until it is told to end."""
+        ready, tell = os.pipe()
+        go, stay = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(stay)
+            code = 1
+            try:
+                act()
+                os.write(tell, b"1")
+                os.read(go, 1)
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(tell)
+        os.close(go)
+        self.assertEqual(os.read(ready, 1), b"1")
+        os.close(ready)
+
+        def end():
+            os.close(stay)
+            self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
+        return end
+
+    def test_slabs_and_lanes_cannot_be_sealed_against_the_agent_and_the_others(self):
+        self.start()
+
+        def seal():
+            job = Sharer(self.path).begin()
+            job.ask(2)
+            job.hear(SLABS)
+            for number in job.files[SLABS] + job.files[LINK_PLACE]:
+                for seals in (1, 8, FUTURE_WRITE):
+                    try:
+                        fcntl.fcntl(number, ADD_SEALS, seals)
+                        raise AssertionError("could be sealed")
+                    except PermissionError:
+                        pass
+                for size in (0, 1 << 40):
+                    try:
+                        os.ftruncate(number, size)
+                        raise AssertionError("could be resized")
+                    except OSError:
+                        pass
+
+        self.in_child(seal)()
+        self.await_pool(lambda pool: pool["ending_bytes"] == pool["leased_bytes"] == 0)
+        later = Sharer(self.path).begin()
+        mmap.mmap(later.files[LINK_PLACE][1], 4096).close()
+
+    def test_what_is_kept_open_after_its_end_counts_against_its_user(self):
+        self.start()
+        keep = []
+
+        def take():
+            job = Sharer(self.path).begin()
+            job.ask(8)
+            job.hear(SLABS)
+            child = os.fork()
+            if child == 0:
+                job.socket.close()
+                time.sleep(600)
+            os.write(keep[1], struct.pack("<i", child))
+
+        keep.extend(os.pipe())
+        self.in_child(take)()
+        holder = struct.unpack("<i", os.read(keep[0], 4))[0]
+        try:
+            self.await_pool(lambda pool: pool["leased_bytes"] == 0 and pool["ending_bytes"] > 0)
+            again = Sharer(self.path).begin()
+            again.ask(8)
+            time.sleep(0.5)
+            pool = self.pool()
+            self.assertLessEqual(pool["leased_bytes"] + pool["ending_bytes"], again.host_bytes)
+        finally:
+            os.kill(holder, 9)
+        self.await_pool(lambda pool: pool["ending_bytes"] == 0)
+
+    def test_names_of_others_and_of_nobody_are_not_given_back(self):
+        self.start()
+        read, write = os.pipe()
+
+        def hold():
+            job = Sharer(self.path).begin()
+            job.ask(1)
+            os.write(write, job.hear(SLABS))
+            self.kept = job
+
+        end = self.in_child(hold)
+        body = os.read(read, 300)
+        count = struct.unpack_from("<I", body, 20)[0]
+        names = struct.unpack_from(f"<{count}Q", body, 24)
+        before = self.pool()["leased_bytes"]
+        thief = Sharer(self.path).begin()
+        for _ in range(3):
+            thief.give_back(names)
+            thief.give_back([0, 1, 2**64 - 1, *names])
+        thief.say(HELD_SLABS, struct.pack("<B3xI1Q", 1, 1, names[0])[:13])
+
+        self.assertGreater(before, 0)
+        self.assertEqual(self.pool()["leased_bytes"], before)
+        end()
+
+    def test_files_of_any_kind_are_closed_and_change_nothing(self):
+        self.start()
+        served = Sharer(self.path).begin()
+        count = len(os.listdir(f"/proc/{self.agent.pid}/fd"))
+        unsealed = os.memfd_create("unsealed", os.MFD_ALLOW_SEALING)
+        pipe = os.pipe()
+        zero = os.open("/dev/zero", os.O_RDWR)
+        for files in ([pipe[0]], [zero] * 8, [unsealed] * 200, [*pipe, zero, unsealed], [served.socket.fileno()]):
+            served.say(USAGE, struct.pack("<IBB", 0, 1, 3), files)
+            stranger = Sharer(self.path)
+            stranger.socket.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))])
+        self.status()
+        del stranger
+
+        deadline = time.monotonic() + agent_test.PATIENCE_S
+        while len(os.listdir(f"/proc/{self.agent.pid}/fd")) > count:
+            self.assertLess(time.monotonic(), deadline, "files are left open")
+            time.sleep(0.02)
+        served.ask(1)
+        served.hear(SLABS)
+
+    def test_garbage_in_the_new_kinds_ends_only_who_sends_it(self):
+        self.start()
+        served = Sharer(self.path).begin()
+        dice = random.Random(7)
+        for kind in range(ASK_SLABS, LEAVING + 3):
+            for _ in range(8):
+                stranger = Sharer(self.path)
+                stranger.say(HELLO, struct.pack("<HHBi", 1, 2, 1, 0))
+                stranger.hear(WELCOME)
+                try:
+                    stranger.socket.send(frame(kind, dice.randbytes(240)))
+                    stranger.hear(ERROR)
+                except (EOFError, OSError):
+                    pass
+                stranger.socket.close()
+
+        served.ask(1)
+        served.hear(SLABS)
+
+    def test_an_agent_without_files_left_turns_clients_away_and_rests(self):
+        """It had said so for every turn of a loop that never slept."""
+        for files in (48, 49):  # a session takes two: with one of these the last is missing for the first of them
+            self.start()
+            resource.prlimit(self.agent.pid, resource.RLIMIT_NOFILE, (files, files))
+            crowd = [agent_test.Session(self.path) for _ in range(60)]
+            time.sleep(0.3)
+            ticks = self.cpu_ticks()
+            time.sleep(1)
+
+            self.assertLess(self.cpu_ticks() - ticks, 0.3 * os.sysconf("SC_CLK_TCK"))
+            for one in crowd:
+                one.socket.close()
+            time.sleep(0.3)
+            self.assertEqual(self.spillway("status").returncode, 0)
+            self.stop()
+        self.assertIn(self.log().count("no file descriptors left"), (1, 2))
+
+    def cpu_ticks(self):
+        fields = open(f"/proc/{self.agent.pid}/stat").read().rsplit(")", 1)[1].split()
+        return int(fields[11]) + int(fields[12])
+
+
+# The fixture's own tests are another program's.
+del agent_test.AgentTest
+
+if __name__ == "__main__":
+    agent_test.main()
