@@ -33,7 +33,10 @@ CUresult AroundWait(Covered covered, Call call) {
     job->AboutToBlock(awaited);
     uses.insert(uses.end(), awaited.begin(), awaited.end());
   });
-  const CUresult result = call();
+  const CUresult result = [&call] {
+    const JobMemory::Blocked blocked;
+    return call();
+  }();
   if (result == CUDA_SUCCESS) JobMemory::Completed(uses);
   ForEachJob([](JobMemory* job) { job->Waited(); });
   if (result == CUDA_SUCCESS) interposer::Pools::Instance().Waited(ReleaseThreshold);

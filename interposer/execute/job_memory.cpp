@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
+#include "interposer/execute/calls.h"
 #include "interposer/execute/ordering_rules.h"
 
 namespace spillway::interposer {
@@ -148,6 +149,7 @@ CUresult JobMemory::OutOfMemory() const {
 }
 
 CUresult JobMemory::AddSlab(size_t bytes) {
+  const CallForMemory call(&calls_for_memory_);
   const MutexLock making(making_);
   Chunks chunks;
   const bool made = MakeRoom(kGranuleBytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(state_) {
@@ -368,9 +370,15 @@ JobMemory::Snapshot JobMemory::ReadLocked() {
           .slab_peak_bytes = residency_.host().slab_peak_bytes(),
           .iteration_calls = iteration_calls_,
           .follows_plan = walk_.IsActive(),
+          .in_call = IsInCall(),
           .held_addresses = contents_.size() + outside_.size(),
           .opacity = trust_.opacity(),
           .standing = trust_.standing()};
+}
+
+bool JobMemory::IsInCall() const {
+  return locked_calls_ > 0 || calls_for_memory_.load(std::memory_order_relaxed) > 0 ||
+         blocked_threads.load(std::memory_order_relaxed) > 0 || calls::OthersInProgress();
 }
 
 void JobMemory::ReleaseAll() {

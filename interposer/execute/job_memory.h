@@ -203,11 +203,21 @@ class JobMemory {
   // From its next iteration on the job follows the plan: what it says moves ahead of need, everything else as without one.
   void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) SPILLWAY_EXCLUDES(state_);
 
+  // While one lives the calling thread waits in a call for what was enqueued on the device: the process is not idle.
+  class Blocked {
+   public:
+    Blocked() { blocked_threads.fetch_add(1, std::memory_order_relaxed); }
+    ~Blocked() { blocked_threads.fetch_sub(1, std::memory_order_relaxed); }
+    Blocked(const Blocked&) = delete;
+    Blocked& operator=(const Blocked&) = delete;
+  };
+
   struct Snapshot {
     Counters counters;
     size_t held_bytes, held_peak_bytes, pinned_bytes, pinned_peak_bytes, slab_peak_bytes;
     driver::MappingCalls iteration_calls;  // of the last iteration that was its plan's event for event
     bool follows_plan;
+    bool in_call;  // the program waits in a call, for memory or for the device, however long
     size_t held_addresses;
     Opacity opacity;
     Standing standing;
@@ -229,6 +239,7 @@ class JobMemory {
   void AwaitTurnOf(std::int64_t wait_ns) SPILLWAY_EXCLUDES(state_);
   CUresult ShareResident(CUdeviceptr address, SharedMemory* out) SPILLWAY_EXCLUDES(state_);
   Snapshot ReadLocked() SPILLWAY_REQUIRES(state_);
+  bool IsInCall() const SPILLWAY_REQUIRES(state_);
   CUresult AllocateSmall(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
   CUresult AllocateRange(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
   CUresult Refused() SPILLWAY_REQUIRES(state_);
@@ -374,6 +385,20 @@ class JobMemory {
   StallClock::Moment BeginStall() SPILLWAY_EXCLUDES(state_);
   void Want(size_t bytes) SPILLWAY_REQUIRES(state_);
 
+  // While one lives its call waits for memory, or makes it.
+  class CallForMemory {
+   public:
+    explicit CallForMemory(std::atomic<int>* count) : count_(count) {
+      count_->fetch_add(1, std::memory_order_relaxed);
+    }
+    ~CallForMemory() { count_->fetch_sub(1, std::memory_order_relaxed); }
+    CallForMemory(const CallForMemory&) = delete;
+    CallForMemory& operator=(const CallForMemory&) = delete;
+
+   private:
+    std::atomic<int>* const count_;
+  };
+
   // Constant after construction.
   const CUcontext context_;
   const int device_;
@@ -381,9 +406,11 @@ class JobMemory {
   BudgetSchedule schedule_;
   // Synchronises itself.
   inline static constinit std::atomic<int> captures{0};
+  inline static constinit std::atomic<int> blocked_threads{0};
   inline static constinit std::atomic<bool> heap_is_used{false};
   std::atomic<size_t> budget_bytes_;  // written with both locks held
   std::atomic<std::int64_t> link_permille_{1000};
+  std::atomic<int> calls_for_memory_{0};  // that wait for some, or make it
   Recorder recorder_;
   JobTrace trace_;
   PlanWalk walk_;

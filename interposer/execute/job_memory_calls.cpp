@@ -133,6 +133,7 @@ CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, E
 }
 
 CUresult JobMemory::BeginSlowly(const Addresses& addresses, Effect effect, TouchSet* set) {
+  const CallForMemory call(&calls_for_memory_);
   const CurrentContext current(context_);
   const MutexLock making(making_);
   if (set->must_park) BeginParking();

@@ -200,6 +200,7 @@ bool JobMemory::AwaitsFreed(const Range& range) const {
 
 // For a range that is pinned, since nobody knows it yet. What no wait gets memory for is parked.
 CUresult JobMemory::AwaitMemory(Range* range) {
+  const CallForMemory call(&calls_for_memory_);
   const MutexLock making(making_);  // slabs are given back
   AwaitFreed(range->size_bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(state_) {
     return range->place != Place::kNowhere || residency_.Restore(range);

@@ -20,6 +20,8 @@ namespace {
 // says otherwise), and for how long it does not hope again after that.
 constexpr std::uint64_t kGrantPatienceNs = 3'000'000'000;
 constexpr std::uint64_t kHopelessNs = 10'000'000'000;
+constexpr std::int64_t kShortestPauseNs = 500'000;
+constexpr std::int64_t kLongestPauseNs = 16'000'000;
 
 void Pause(std::int64_t pause_ns) {
   const timespec pause{pause_ns / 1'000'000'000, pause_ns % 1'000'000'000};
@@ -59,9 +61,13 @@ bool JobMemory::LacksHostGrant(size_t size_bytes) {
   return needed_bytes > host_limit_bytes_ && needed_bytes <= own_host_limit_bytes_;
 }
 
-// The agent hears that more is wanted, and grants it if there is more.
+// The agent hears that more is wanted, by a job that is not idle, and grants it if there is more. Others give it back meanwhile: asking
+// ever more seldom, this thread sleeps.
 void JobMemory::AwaitHostLimit(size_t size_bytes) {
-  for (const std::uint64_t start_ns = MonotonicNs();; Pause(1'000'000)) {
+  const CallForMemory call(&calls_for_memory_);
+  std::int64_t pause_ns = kShortestPauseNs;
+  for (const std::uint64_t start_ns = MonotonicNs();; Pause(pause_ns)) {
+    pause_ns = std::min(2 * pause_ns, kLongestPauseNs);
     const MutexLock lock(state_);
     if (!LacksHostGrant(size_bytes)) return;
     const std::uint64_t now_ns = MonotonicNs();

@@ -43,6 +43,9 @@ LeaseClient::Device* LeaseClient::Find(uint32_t number) {
 int64_t LeaseClient::Step(int64_t now_ns) {
   if (state_ == State::kAway) TryToConnect(now_ns);
   Listen(now_ns);
+  for (Device& device : devices_) {
+    if (std::exchange(device.must_follow, false)) Follow(device, now_ns);
+  }
   // Not before what is there is read: this process may have been stopped, or the clock set.
   if (state_ == State::kGreeting && now_ns >= try_again_ns_) Lose(now_ns, kFirstPauseNs);
   int64_t next_ns = try_again_ns_;
@@ -111,7 +114,7 @@ void LeaseClient::Hear(protocol::Received& received, int64_t now_ns) {
     if (received.files.size() == 2)
       subject_.PlaceCame(*place, std::move(received.files[0]), std::move(received.files[1]));
   } else if (const auto* grant = std::get_if<protocol::Grant>(&message)) {
-    Follow(*grant, now_ns);
+    Note(*grant);
   } else if (const auto* admission = std::get_if<protocol::Admission>(&message)) {
     subject_.Admission(*admission);
   } else if (const auto* error = std::get_if<protocol::Error>(&message)) {
@@ -164,13 +167,34 @@ void LeaseClient::AskForSlabs(Device& device, int64_t now_ns) {
   device.asked_slabs_ns = now_ns;
 }
 
-void LeaseClient::Follow(const protocol::Grant& grant, int64_t now_ns) {
+void LeaseClient::Note(const protocol::Grant& grant) {
   Device* const device = Find(grant.device);
   if (device == nullptr || !device->registered) return;
   device->grant = grant;
-  device->has_grant = true;
+  device->has_grant = device->must_follow = true;
   device->confirmed_bytes = device->confirmed_host_bytes = -1;
-  subject_.SetBudget(grant, now_ns + grant.deadline_ms * kMillisecond);
+}
+
+// The newest grant: to empty memory for one that does not count any more would be in vain. Others may wait for the host memory, which
+// is theirs at once, but for what goes there now; memory of the device is when it has been emptied.
+void LeaseClient::Follow(Device& device, int64_t now_ns) {
+  subject_.SetHostLimit(device.grant);
+  ConfirmHostMemory(device, now_ns);
+  subject_.SetBudget(device.grant, now_ns + device.grant.deadline_ms * kMillisecond);
+  device.followed_bytes = device.grant.budget_bytes;
+}
+
+void LeaseClient::ConfirmHostMemory(Device& device, int64_t now_ns) {
+  const DeviceUse use = subject_.Read(device.number);
+  // The budget before holds until the new one is set.
+  const int64_t held_bytes = std::max(device.followed_bytes, use.resident_bytes);
+  const int64_t leaves_bytes = held_bytes - device.grant.budget_bytes;
+  const bool is_soon_done = use.resident_bytes <= device.grant.budget_bytes;
+  if (is_soon_done || !device.registered) return;
+  const int64_t host_bytes = std::max(device.grant.host_bytes, use.host_bytes + leaves_bytes);
+  if (!Say(protocol::Obeyed{device.number, device.grant.serial, held_bytes, host_bytes}, now_ns)) return;
+  device.confirmed_bytes = held_bytes;
+  device.confirmed_host_bytes = host_bytes;
 }
 
 bool LeaseClient::Say(const protocol::Message& message, int64_t now_ns) {

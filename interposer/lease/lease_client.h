@@ -32,6 +32,8 @@ class LeaseSubject {
  public:
   virtual ~LeaseSubject() = default;
   virtual DeviceUse Read(uint32_t device) = 0;
+  // The grant's host memory, from now on: at once, whatever its budget takes.
+  virtual void SetHostLimit(const protocol::Grant& /*grant*/) {}
   // From now on; `deadline_ns` on the clock of Step.
   virtual void SetBudget(const protocol::Grant& grant, int64_t deadline_ns) = 0;
   virtual void Admission(const protocol::Admission& admission) = 0;
@@ -83,7 +85,9 @@ class LeaseClient {
     int64_t memory_bytes = 0;
     bool registered = false;
     bool has_grant = false;
+    bool must_follow = false;      // the grant is news to the subject
     protocol::Grant grant;         // the newest
+    int64_t followed_bytes = 0;    // the budget that is set
     int64_t confirmed_bytes = -1;  // held, as last said for this grant; -1: nothing said
     int64_t confirmed_host_bytes = -1;
     int64_t asked_slab_bytes = 0;
@@ -100,7 +104,9 @@ class LeaseClient {
   void ReturnSlabs(int64_t now_ns);
   void AskForSlabs(Device& device, int64_t now_ns);
   bool HasShares() const { return channel_ != nullptr && channel_->version() >= 2; }
-  void Follow(const protocol::Grant& grant, int64_t now_ns);
+  void Note(const protocol::Grant& grant);
+  void Follow(Device& device, int64_t now_ns);
+  void ConfirmHostMemory(Device& device, int64_t now_ns);
   void Lose(int64_t now_ns, int64_t again_after_ns);
   bool Say(const protocol::Message& message, int64_t now_ns);
   void Register(Device& device, int64_t now_ns);

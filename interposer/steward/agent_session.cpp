@@ -32,7 +32,7 @@ namespace {
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::uint64_t kAnswerPatienceNs = 5 * kSecondNs;
 constexpr std::uint64_t kQueuePatienceNs = 3600 * kSecondNs;
-// A job that did nothing for so long is idle.
+// A job that did nothing for so long, and waits in no call, is idle.
 constexpr std::uint64_t kIdleAfterNs = 1 * kSecondNs;
 // A job whose peak did not rise for so long has shown what it wants; before, it wants all that it may have.
 constexpr std::uint64_t kSettledAfterNs = 10 * kSecondNs;
@@ -155,7 +155,7 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
   const JobMemory::Snapshot snapshot = device->memory->Read();
   const Counters& counters = snapshot.counters;
   const std::uint64_t operations = counters.launches + counters.copies + counters.allocations;
-  if (operations != device->operations) device->busy_ns = now_ns;
+  if (operations != device->operations || snapshot.in_call) device->busy_ns = now_ns;
   device->operations = operations;
   const auto number_of = [](std::uint64_t count) { return static_cast<std::int64_t>(count); };
   return {.active = now_ns - device->busy_ns < kIdleAfterNs,
@@ -180,11 +180,17 @@ std::int64_t AgentSession::Wanted(Device* device, std::int64_t peak_bytes, std::
   return std::max(device->own_budget_bytes, peak_bytes) + own_host_bytes;
 }
 
+void AgentSession::SetHostLimit(const protocol::Grant& grant) {
+  Device* const device = Find(grant.device);
+  if (!device) return;
+  device->granted_host_bytes = grant.host_bytes;
+  if (device->memory) device->memory->SetHostLimit(static_cast<size_t>(grant.host_bytes));
+}
+
 void AgentSession::SetBudget(const protocol::Grant& grant, std::int64_t) {
   Device* const device = Find(grant.device);
   if (!device) return;
   device->granted_bytes = grant.budget_bytes;
-  device->granted_host_bytes = grant.host_bytes;
   device->link_permille = std::max(grant.link_permille, 1);
   device->standing = Standing::kGranted;
   if (device->memory) Apply(*device);

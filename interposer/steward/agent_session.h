@@ -58,6 +58,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector {
   explicit AgentSession(const std::string& address);
 
   DeviceUse Read(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
+  void SetHostLimit(const protocol::Grant& grant) override SPILLWAY_REQUIRES(mutex_);
   void SetBudget(const protocol::Grant& grant, std::int64_t deadline_ns) override SPILLWAY_REQUIRES(mutex_);
   void Admission(const protocol::Admission& admission) override SPILLWAY_REQUIRES(mutex_);
   std::int64_t MissingSlabBytes(std::uint32_t device) override;

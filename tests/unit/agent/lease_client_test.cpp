@@ -21,7 +21,11 @@ class HoldingSubject : public LeaseSubject, public LeaseConnector {
     use.host_bytes = 30;
     return use;
   }
-  void SetBudget(const protocol::Grant&, int64_t) override {}
+  void SetHostLimit(const protocol::Grant& grant) override { host_limits.push_back(grant.host_bytes); }
+  void SetBudget(const protocol::Grant& grant, int64_t) override {
+    budgets.push_back(grant.budget_bytes);
+    if (agent) said_before_budget = agent->Receive();
+  }
   void Admission(const protocol::Admission&) override {}
   std::unique_ptr<protocol::Channel> Connect() override {
     auto [near, far] = MemoryChannel::Pair(16);
@@ -30,7 +34,61 @@ class HoldingSubject : public LeaseSubject, public LeaseConnector {
   }
 
   std::unique_ptr<MemoryChannel> agent;
+  std::vector<int64_t> budgets, host_limits;
+  protocol::Received said_before_budget;
 };
+
+class ServedLeaseClientTest : public ::testing::Test {
+ protected:
+  ServedLeaseClientTest() {
+    client.Use(0, kDevice, 1000);
+    client.Step(1);
+    protocol::Welcome welcome;
+    welcome.agent_instance = 7;
+    welcome.session = 1;
+    welcome.usage_interval_ms = 500;
+    welcome.job = "local-1";
+    subject.agent->Send(welcome);
+    client.Step(2);
+    while (subject.agent->Receive().what == protocol::Received::What::kMessage) {
+    }
+  }
+
+  void Grant(uint64_t serial, int64_t budget_bytes, int64_t host_bytes) {
+    protocol::Grant grant;
+    grant.serial = serial;
+    grant.budget_bytes = budget_bytes;
+    grant.host_bytes = host_bytes;
+    subject.agent->Send(grant);
+  }
+
+  HoldingSubject subject;
+  LeaseClient client{{}, &subject, &subject};
+};
+
+// The subject holds 80 bytes of the device and 30 of the host. Who waits for host memory waited until the device's was emptied, and
+// that waited for the one that waited (tests/bench/tenants).
+TEST_F(ServedLeaseClientTest, HostMemoryIsGivenBackBeforeTheDevicesIsEmptied) {
+  Grant(1, 50, 40);
+
+  client.Step(3);
+
+  const auto* obeyed = std::get_if<protocol::Obeyed>(&subject.said_before_budget.message);
+  ASSERT_NE(obeyed, nullptr);
+  EXPECT_EQ(obeyed->held_bytes, 80);
+  EXPECT_EQ(obeyed->host_bytes, 60) << "30, and 30 that leave the device now";
+  EXPECT_EQ(subject.host_limits, std::vector<int64_t>{40});
+}
+
+TEST_F(ServedLeaseClientTest, OnlyTheNewestOfManyGrantsIsFollowed) {
+  Grant(1, 50, 40);
+  Grant(2, 70, 40);
+  Grant(3, 100, 40);
+
+  client.Step(3);
+
+  EXPECT_EQ(subject.budgets, std::vector<int64_t>{100});
+}
 
 TEST(LeaseClientTest, WhoBeganWithoutAnAgentTellsTheFirstOneWhatItHolds) {
   HoldingSubject subject;
