@@ -256,6 +256,40 @@ TEST_F(ProductRolesTest, AProductThatIsAddedIsBroughtBack) {
   EXPECT_TRUE(IsAll(Read(c, kMatrixBytes), kSide - 1));
 }
 
+TEST_F(ProductRolesTest, WithScalarsOnTheDeviceNobodyLooksAtThem) {
+  // Given factors that the processor cannot read: the sum is wanted
+  float *const a = Filled(1, kMatrixBytes), *const b = Filled(1, kMatrixBytes),
+               *const c = Filled(-1, kMatrixBytes);
+  float* const one = Filled(1, 256);
+  ASSERT_EQ(cublasSetPointerMode(cublas_, CUBLAS_POINTER_MODE_DEVICE), CUBLAS_STATUS_SUCCESS);
+  SendAllAway();
+
+  ASSERT_EQ(cublasSgemm(cublas_, CUBLAS_OP_N, CUBLAS_OP_N, kSide, kSide, kSide, one, a, kSide, b, kSide, one,
+                        c, kSide),
+            CUBLAS_STATUS_SUCCESS);
+
+  EXPECT_TRUE(IsAll(Read(c, kMatrixBytes), kSide - 1));
+}
+
+TEST_F(ProductRolesTest, BatchesWithAGapBetweenThemLeaveItAsItWas) {
+  // Given an allocation that ends with the last element of the second batch
+  constexpr int kColumns = kSide / 2 - 1;
+  constexpr long long kStride = 1LL * kSide * kSide / 2;
+  constexpr size_t kEnd = (kStride + 1LL * kSide * kColumns) * sizeof(float);
+  float *const a = Filled(1, kMatrixBytes), *const b = Filled(1, kMatrixBytes), *const c = Filled(-1, kEnd);
+  SendAllAway();
+  const float one = 1, zero = 0;
+
+  ASSERT_EQ(cublasSgemmStridedBatched(cublas_, CUBLAS_OP_N, CUBLAS_OP_N, kSide, kColumns, kSide, &one, a,
+                                      kSide, 0, b, kSide, 0, &zero, c, kSide, kStride, 2),
+            CUBLAS_STATUS_SUCCESS);
+
+  const std::vector<float> values = Read(c, kEnd);
+  EXPECT_EQ(values[0], kSide);
+  EXPECT_EQ(values[kStride - 1], -1);
+  EXPECT_EQ(values.back(), kSide);
+}
+
 TEST_F(ProductRolesTest, WeightsThatExceedTheBudgetAreCopiedOutOnce) {
   // Given weights of 90 MiB that a network only reads, one after the other
   constexpr int kColumns = 8;

@@ -26,7 +26,10 @@ class JobMemoryRolesTest : public testing::Test {
     ASSERT_EQ(Driver().cuDevicePrimaryCtxRetain(&context_, 0), CUDA_SUCCESS);
     ASSERT_EQ(Driver().cuCtxSetCurrent(context_), CUDA_SUCCESS);
     ASSERT_EQ(Driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    job_ = std::make_unique<JobMemory>(context_, 0, 3 * kBufferBytes, size_t{1} << 30, ParkChoice::kOff,
+    MakeJob(ParkChoice::kOff);
+  }
+  void MakeJob(ParkChoice choice) {
+    job_ = std::make_unique<JobMemory>(context_, 0, 3 * kBufferBytes, size_t{1} << 30, choice,
                                        LearnChoice::kAlways);
     for (CUdeviceptr& buffer : buffers_) ASSERT_EQ(job_->Allocate(kBufferBytes, &buffer), CUDA_SUCCESS);
     for (size_t i = 0; i < kBuffers; ++i) Fill(i, Word(i));
@@ -231,6 +234,50 @@ TEST_F(JobMemoryRolesTest, WhatIsBeingOverwrittenCanBeReadOnTheHostAsItWas) {
   unsigned int word = 0;
   Launch(0, &overwriting, [&](CUdeviceptr at) { EXPECT_TRUE(job_->ReadAway(at, &word, sizeof word)); });
   EXPECT_EQ(word, Word(0));
+}
+
+// A job that a census has proven: what is away has no mapping until a kernel is new.
+class ProvenJobRolesTest : public JobMemoryRolesTest {
+ protected:
+  void SetUp() override {
+    JobMemoryRolesTest::SetUp();
+    job_->ReleaseAll();
+    MakeJob(ParkChoice::kAuto);
+    for (size_t i = 0; i < 400; ++i) Look(i % 3);  // long enough without anything new
+    for (size_t round = 0; round < 3; ++round) {
+      Look(0);
+      for (const size_t other : {1, 2, 3}) Look(other);
+    }
+    ASSERT_EQ(Driver().cuCtxSynchronize(), CUDA_SUCCESS);
+    ASSERT_TRUE(job_->IsAway(buffers_[0]));
+    ASSERT_EQ(job_->Read().standing, Standing::kProven);
+    ASSERT_EQ(Count().parked_bytes, 0u);
+  }
+  // Another thread's new kernel comes when the driver has the call, and its hook has not ended.
+  void Overwrite(bool fails) {
+    const Claims overwriting = Overwriting(0);
+    Addresses addresses;
+    addresses.push_back(buffers_[0]);
+    TouchSet set;
+    set.claims = &overwriting;
+    ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    if (!fails) Driver().cuMemsetD32Async(buffers_[0], 7, kBufferBytes / 4, stream_);
+    job_->SomethingNew();
+    set.failed = fails;
+    job_->End(&set, Effect::kLaunches);
+  }
+};
+
+TEST_F(ProvenJobRolesTest, ParkingThatBeginsMeanwhileBringsNothingOverWhatIsWritten) {
+  Overwrite(false);
+  ExpectAll(0, 7);
+}
+
+TEST_F(ProvenJobRolesTest, ParkingThatBeginsMeanwhileLeavesARefusedCallWhatItWouldHaveOverwritten) {
+  Overwrite(true);
+  ExpectAll(0, Word(0));
+  Fill(0, 7);
+  ExpectAll(0, 7);
 }
 
 }  // namespace
