@@ -142,6 +142,14 @@ class NodeSharesTest : public testing::Test {
     const protocol::Grant& grant = job.grant;
     job.Say(protocol::Obeyed{grant.device, grant.serial, grant.budget_bytes, grant.host_bytes}, now_ns_);
   }
+  // Who had all obeys, so that who came later has its part.
+  void GiveUpFor(SharingJob& earlier, SharingJob& later) {
+    Settle();
+    earlier.Listen();
+    Obey(earlier);
+    Settle();
+    later.Listen();
+  }
   void Ask(SharingJob& job, int64_t slabs) {
     job.Say(protocol::AskSlabs{0, slabs * kSlab}, now_ns_);
     job.Listen();
@@ -275,11 +283,7 @@ TEST_F(NodeSharesTest, NobodyPinsMoreThanItWasPromisedWhateverItSays) {
   Start(4);
   const auto liar = Job(1001);
   const auto anna = Job(1000);
-  Settle();
-  liar->Listen();
-  Obey(*liar);
-  Settle();
-  anna->Listen();
+  GiveUpFor(*liar, *anna);
   ASSERT_EQ(anna->grant.host_bytes, 2 * kSlab);
 
   liar->Say(protocol::Usage{.wanted_bytes = kGiB, .host_bytes = protocol::kMostBytes}, now_ns_);
@@ -298,6 +302,7 @@ TEST_F(NodeSharesTest, JobsOfOneNameDoNotShareSlabs) {
   services_.identities[102] = {"pod-1f2e3d4c", "pod-1f2e3d4c-bbbb", JobSource::kKubernetes, "", "train"};
   const auto first = Job(1000);
   const auto second = Job(1000);
+  GiveUpFor(*first, *second);
   Ask(*first, 1);
   Ask(*second, 1);
   ASSERT_TRUE(Await([&] { return first->slab_names.size() == 1 && second->slab_names.size() == 1; },
