@@ -256,9 +256,9 @@ void Node::On(Session& session, const protocol::Obeyed& obeyed) {
 }
 
 void Node::Refuse(Session& session, ErrorCode code, std::string_view reason) {
-  session.channel->Send(protocol::Error{code, protocol::kOldestVersion, protocol::kNewestVersion, reason});
   services_->Note("session " + std::to_string(static_cast<uint64_t>(session.id)) + " of process " +
                   std::to_string(session.peer->pid()) + " is closed: " + std::string(reason));
+  session.channel->Send(protocol::Error{code, protocol::kOldestVersion, protocol::kNewestVersion, reason});
   LoseChannel(session);
 }
 
