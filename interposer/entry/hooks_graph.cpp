@@ -103,8 +103,9 @@ CUresult Instantiate(CUgraphExec* out, CUgraph graph, Call call) {
   GraphFacts facts;
   if (!Read(graph, &facts) || !out) return call();
   const NodeFacts looked_at = LookedAt(facts);
+  // Charged first: memory is made while no call of this thread is in progress, for which that would wait.
   const CUresult result =
-      AroundNaming(looked_at, [&] { return Charged(looked_at.allocated_bytes, out, call); });
+      Charged(looked_at.allocated_bytes, out, [&] { return AroundNaming(looked_at, call); });
   if (result == CUDA_SUCCESS) Ledger().Instantiated(*out, std::move(facts));
   return result;
 }

@@ -109,8 +109,10 @@ int main() {
   CHECK(cudaGraphLaunch(built_step, stream));
   cudaKernelNodeParams params = {};
   CHECK(cudaGraphKernelNodeGetParams(kernel, &params));
+  // The array that the driver gave is the node's own, and not to be changed (cudaGraphKernelNodeGetParams).
   float* elsewhere = arrays[15];
-  params.kernelParams[0] = &elsewhere;
+  void* arguments[] = {&elsewhere, params.kernelParams[1], params.kernelParams[2]};
+  params.kernelParams = arguments;
   CHECK(cudaGraphExecKernelNodeSetParams(built_step, kernel, &params));
   CHECK(cudaGraphLaunch(built_step, stream));
 
