@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cinttypes>
 
+#include "base/pause.h"
 #include "interposer/config.h"
 #include "interposer/driver/mapping_calls.h"
 #include "interposer/driver/unknown_functions.h"
@@ -338,8 +339,7 @@ void AddSummary(const Figures& all) {
 void EndKeeping() {
   constexpr int kPatience = 100;
   for (int i = 0; keeping && i < kPatience; ++i) {
-    const timespec pause{0, 1'000'000};
-    nanosleep(&pause, nullptr);
+    base::Pause(1'000'000);
   }
 }
 

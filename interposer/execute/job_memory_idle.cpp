@@ -1,7 +1,6 @@
 // Parking: mappings change while the device is idle and no call begins. See Note [Trust] in trust.h.
-#include <unistd.h>
-
 #include "base/clock.h"
+#include "base/pause.h"
 #include "base/schedule_point.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
@@ -25,7 +24,7 @@ namespace {
 constexpr std::uint64_t kPatienceNs = 10'000'000'000;
 constexpr std::uint64_t kPatienceWithTheProgramNs = 500'000'000;
 constexpr std::uint64_t kBriefNs = 200'000;  // so long a wait asks all the time
-constexpr unsigned int kNapUs = 50;
+constexpr std::int64_t kNapNs = 50'000;
 
 }  // namespace
 
@@ -139,7 +138,7 @@ bool JobMemory::AwaitProgress(base::FunctionRef<bool()> is_there) {
       }
       seen = progress;
     }
-    waited_ns < kBriefNs || base::IsScheduled() ? base::YieldToOthers() : static_cast<void>(usleep(kNapUs));
+    waited_ns < kBriefNs || base::IsScheduled() ? base::YieldToOthers() : base::Pause(kNapNs);
   }
 }
 

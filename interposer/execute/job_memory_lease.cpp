@@ -1,9 +1,8 @@
 // What the agent grants beside device memory: host memory, and the job's part of the link.
-#include <time.h>
-
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/pause.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/execute/job_memory.h"
 
@@ -11,6 +10,7 @@ namespace spillway::interposer {
 
 using base::MonotonicNs;
 using base::MutexLock;
+using base::Pause;
 using driver::CurrentContext;
 using driver::RelaxedCapture;
 
@@ -22,11 +22,6 @@ constexpr std::uint64_t kGrantPatienceNs = 3'000'000'000;
 constexpr std::uint64_t kHopelessNs = 10'000'000'000;
 constexpr std::int64_t kShortestPauseNs = 500'000;
 constexpr std::int64_t kLongestPauseNs = 16'000'000;
-
-void Pause(std::int64_t pause_ns) {
-  const timespec pause{pause_ns / 1'000'000'000, pause_ns % 1'000'000'000};
-  nanosleep(&pause, nullptr);
-}
 
 }  // namespace
 

@@ -4,14 +4,12 @@
 // names is looked through, what that leads to, and the device variables that are known.
 #include <algorithm>
 
-#include "base/clock.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/execute/job_memory.h"
 #include "interposer/execute/ordering_rules.h"
 
 namespace spillway::interposer {
 
-using base::MonotonicNs;
 using base::MutexLock;
 using driver::CurrentContext;
 using driver::RelaxedCapture;
@@ -73,11 +71,11 @@ bool JobMemory::AwaitWork(Use use) {
     timeline_.EventFor(use);
   }
   const TraceMoment begun = trace_.BeginHere();
-  const std::uint64_t start_ns = MonotonicNs();
+  const StallClock::Moment stalled = BeginStall();
   const bool is_over = AwaitProgress([&]() SPILLWAY_REQUIRES(state_) { return timeline_.Done(use); });
   trace_.EndHere(begun, StallEvent(StallCause::kIdle));
   const MutexLock lock(state_);
-  counters_.Stalled(StallCause::kIdle, MonotonicNs() - start_ns);
+  stall_clock_.Ended(stalled, StallCause::kIdle, &counters_);
   return is_over;
 }
 

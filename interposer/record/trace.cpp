@@ -6,17 +6,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <string>
 
+#include "base/pause.h"
 #include "interposer/config.h"
 #include "interposer/record/job_trace.h"
 #include "interposer/record/trace_file.h"
 #include "interposer/record/trace_queue.h"
 
 namespace spillway::interposer {
+
+using base::Pause;
+
 namespace {
 
 constexpr long kPauseNs = 2'000'000;
@@ -30,11 +33,6 @@ constinit std::atomic<bool> ended{true};
 constinit std::atomic<pid_t> pid{0};
 constinit std::atomic<TraceQueue*> queue{nullptr};
 constinit std::atomic<JobTrace*> jobs[kMostJobs] = {};
-
-void Pause(long pause_ns) {
-  const timespec pause{0, pause_ns};
-  nanosleep(&pause, nullptr);
-}
 
 std::string PathOfThisProcess() {
   const Config& config = ProcessConfig();

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/pause.h"
 #include "interposer/config.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/lease/host_slabs.h"
@@ -123,8 +123,7 @@ void AgentSession::AwaitFirstWord(int number) {
     const std::uint64_t patience_ns = standing == Standing::kQueued ? kQueuePatienceNs : kAnswerPatienceNs;
     const bool is_over = standing == Standing::kRejected || MonotonicNs() - start_ns > patience_ns;
     if (is_over || ThreadsMustEnd()) return StopWaiting(number);
-    const timespec pause{0, 1'000'000};
-    nanosleep(&pause, nullptr);
+    base::Pause(1'000'000);
   }
 }
 

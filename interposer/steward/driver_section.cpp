@@ -1,10 +1,11 @@
 #include "interposer/steward/driver_section.h"
 
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
+
+#include "base/pause.h"
 
 namespace spillway::interposer {
 namespace {
@@ -18,8 +19,7 @@ constinit std::atomic<pid_t> pid{0};
 void AtExit() {
   if (pid.load() != getpid()) return;
   exiting.store(true);
-  const timespec pause{0, 1'000'000};
-  for (int i = 0; in_driver.load() != 0 && i < kExitPatience; ++i) nanosleep(&pause, nullptr);
+  for (int i = 0; in_driver.load() != 0 && i < kExitPatience; ++i) base::Pause(1'000'000);
 }
 
 }  // namespace

@@ -3,12 +3,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 
 #include <algorithm>
 #include <string>
 
 #include "base/clock.h"
+#include "base/pause.h"
 #include "base/units.h"
 #include "interposer/config.h"
 #include "interposer/driver/calling_context.h"
@@ -22,6 +22,7 @@
 namespace spillway::interposer {
 
 using base::MutexLock;
+using base::Pause;
 using driver::CurrentContext;
 using driver::Driver;
 using driver::RelaxedCapture;
@@ -31,11 +32,6 @@ namespace {
 constexpr long kPauseWhileRecordingNs = 1'000'000;
 constexpr long kPauseNs = 20'000'000;
 constexpr std::int64_t kWholeLink = 1000;
-
-void Pause(long pause_ns) {
-  const timespec pause{0, pause_ns};
-  nanosleep(&pause, nullptr);
-}
 
 PlanStore* Store() {
   static PlanStore* const store = new PlanStore(ProcessConfig().plan_store_path);

@@ -135,8 +135,7 @@ class Bench:
 
     def command_text(self, seeds, library, budget_bytes, kept=None):
         env = self.environment(library, budget_bytes)
-        names = ("LD_LIBRARY_PATH", "LD_PRELOAD", "SPILLWAY_DRIVER", "SPILLWAY_BUDGET", "SPILLWAY_PARK",
-                 "SPILLWAY_SIM_PROFILE")
+        names = ["LD_LIBRARY_PATH", "LD_PRELOAD", *sorted(name for name in env if name.startswith("SPILLWAY_"))]
         settings = [f"{name}={shlex.quote(env[name])}" for name in names if name in env]
         command = self.command(seeds[0], seeds[-1], self.keep_options(kept))
-        return " ".join(settings + [str(part) for part in command])
+        return " ".join(settings + [shlex.quote(str(part)) for part in command])
