@@ -4,8 +4,6 @@
 #include <deque>
 #include <nlohmann/json.hpp>
 
-#include "cli/failure.h"
-
 namespace spillway::cli {
 namespace {
 
@@ -180,14 +178,14 @@ std::string TraceToJson(const EventTrace& trace) {
   return json.dump(1) + "\n";
 }
 
-IterationProfile ProfileFromJson(const std::string& text, const networks::ComputeRates& rates,
-                                 bool& modelled) {
+ReadResult<IterationProfile> ProfileFromJson(const std::string& text, const networks::ComputeRates& rates,
+                                             bool& modelled) {
   try {
     const Json json = Json::parse(text);
     modelled = json.contains("tensors");
-    return modelled ? GeneratorsForm(json, rates) : OwnForm(json);
+    return {modelled ? GeneratorsForm(json, rates) : OwnForm(json), {}};
   } catch (const nlohmann::json::exception& error) {
-    throw Failure(kExitUsage, "this is no profile in JSON", error.what(), "see docs/trace_format.md");
+    return {std::nullopt, std::string("this is no profile in JSON: ") + error.what()};
   }
 }
 

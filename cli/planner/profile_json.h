@@ -1,6 +1,6 @@
 // Profiles and traces as JSON: to read, to write by hand, to take over from other tools.
 //
-// Pure; throws Failure where the text is no profile. Profiles use the field names of scheduler/trace/profile.h. A profile may
+// Pure. Profiles use the field names of scheduler/trace/profile.h. A profile may
 // also come as {tensors: [{name, kind, bytes}], ops: [{name, phase, reads, writes, flops, bytes, ws}]}, the form of network
 // generators: such a one has work instead of durations.
 #pragma once
@@ -9,6 +9,7 @@
 
 #include "scheduler/networks/training_step.h"
 #include "scheduler/trace/event.h"
+#include "scheduler/trace/file/trace_file.h"
 
 namespace spillway::cli {
 
@@ -16,7 +17,7 @@ std::string ProfileToJson(const scheduler::IterationProfile& profile);
 std::string TraceToJson(const scheduler::EventTrace& trace);
 
 // Where the text has work instead of durations, `rates` turn it into durations and `modelled` becomes true.
-scheduler::IterationProfile ProfileFromJson(const std::string& text,
-                                            const scheduler::networks::ComputeRates& rates, bool& modelled);
+scheduler::ReadResult<scheduler::IterationProfile> ProfileFromJson(
+    const std::string& text, const scheduler::networks::ComputeRates& rates, bool& modelled);
 
 }  // namespace spillway::cli

@@ -100,7 +100,8 @@ LoadedProfile LoadProfile(const std::string& source, const networks::Device& dev
       loaded.profile = ProfileFromTrace(Unwrap(ReadTrace(bytes), source));
       break;
     case TraceFileKind::kUnknown:
-      loaded.profile = ProfileFromJson({bytes.begin(), bytes.end()}, RatesOf(device), loaded.modelled);
+      loaded.profile =
+          Unwrap(ProfileFromJson({bytes.begin(), bytes.end()}, RatesOf(device), loaded.modelled), source);
       break;
   }
   if (const auto complaint = CheckProfile(loaded.profile))

@@ -65,7 +65,8 @@ def compare_planned_batch(bench, library, seeds, budget_bytes):
     with tempfile.TemporaryDirectory(prefix="spillway-fuzz-") as folder:
         report = pathlib.Path(folder) / "report.json"
         verdict = compare_batch(bench, library, seeds, budget_bytes, {"SPILLWAY_REPORT": str(report)})
-        return verdict, json.loads(report.read_text())["prefetches"] if report.exists() else 0
+        verdict.prefetches = json.loads(report.read_text())["prefetches"] if report.exists() else 0
+        return verdict
 
 
 def report_difference(bench, library, seed, verdict):
@@ -87,30 +88,37 @@ def run_all(jobs, tasks):
         yield from pool.map(lambda task: task(), tasks)
 
 
-def check_library(bench, arguments):
-    """The main check; True when every seed computed the same under every budget and the books are clean."""
-    name = f"libspillway_{arguments.sanitizer}.so" if arguments.sanitizer else "libspillway.so"
-    library = bench.build / "lib" / name
-    budgets = [budget_bytes(b) for b in (arguments.budgets or BUDGETS_MIB)]
-    parts = batches(arguments.seeds or range(1, 1001))
-    benches = ways_of_parking(bench, arguments)
-    turns = [(part, budgets[(i + i // 4) % len(budgets)], benches[i % len(benches)]) for i, part in enumerate(parts)]
-    tasks = [lambda turn=turn: compare_batch(turn[2], library, turn[0], turn[1]) for turn in turns]
+def library_of(bench, arguments):
+    return bench.build / "lib" / (f"libspillway_{arguments.sanitizer}.so" if arguments.sanitizer else "libspillway.so")
+
+
+def compare_all(arguments, library, tasks, compare=compare_batch):
+    """Compares each task (a bench, seeds, a budget) and prints what differs; the verdicts, and whether nothing does."""
     start_s = time.monotonic()
-    verdicts = list(run_all(arguments.jobs, tasks))
+    turns = [lambda task=task: compare(task[0], library, task[1], task[2]) for task in tasks]
+    verdicts = list(run_all(arguments.jobs, turns))
     for verdict in verdicts:
         for complaint in verdict.complaints:
             print(f"seeds {verdict.seeds[0]}..{verdict.seeds[-1]}: {complaint}")
-    differing = [(seed, verdict, turn[2]) for verdict, turn in zip(verdicts, turns) for seed in verdict.differing]
+    differing = [(seed, verdict, task[0]) for verdict, task in zip(verdicts, tasks) for seed in verdict.differing]
     for seed, verdict, its_bench in differing[:arguments.show]:
         report_difference(its_bench, library, seed, verdict)
     summarise(verdicts, len(differing), time.monotonic() - start_s)
-    return not differing and not any(verdict.complaints for verdict in verdicts)
+    return verdicts, not differing and not any(verdict.complaints for verdict in verdicts)
+
+
+def check_library(bench, arguments):
+    """The main check; True when every seed computed the same under every budget and the books are clean."""
+    budgets = [budget_bytes(b) for b in (arguments.budgets or BUDGETS_MIB)]
+    benches = ways_of_parking(bench, arguments)
+    parts = batches(arguments.seeds or range(1, 1001))
+    tasks = [(benches[i % len(benches)], part, budgets[(i + i // 4) % len(budgets)]) for i, part in enumerate(parts)]
+    _, same = compare_all(arguments, library_of(bench, arguments), tasks)
+    return same
 
 
 def check_plans(bench, arguments):
     """The main check with plans: learned by the calling threads, so that every run is the same."""
-    library = bench.build / "lib" / (f"libspillway_{arguments.sanitizer}.so" if arguments.sanitizer else "libspillway.so")
     plain = bench.options if arguments.features is not None else bench.options + ["--features", ""]  # objects do not repeat
     tasks = []
     for i, part in enumerate(batches(arguments.seeds or PLANNED_SEEDS)):
@@ -122,42 +130,23 @@ def check_plans(bench, arguments):
             settings["SPILLWAY_BUDGET_SCHEDULE"] = changing_budget(budget)
         its_bench = Bench(bench.build, plain + ["--patterns", str(1 + i % 3)], settings)
         tasks.append((its_bench, part, budget))
-    turns = [lambda task=task: compare_planned_batch(task[0], library, task[1], task[2]) for task in tasks]
-    start_s = time.monotonic()
-    results = list(run_all(arguments.jobs, turns))
-    verdicts = [verdict for verdict, _ in results]
-    for verdict in verdicts:
-        for complaint in verdict.complaints:
-            print(f"seeds {verdict.seeds[0]}..{verdict.seeds[-1]}: {complaint}")
-    differing = [(seed, verdict, task[0]) for verdict, task in zip(verdicts, tasks) for seed in verdict.differing]
-    for seed, verdict, its_bench in differing[:arguments.show]:
-        report_difference(its_bench, library, seed, verdict)
-    summarise(verdicts, len(differing), time.monotonic() - start_s)
-    prefetches = sum(count for _, count in results)
+    verdicts, same = compare_all(arguments, library_of(bench, arguments), tasks, compare_planned_batch)
+    prefetches = sum(verdict.prefetches for verdict in verdicts)
     print(f"{prefetches} allocations brought back by plans")
-    return not differing and not any(verdict.complaints for verdict in verdicts) and prefetches > 0
+    return same and prefetches > 0
 
 
 def check_schedules(bench, arguments):
     """True when programs compute the same and end, whichever of their threads goes on at each point of the library's."""
-    library = bench.build / "lib" / "libspillway_breakable.so"
     tasks = []
     for schedule in arguments.schedules:
         options, settings = SCHEDULED_WAYS[schedule % len(SCHEDULED_WAYS)]
         its_bench = Bench(bench.build, bench.options + options + ["--hosts", "3", "--schedule", str(schedule)], settings)
         first = 1 + schedule * SCHEDULED_SEEDS % 1000
-        tasks.append((its_bench, range(first, first + SCHEDULED_SEEDS)))
-    start_s = time.monotonic()
-    turns = [lambda task=task: compare_batch(task[0], library, list(task[1]), SCHEDULED_BUDGET_MIB * MIB) for task in tasks]
-    verdicts = list(run_all(arguments.jobs, turns))
-    failed = [(verdict, task) for verdict, task in zip(verdicts, tasks) if verdict.differing or verdict.complaints]
-    for verdict, (its_bench, seeds) in failed[:arguments.show]:
-        print("\n".join(verdict.complaints[:3]))
-        for seed, (bare, below) in list(verdict.differing.items())[:1]:
-            print(f"  bare:   {bare}\n  budget: {below}")
-            print(f"  again: {its_bench.command_text(list(seeds), library, verdict.budget_bytes)}")
-    print(f"{len(tasks)} schedules, {len(failed)} differ, {time.monotonic() - start_s:.0f} s")
-    return not failed
+        tasks.append((its_bench, list(range(first, first + SCHEDULED_SEEDS)), SCHEDULED_BUDGET_MIB * MIB))
+    _, same = compare_all(arguments, bench.build / "lib" / "libspillway_breakable.so", tasks)
+    print(f"{len(tasks)} schedules")
+    return same
 
 
 def changing_budget(budget_bytes):

@@ -21,6 +21,7 @@ class Verdict:
     complaints: list
     reports: list  # of a sanitizer: of the whole batch
     moved_bytes: int
+    prefetches: int = 0  # allocations that plans brought back
 
     def noticed(self):
         """The seeds that tell of a fault; a sanitizer's report counts for the first of its batch."""

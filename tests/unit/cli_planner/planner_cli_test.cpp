@@ -50,7 +50,7 @@ IterationProfile Alexnet() { return LoadProfile("network:alexnet:4", LoadDevice(
 
 TEST(ProfileJsonTest, AProfileSurvivesTheWayThroughJson) {
   bool modelled = true;
-  EXPECT_EQ(ProfileFromJson(ProfileToJson(Alexnet()), {}, modelled), Alexnet());
+  EXPECT_EQ(ProfileFromJson(ProfileToJson(Alexnet()), {}, modelled).value, Alexnet());
   EXPECT_FALSE(modelled);
 }
 
@@ -60,17 +60,26 @@ TEST(ProfileJsonTest, GeneratorsTracesGetDurationsFromTheDevice) {
     "ops": [{"name": "f", "type": "conv", "phase": "F", "reads": [0], "writes": [1], "flops": 1000, "bytes": 12,
              "ws": [["gemm", 0, 1.0], ["winograd", 64, 2.5]]}]})";
   bool modelled = false;
-  const IterationProfile profile = ProfileFromJson(text, {1'000'000'000, 1'000'000'000, 0}, modelled);
+  const IterationProfile profile = *ProfileFromJson(text, {1'000'000'000, 1'000'000'000, 0}, modelled).value;
   EXPECT_TRUE(modelled);
   EXPECT_TRUE(profile.buffers[0].persistent);
   EXPECT_EQ(profile.operations[0].duration_ns, 1000);
   EXPECT_EQ(profile.operations[0].workspaces[1].duration_ns, 400);
 }
 
-TEST(ProfileJsonTest, WhatIsNoProfileIsAFailureWithTheReason) {
+TEST(ProfileJsonTest, WhatIsNoProfileIsRefusedWithTheReason) {
   bool modelled = false;
-  EXPECT_THROW(ProfileFromJson("{", {}, modelled), Failure);
-  EXPECT_THROW(ProfileFromJson(R"({"buffers": [{"name": "x"}], "operations": []})", {}, modelled), Failure);
+  EXPECT_THAT(ProfileFromJson("{", {}, modelled).error, HasSubstr("line 1, column 2"));
+  EXPECT_THAT(ProfileFromJson(R"({"buffers": [{"name": "x"}], "operations": []})", {}, modelled).error,
+              HasSubstr("'size_bytes' not found"));
+}
+
+TEST(ProfileJsonTest, TheFailureNamesTheFile) {
+  const std::string path = TemporaryPath("broken.json");
+  std::ofstream(path) << "{";
+  const Ran ran = Spillway("plan " + path);
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.output, HasSubstr("cannot use " + path));
 }
 
 TEST(BudgetTest, IsBytesOrAShareOfTheDeviceOrOfThePeak) {
