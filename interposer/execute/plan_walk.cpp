@@ -5,11 +5,11 @@
 namespace spillway::interposer {
 
 using base::MutexLock;
-using scheduler::ActionKind;
 using scheduler::Followed;
 using scheduler::JobEvent;
 using scheduler::JobEventKind;
 using scheduler::LiveAction;
+using scheduler::LiveActionKind;
 using scheduler::Tracking;
 
 PlanWalk::PlanWalk() = default;
@@ -60,16 +60,29 @@ std::uint64_t PlanWalk::AllocationAfter(std::int32_t position, std::int32_t buff
   return now < 0 ? 0 : now_->follower.AllocationOf(now);
 }
 
+void PlanWalk::AddBefore(std::int32_t position, const LiveAction& action, PlanStep* step) {
+  const std::uint64_t allocation = AllocationAfter(position, action.buffer);
+  if (!allocation) return;
+  if (action.kind == LiveActionKind::kPrefetch)
+    step->prefetch.push_back(allocation);
+  else
+    step->recompute.push_back({allocation, action.kind == LiveActionKind::kDrop});
+}
+
+void PlanWalk::AddAfter(std::int32_t position, const LiveAction& action, PlanStep* step) {
+  const std::uint64_t allocation = AllocationAfter(position, action.buffer);
+  if (allocation) (action.kind == LiveActionKind::kDrop ? step->drop : step->leave).push_back(allocation);
+}
+
 // An iteration that began with an allocation is told of at its first operation.
 void PlanWalk::Tell(const Followed& followed, PlanStep* step) {
   step->began_iteration = std::exchange(has_begun_, false);
   if (step->began_iteration) step->last_misses = static_cast<std::uint64_t>(now_->follower.last_misses());
-  const auto add = [&](const LiveAction& action, PlanStep::Allocations* to) SPILLWAY_REQUIRES(lock_) {
-    if (const std::uint64_t allocation = AllocationAfter(followed.position, action.buffer))
-      to->push_back(allocation);
-  };
-  for (const LiveAction& action : now_->plan->Before(followed.position)) add(action, &step->prefetch);
-  for (const LiveAction& action : now_->plan->After(followed.position)) add(action, &step->leave);
+  step->keeps_recipe = now_->plan->RunsAgain(followed.position);
+  for (const LiveAction& action : now_->plan->Before(followed.position))
+    AddBefore(followed.position, action, step);
+  for (const LiveAction& action : now_->plan->After(followed.position))
+    AddAfter(followed.position, action, step);
 }
 
 PlanWalk::Figures PlanWalk::Read() {

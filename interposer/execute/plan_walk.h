@@ -24,8 +24,16 @@ namespace spillway::interposer {
 // What the plan asks for at one operation.
 struct PlanStep {
   using Allocations = base::InlineVector<std::uint64_t, 4>;
-  Allocations prefetch;  // before it
-  Allocations leave;     // after it: offloaded, or dropped where the host copy is good
+  // One step of making content again: the allocation is made again by its recipe, or dropped by it where it only served others.
+  struct Rerun {
+    std::uint64_t allocation = 0;
+    bool drops = false;
+  };
+  Allocations prefetch;                    // before it
+  base::InlineVector<Rerun, 4> recompute;  // before it, once `prefetch` is asked for: in this order
+  Allocations leave;  // after it: offloaded, or taken away where the host copy is good; never by a recipe
+  Allocations drop;   // after it: let go where its recipe can make it again, otherwise as `leave`
+  bool keeps_recipe = false;  // what it writes is dropped later on: note how it is made
   bool began_iteration = false;
   std::uint64_t last_misses = 0;  // when an iteration began: of the one before
 };
@@ -71,6 +79,10 @@ class PlanWalk {
       SPILLWAY_REQUIRES(lock_);
   void TakeNext(std::unique_ptr<Walk>* former) SPILLWAY_REQUIRES(lock_);
   std::uint64_t AllocationAfter(std::int32_t position, std::int32_t buffer) const SPILLWAY_REQUIRES(lock_);
+  void AddBefore(std::int32_t position, const scheduler::LiveAction& action, PlanStep* step)
+      SPILLWAY_REQUIRES(lock_);
+  void AddAfter(std::int32_t position, const scheduler::LiveAction& action, PlanStep* step)
+      SPILLWAY_REQUIRES(lock_);
   void Tell(const scheduler::Followed& followed, PlanStep* step) SPILLWAY_REQUIRES(lock_);
 
   std::atomic<bool> is_active_{false};

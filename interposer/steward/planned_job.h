@@ -21,6 +21,9 @@ class PlannedJob {
   virtual std::int64_t BudgetBytes() = 0;
   // The budget, less what cannot move now.
   virtual std::int64_t PlannableBytes() = 0;
+  // Has an operation with this token (scheduler::TokenOf of its event, so of its complete shape) been run again and given the same
+  // bytes? Asked for many at once, each time that a plan is made.
+  virtual bool MayReplay(std::uint64_t /*token*/) { return false; }
   // The job's part of the link, in thousandths.
   virtual std::int64_t LinkPermille() { return 1000; }
 

@@ -14,6 +14,10 @@ bool RunsTheProfileOnce(const Plan& plan, const IterationProfile& profile) {
   return true;
 }
 
+LiveActionKind KindOf(ActionKind kind) {
+  return kind == ActionKind::kPrefetch ? LiveActionKind::kPrefetch : LiveActionKind::kOffload;
+}
+
 bool IsWithin(int32_t index, size_t size) { return index >= 0 && static_cast<size_t>(index) < size; }
 
 }  // namespace
@@ -40,9 +44,10 @@ std::optional<LivePlan> LivePlan::Make(std::shared_ptr<const IterationPattern> p
     if (!IsWithin(action.step, event_of.size()) || !IsWithin(action.buffer.index, pattern->buffers.size()))
       return std::nullopt;
     auto& list = action.kind == ActionKind::kPrefetch ? before : after;
-    list.push_back({event_of[static_cast<size_t>(action.step)], {action.kind, action.buffer.index}});
+    list.push_back({event_of[static_cast<size_t>(action.step)], {KindOf(action.kind), action.buffer.index}});
   }
   LivePlan live;
+  live.runs_again_.assign(static_cast<size_t>(pattern->size()), false);
   live.before_ = Sort(pattern->size(), std::move(before));
   live.after_ = Sort(pattern->size(), std::move(after));
   live.pattern_ = std::move(pattern);

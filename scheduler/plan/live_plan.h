@@ -5,8 +5,10 @@
 //
 // Invariants
 //   1. Actions name pattern buffers. Prefetches stand before an event, offloads and drops after one; each in the plan's order.
-//   2. It is a hint: whoever walks it keeps memory's contents whatever it says. A drop tells that no copy should be needed; where
-//      the host copy is not valid, it is an offload.
+//   2. It is a hint: whoever walks it keeps memory's contents whatever it says.
+//   3. What leaves for nothing but to be made again is dropped; whatever else leaves is offloaded, also what the plan knows to be
+//      dead: only the call that overwrites it tells a job so, and what made it may not be runnable again until then.
+//   4. What is made again stands before an event, after its prefetches. What only served to make others is dropped between them.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +24,15 @@
 
 namespace spillway::scheduler {
 
+enum class LiveActionKind : uint8_t {
+  kOffload,  // needs no copy where the host's is still valid
+  kPrefetch,
+  kDrop,       // can be made again from what is there: no copy
+  kRecompute,  // made again by the operation that wrote it last
+};
+
 struct LiveAction {
-  ActionKind kind = ActionKind::kOffload;
+  LiveActionKind kind = LiveActionKind::kOffload;
   int32_t buffer = -1;
 
   bool operator==(const LiveAction&) const = default;
@@ -44,6 +53,8 @@ class LivePlan {
 
   std::span<const LiveAction> Before(int32_t event) const { return At(before_, event); }
   std::span<const LiveAction> After(int32_t event) const { return At(after_, event); }
+  // What this event's operation writes is made again by it later on.
+  bool RunsAgain(int32_t event) const { return runs_again_[static_cast<size_t>(event)]; }
   int64_t action_count() const {
     return static_cast<int64_t>(before_.actions.size() + after_.actions.size());
   }
@@ -66,6 +77,7 @@ class LivePlan {
   int64_t predicted_ns_ = 0;
   int64_t budget_bytes_ = 0;
   ByEvent before_, after_;
+  std::vector<bool> runs_again_;  // by event
 };
 
 }  // namespace spillway::scheduler

@@ -42,11 +42,11 @@ TEST(LivePlanTest, ActionsStandAtTheirOperationsEventsInThePlansOrder) {
                                                       {ActionKind::kPrefetch, {0}, 2}}),
                                    1234, 5 << 20);
   ASSERT_TRUE(live);
-  EXPECT_THAT(live->After(1), ElementsAre(LiveAction{ActionKind::kOffload, 0}));
-  EXPECT_THAT(live->Before(3), ElementsAre(LiveAction{ActionKind::kPrefetch, 2}));
-  EXPECT_THAT(live->After(3), ElementsAre(LiveAction{ActionKind::kDrop, 1}));
-  EXPECT_THAT(live->Before(4),
-              ElementsAre(LiveAction{ActionKind::kPrefetch, 1}, LiveAction{ActionKind::kPrefetch, 0}));
+  EXPECT_THAT(live->After(1), ElementsAre(LiveAction{LiveActionKind::kOffload, 0}));
+  EXPECT_THAT(live->Before(3), ElementsAre(LiveAction{LiveActionKind::kPrefetch, 2}));
+  EXPECT_THAT(live->After(3), ElementsAre(LiveAction{LiveActionKind::kOffload, 1}));
+  EXPECT_THAT(live->Before(4), ElementsAre(LiveAction{LiveActionKind::kPrefetch, 1},
+                                           LiveAction{LiveActionKind::kPrefetch, 0}));
   for (int32_t event : {0, 1, 2}) EXPECT_THAT(live->Before(event), IsEmpty());
   for (int32_t event : {0, 2, 4}) EXPECT_THAT(live->After(event), IsEmpty());
   EXPECT_EQ(live->action_count(), 5);
