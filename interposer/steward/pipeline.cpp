@@ -208,11 +208,11 @@ void Pipeline::AskFor(std::int64_t budget_bytes, Pattern timed, std::optional<sc
 
 Pipeline::Answer Pipeline::Solve(const Request& request) {
   if (request.known) {
-    PlanAnswer answer = Accept(request.asked, *request.known);
+    PlanAnswer answer = scheduler::Accept(request.asked, *request.known);
     if (answer.live) return {.plan = std::move(answer), .is_new = false, .is_stored = request.is_stored};
   }
   const std::uint64_t began_ns = base::MonotonicNs();
-  PlanAnswer answer = PlanFor(request.asked);
+  PlanAnswer answer = scheduler::PlanFor(request.asked);
   return {.plan = std::move(answer),
           .is_new = true,
           .is_stored = request.is_stored,

@@ -23,14 +23,18 @@
 #include <vector>
 
 #include "interposer/steward/duration_measurement.h"
-#include "interposer/steward/job_planner.h"
 #include "interposer/steward/least_budget.h"
 #include "interposer/steward/plan_store.h"
 #include "interposer/steward/planned_job.h"
 #include "scheduler/learn/drift_monitor.h"
 #include "scheduler/learn/iteration_learner.h"
+#include "scheduler/plan/job_planner.h"
 
 namespace spillway::interposer {
+
+using scheduler::PlanAnswer;
+using scheduler::PlanRequest;
+using scheduler::StoredPlan;
 
 // Counters of one job, for the report.
 struct PipelineCounts {

@@ -96,7 +96,7 @@ std::vector<StoredPlan> PlanStore::Find(std::uint64_t job) const {
     std::vector<std::byte> bytes;
     std::string why_not = "it cannot be read";
     std::optional<StoredPlan> plan;
-    if (ReadFile(file.path, &bytes)) plan = Decode(bytes, &why_not);
+    if (ReadFile(file.path, &bytes)) plan = scheduler::Decode(bytes, &why_not);
     if (!plan) {
       fprintf(stderr, "spillway: %s is discarded: %s\n", file.path.c_str(), why_not.c_str());
       unlink(file.path.c_str());

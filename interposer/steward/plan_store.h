@@ -15,9 +15,11 @@
 #include <string>
 #include <vector>
 
-#include "interposer/steward/plan_codec.h"
+#include "scheduler/plan/plan_codec.h"
 
 namespace spillway::interposer {
+
+using scheduler::StoredPlan;
 
 class PlanStore {
  public:

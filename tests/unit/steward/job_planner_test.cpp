@@ -1,4 +1,4 @@
-#include "interposer/steward/job_planner.h"
+#include "scheduler/plan/job_planner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +9,8 @@
 namespace spillway::interposer {
 namespace {
 
+using scheduler::PlanAnswer;
+using scheduler::PlanRequest;
 using ::testing::HasSubstr;
 
 PlanRequest RequestFor(std::int64_t budget_bytes, std::string_view strategy = scheduler::kDefaultStrategy) {

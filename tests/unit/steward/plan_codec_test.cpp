@@ -1,4 +1,4 @@
-#include "interposer/steward/plan_codec.h"
+#include "scheduler/plan/plan_codec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 std::string RefusalOf(const std::vector<std::byte>& bytes) {
   std::string why_not = "accepted";
-  return Decode(bytes, &why_not) ? "accepted" : why_not;
+  return scheduler::Decode(bytes, &why_not) ? "accepted" : why_not;
 }
 
 TEST(PlanCodecTest, TheSmallJobsPatternIsSound) {
@@ -26,7 +26,7 @@ TEST(PlanCodecTest, GivesBackWhatItWasGiven) {
                          {.kind = scheduler::ActionKind::kPrefetch, .buffer = {2}, .step = 8}};
   std::string why_not;
 
-  const std::optional<StoredPlan> read = Decode(Encode(stored), &why_not);
+  const std::optional<StoredPlan> read = scheduler::Decode(Encode(stored), &why_not);
 
   ASSERT_TRUE(read) << why_not;
   EXPECT_EQ(read->pattern.events, stored.pattern.events);
@@ -44,7 +44,7 @@ TEST(PlanCodecTest, AllocationsOfAnotherProcessAreNotKept) {
   stored.pattern.buffers[0].allocation = 12;
   std::string why_not;
 
-  const std::optional<StoredPlan> read = Decode(Encode(stored), &why_not);
+  const std::optional<StoredPlan> read = scheduler::Decode(Encode(stored), &why_not);
 
   ASSERT_TRUE(read) << why_not;
   EXPECT_EQ(read->pattern.buffers[0].allocation, 0u);

@@ -6,11 +6,13 @@
 #include <memory>
 
 #include "interposer/record/recorder.h"
-#include "interposer/steward/plan_codec.h"
 #include "scheduler/learn/iteration_pattern.h"
+#include "scheduler/plan/plan_codec.h"
 #include "scheduler/plan/problem.h"
 
 namespace spillway::interposer {
+
+using scheduler::StoredPlan;
 
 inline constexpr int kLayers = 6;
 inline constexpr std::int64_t kActivationBytes = std::int64_t{64} << 20;

@@ -1,4 +1,4 @@
-#include "interposer/steward/job_planner.h"
+#include "scheduler/plan/job_planner.h"
 
 #include <utility>
 
@@ -6,23 +6,19 @@
 #include "scheduler/plan/lower_bound.h"
 #include "scheduler/plan/plan_validator.h"
 
-namespace spillway::interposer {
+namespace spillway::scheduler {
 namespace {
-
-using scheduler::Plan;
-using scheduler::Problem;
-using scheduler::Verdict;
 
 // A strategy bounds its search by what large iterations take; of a small one more than this is not worth the wait.
 constexpr std::size_t kFewOperations = 400;
 constexpr std::int64_t kEvaluationsForFew = 4'000;
 
 Problem ProblemOf(const PlanRequest& request) {
-  const scheduler::IterationProfile& profile = request.pattern->profile;
+  const IterationProfile& profile = request.pattern->profile;
   return {.profile = &profile,
           .device = request.device,
           .budget_bytes = request.budget_bytes,
-          .keeps_dead_content = true,
+          .is_live = true,
           .node_limit = profile.operations.size() < kFewOperations ? kEvaluationsForFew : 0};
 }
 
@@ -52,25 +48,24 @@ PlanAnswer Refused(std::string why_not, bool is_invalid) {
 
 PlanAnswer Accept(const PlanRequest& request, Plan plan) {
   const Problem problem = ProblemOf(request);
-  if (const auto offence = scheduler::ValidatePlan(problem, plan)) return Refused(offence->what, true);
-  scheduler::Timeline timeline;
-  const scheduler::Prediction prediction = scheduler::CostModel(problem).Predict(plan, &timeline);
+  if (const auto offence = ValidatePlan(problem, plan)) return Refused(offence->what, true);
+  Timeline timeline;
+  const Prediction prediction = CostModel(problem).Predict(plan, &timeline);
   if (!prediction.runs()) return Refused(WhyNot(prediction.verdict), false);
-  if (const auto offence = scheduler::ValidateTimeline(problem, plan, timeline))
-    return Refused(offence->what, true);
-  auto live = scheduler::LivePlan::Make(request.pattern, plan, prediction.iteration_ns, request.budget_bytes);
+  if (const auto offence = ValidateTimeline(problem, plan, timeline)) return Refused(offence->what, true);
+  auto live = LivePlan::Make(request.pattern, plan, prediction.iteration_ns, request.budget_bytes);
   if (!live) return Refused("the plan runs operations again, which a job cannot", false);
-  return {.live = std::make_shared<const scheduler::LivePlan>(std::move(*live)),
+  return {.live = std::make_shared<const LivePlan>(std::move(*live)),
           .plan = std::move(plan),
-          .lower_bound_ns = scheduler::FindLowerBound(problem).iteration_ns,
+          .lower_bound_ns = FindLowerBound(problem).iteration_ns,
           .is_invalid = false,
           .why_not = {}};
 }
 
 PlanAnswer PlanFor(const PlanRequest& request) {
-  scheduler::StrategyOutcome outcome = request.strategy->MakeRunnablePlan(ProblemOf(request));
+  StrategyOutcome outcome = request.strategy->MakeRunnablePlan(ProblemOf(request));
   if (!outcome.plan) return Refused(std::move(outcome.why_not), false);
   return Accept(request, std::move(*outcome.plan));
 }
 
-}  // namespace spillway::interposer
+}  // namespace spillway::scheduler

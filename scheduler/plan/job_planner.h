@@ -15,18 +15,18 @@
 #include "scheduler/plan/problem.h"
 #include "scheduler/plan/strategy.h"
 
-namespace spillway::interposer {
+namespace spillway::scheduler {
 
 struct PlanRequest {
-  std::shared_ptr<const scheduler::IterationPattern> pattern;
-  scheduler::DeviceModel device;
+  std::shared_ptr<const IterationPattern> pattern;
+  DeviceModel device;
   std::int64_t budget_bytes = 0;  // for what may move
-  const scheduler::Strategy* strategy = nullptr;
+  const Strategy* strategy = nullptr;
 };
 
 struct PlanAnswer {
-  std::shared_ptr<const scheduler::LivePlan> live;  // null: why_not says why
-  scheduler::Plan plan;
+  std::shared_ptr<const LivePlan> live;  // null: why_not says why
+  Plan plan;
   std::int64_t lower_bound_ns =
       0;  // what any plan's iteration takes at least, by the quick bound: a job waits for its plan
   bool is_invalid = false;  // the validator refused it: a strategy is at fault
@@ -36,6 +36,6 @@ struct PlanAnswer {
 PlanAnswer PlanFor(const PlanRequest& request);
 
 // The same checks for a plan that was made elsewhere.
-PlanAnswer Accept(const PlanRequest& request, scheduler::Plan plan);
+PlanAnswer Accept(const PlanRequest& request, Plan plan);
 
-}  // namespace spillway::interposer
+}  // namespace spillway::scheduler

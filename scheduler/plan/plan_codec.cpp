@@ -1,14 +1,11 @@
-#include "interposer/steward/plan_codec.h"
+#include "scheduler/plan/plan_codec.h"
 
 #include <cstring>
 #include <type_traits>
 #include <utility>
 
-namespace spillway::interposer {
+namespace spillway::scheduler {
 namespace {
-
-using scheduler::IterationPattern;
-using scheduler::JobEventKind;
 
 constexpr char kMagic[8] = {'S', 'P', 'I', 'L', 'L', 'P', 'L', 'N'};
 constexpr std::size_t kHeaderBytes = sizeof kMagic + 4 + 4 + 8 + 8;
@@ -19,7 +16,7 @@ std::uint64_t HashOf(std::span<const std::byte> bytes) {
   for (std::size_t at = 0; at < bytes.size(); at += sizeof hash) {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
-    hash = scheduler::MixToken(hash, word);
+    hash = MixToken(hash, word);
   }
   return hash;
 }
@@ -196,8 +193,7 @@ bool IsIndex(std::int32_t index, std::size_t size) {
 }
 bool IsIndexOrNone(std::int32_t index, std::size_t size) { return index == -1 || IsIndex(index, size); }
 
-bool EventIsSound(const scheduler::PatternEvent& event, const IterationPattern& pattern,
-                  std::int32_t* next_operation) {
+bool EventIsSound(const PatternEvent& event, const IterationPattern& pattern, std::int32_t* next_operation) {
   const bool touches_lie_within = event.first_touch >= 0 && event.touch_count >= 0 &&
                                   std::size_t{static_cast<std::uint32_t>(event.first_touch)} +
                                           static_cast<std::uint32_t>(event.touch_count) <=
@@ -210,17 +206,17 @@ bool EventIsSound(const scheduler::PatternEvent& event, const IterationPattern& 
 
 bool EventsAreSound(const IterationPattern& pattern) {
   std::int32_t operations = 0;
-  for (const scheduler::PatternEvent& event : pattern.events) {
+  for (const PatternEvent& event : pattern.events) {
     if (!EventIsSound(event, pattern, &operations)) return false;
   }
   return static_cast<std::size_t>(operations) == pattern.profile.operations.size();
 }
 
 bool BuffersAreSound(const IterationPattern& pattern) {
-  for (const scheduler::PatternTouch& touch : pattern.touches) {
+  for (const PatternTouch& touch : pattern.touches) {
     if (!IsIndex(touch.buffer, pattern.buffers.size())) return false;
   }
-  for (const scheduler::PatternBuffer& buffer : pattern.buffers) {
+  for (const PatternBuffer& buffer : pattern.buffers) {
     if (!IsIndexOrNone(buffer.born_event, pattern.events.size()) ||
         !IsIndexOrNone(buffer.dies_event, pattern.events.size()) ||
         !IsIndexOrNone(buffer.becomes, pattern.buffers.size()))
@@ -230,16 +226,14 @@ bool BuffersAreSound(const IterationPattern& pattern) {
 }
 
 bool EnumsAreSound(const StoredPlan& stored) {
-  for (const scheduler::Buffer& buffer : stored.pattern.profile.buffers) {
-    if (buffer.kind > scheduler::BufferKind::kGradient) return false;
+  for (const Buffer& buffer : stored.pattern.profile.buffers) {
+    if (buffer.kind > BufferKind::kGradient) return false;
   }
-  for (const scheduler::Operation& operation : stored.pattern.profile.operations) {
-    if (operation.type > scheduler::OperationType::kUpdate || operation.phase > scheduler::Phase::kUpdate)
-      return false;
+  for (const Operation& operation : stored.pattern.profile.operations) {
+    if (operation.type > OperationType::kUpdate || operation.phase > Phase::kUpdate) return false;
   }
-  for (const scheduler::Action& action : stored.plan.actions) {
-    if (action.kind > scheduler::ActionKind::kDrop || action.reason > scheduler::Reason::kChainTemporary)
-      return false;
+  for (const Action& action : stored.plan.actions) {
+    if (action.kind > ActionKind::kDrop || action.reason > Reason::kChainTemporary) return false;
   }
   return true;
 }
@@ -247,9 +241,8 @@ bool EnumsAreSound(const StoredPlan& stored) {
 std::string Offence(const StoredPlan& stored) {
   if (!EnumsAreSound(stored) || !EventsAreSound(stored.pattern) || !BuffersAreSound(stored.pattern))
     return "it names what is not there";
-  if (const auto offence = scheduler::CheckProfile(stored.pattern.profile)) return *offence;
-  if (scheduler::FingerprintOf(stored.pattern) != stored.pattern.fingerprint)
-    return "its fingerprint is not its own";
+  if (const auto offence = CheckProfile(stored.pattern.profile)) return *offence;
+  if (FingerprintOf(stored.pattern) != stored.pattern.fingerprint) return "its fingerprint is not its own";
   return stored.budget_bytes > 0 ? "" : "it has no budget";
 }
 
@@ -293,4 +286,4 @@ std::optional<StoredPlan> Decode(std::span<const std::byte> bytes, std::string* 
   return stored;
 }
 
-}  // namespace spillway::interposer
+}  // namespace spillway::scheduler

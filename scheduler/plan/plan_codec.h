@@ -20,13 +20,13 @@
 #include "scheduler/learn/iteration_pattern.h"
 #include "scheduler/plan/plan.h"
 
-namespace spillway::interposer {
+namespace spillway::scheduler {
 
 inline constexpr std::uint32_t kPlanFileVersion = 3;
 
 struct StoredPlan {
-  scheduler::IterationPattern pattern;  // with durations; persistent buffers' allocations are not kept
-  scheduler::Plan plan;
+  IterationPattern pattern;  // with durations; persistent buffers' allocations are not kept
+  Plan plan;
   std::int64_t budget_bytes = 0;      // that it was made for: what was left for what may move
   std::int64_t job_budget_bytes = 0;  // of this
 };
@@ -35,4 +35,4 @@ std::vector<std::byte> Encode(const StoredPlan& stored);
 // `why_not` is one phrase when nothing is given.
 std::optional<StoredPlan> Decode(std::span<const std::byte> bytes, std::string* why_not);
 
-}  // namespace spillway::interposer
+}  // namespace spillway::scheduler
