@@ -244,6 +244,35 @@ void Fields(auto& c, Is<LinkPlace> auto& m) {
   c.Number(m.slot, uint32_t{0}, uint32_t{UINT32_MAX});
 }
 void Fields(auto& c, Is<Leaving> auto& m) { c.Number(m.exit_code, INT32_MIN, INT32_MAX); }
+void Fields(auto& c, Is<AskPlan> auto& m) {
+  Device(c, m.device);
+  AnyOf64(c, m.ticket);
+  AnyOf64(c, m.key.program);
+  AnyOf64(c, m.key.fingerprint);
+  AnyOf64(c, m.key.device);
+  Size(c, m.key.budget_bytes);
+  c.Number(m.patience_ms, uint32_t{0}, uint32_t{3'600'000});
+  c.Number(m.size_bytes, uint64_t{1}, kMostPlanBytes);
+}
+void Fields(auto& c, Is<PlanReply> auto& m) {
+  Device(c, m.device);
+  AnyOf64(c, m.ticket);
+  c.OneOf(m.outcome, PlanOutcome::kNotHere);
+  c.Number(m.size_bytes, uint64_t{0}, kMostPlanBytes);
+  Count(c, m.planning_ns);
+  c.Line(m.reason);
+}
+void Fields(auto& c, Is<RecallPlans> auto& m) {
+  Device(c, m.device);
+  AnyOf64(c, m.program);
+}
+void Fields(auto& c, Is<RecalledPlans> auto& m) {
+  Device(c, m.device);
+  AnyOf64(c, m.program);
+  c.Number(m.count, uint32_t{0}, static_cast<uint32_t>(kMostRecalled));
+  for (size_t i = 0; i < kMostRecalled; ++i)
+    c.Number(m.sizes_bytes[i], uint64_t{i < m.count ? 1u : 0u}, i < m.count ? kMostPlanBytes : 0);
+}
 
 template <class M>
 Decoded ReadFields(const uint8_t* bytes) {
@@ -301,10 +330,11 @@ const char* NameOf(Fault fault) {
 }
 
 const char* NameOf(const Message& message) {
-  constexpr const char* names[] = {"Hello",    "Welcome",     "Register",  "Admission", "Grant",
-                                   "Obeyed",   "Usage",       "Goodbye",   "Error",     "Ask",
-                                   "Document", "SetBudget",   "Control",   "Done",      "AskSlabs",
-                                   "Slabs",    "ReturnSlabs", "HeldSlabs", "LinkPlace", "Leaving"};
+  constexpr const char* names[] = {"Hello",    "Welcome",     "Register",    "Admission",    "Grant",
+                                   "Obeyed",   "Usage",       "Goodbye",     "Error",        "Ask",
+                                   "Document", "SetBudget",   "Control",     "Done",         "AskSlabs",
+                                   "Slabs",    "ReturnSlabs", "HeldSlabs",   "LinkPlace",    "Leaving",
+                                   "AskPlan",  "PlanReply",   "RecallPlans", "RecalledPlans"};
   static_assert(std::size(names) == std::variant_size_v<Message>);
   return names[message.index()];
 }

@@ -21,7 +21,7 @@
 namespace spillway::protocol {
 
 inline constexpr uint16_t kOldestVersion = 1;
-inline constexpr uint16_t kNewestVersion = 2;
+inline constexpr uint16_t kNewestVersion = 3;
 inline constexpr uint32_t kMostDevices = 64;
 inline constexpr int64_t kMostBytes = int64_t{1} << 56;
 inline constexpr int32_t kMostPermille = 1000;
@@ -281,13 +281,77 @@ struct Leaving {
   bool operator==(const Leaving&) const = default;
 };
 
-// In the order of their numbers on the wire, from 1.
-using Message =
-    std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask, Document,
-                 SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs, LinkPlace, Leaving>;
+// Of a request to plan, and of a plan.
+inline constexpr uint64_t kMostPlanBytes = uint64_t{64} << 20;
+inline constexpr size_t kMostRecalled = 4;
 
-inline constexpr size_t kKindsOfVersion1 = 14;
+// Under what a plan is kept, as its job says; all numbers but the budget are hashes.
+struct PlanKey {
+  uint64_t program = 0;      // with the kind of device that it runs on
+  uint64_t fingerprint = 0;  // of the iteration
+  uint64_t device = 0;       // with the part of its link, and the strategy
+  int64_t budget_bytes = 0;  // for what may move
+  bool operator==(const PlanKey&) const = default;
+};
+
+// Client, version 3: a plan is wanted; the request (scheduler/plan/plan_codec.h) is in the sealed memfd that comes with it. Answered by a
+// PlanReply of the same ticket, whatever becomes of it.
+struct AskPlan {
+  uint32_t device = 0;
+  uint64_t ticket = 0;  // the client's own number
+  PlanKey key = {};
+  uint32_t patience_ms = 0;  // a request that has not been begun by then is not wanted any more
+  uint64_t size_bytes = 0;
+  bool operator==(const AskPlan&) const = default;
+};
+
+enum class PlanOutcome : uint8_t {
+  kMade = 1,     // the plan is in the memfd
+  kKept = 2,     // likewise; it was made earlier
+  kNone = 3,     // the strategy found none
+  kRefused = 4,  // the request is none
+  kBusy = 5,     // too many requests wait, in all or of this user
+  kExpired = 6,  // it waited longer than its client's patience
+  kFailed = 7,   // the process that planned ended without an answer, or reached its limit of time or memory
+  kNotHere = 8,  // this agent does not plan
+};
+
+// Agent, version 3. With a plan comes the sealed memfd that holds it.
+struct PlanReply {
+  uint32_t device = 0;
+  uint64_t ticket = 0;
+  PlanOutcome outcome = PlanOutcome::kNotHere;
+  uint64_t size_bytes = 0;
+  int64_t planning_ns = 0;
+  Sentence reason = {};
+  bool operator==(const PlanReply&) const = default;
+};
+
+// Client, version 3: what is kept of the program's earlier runs?
+struct RecallPlans {
+  uint32_t device = 0;
+  uint64_t program = 0;
+  bool operator==(const RecallPlans&) const = default;
+};
+
+// Agent, version 3: the plans used last, of different iterations, each in a sealed memfd. None is an answer.
+struct RecalledPlans {
+  uint32_t device = 0;
+  uint64_t program = 0;
+  uint32_t count = 0;
+  std::array<uint64_t, kMostRecalled> sizes_bytes = {};  // beyond the count: zero
+  bool operator==(const RecalledPlans&) const = default;
+};
+
+// In the order of their numbers on the wire, from 1.
+using Message = std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask,
+                             Document, SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs,
+                             LinkPlace, Leaving, AskPlan, PlanReply, RecallPlans, RecalledPlans>;
+
+inline constexpr size_t kKindsOfVersion1 = 14, kKindsOfVersion2 = 20;
 // The first version that has a kind, by its number on the wire.
-constexpr uint16_t VersionOf(size_t kind) { return kind <= kKindsOfVersion1 ? 1 : 2; }
+constexpr uint16_t VersionOf(size_t kind) {
+  return kind <= kKindsOfVersion1 ? 1 : kind <= kKindsOfVersion2 ? 2 : 3;
+}
 
 }  // namespace spillway::protocol

@@ -35,10 +35,10 @@ TEST(CodecTest, FramesOfAnotherSizeAreRefused) {
 
 TEST(CodecTest, OtherProtocolsVersionsAndKindsAreRefused) {
   EXPECT_EQ(FaultOf(Changed(Goodbye{}, 0, 'X')), Fault::kMagic);
-  EXPECT_EQ(FaultOf(Changed(Goodbye{}, 4, 3)), Fault::kVersion);
+  EXPECT_EQ(FaultOf(Changed(Goodbye{}, 4, kNewestVersion + 1)), Fault::kVersion);
   EXPECT_EQ(FaultOf(Changed(Goodbye{}, 4, 0)), Fault::kVersion);
   EXPECT_EQ(FaultOf(Changed(Goodbye{}, 6, 0)), Fault::kKind);
-  EXPECT_EQ(FaultOf(Changed(Goodbye{}, 6, 21)), Fault::kKind);
+  EXPECT_EQ(FaultOf(Changed(Goodbye{}, 6, 25)), Fault::kKind);
 }
 
 TEST(CodecTest, AKindIsRefusedInVersionsBeforeIt) {
@@ -46,6 +46,9 @@ TEST(CodecTest, AKindIsRefusedInVersionsBeforeIt) {
   EXPECT_EQ(FaultOf(Encode(AskSlabs{}, 2)), Fault::kNone);
   EXPECT_EQ(FaultOf(Encode(AskSlabs{}, 1)), Fault::kKind);
   EXPECT_EQ(FaultOf(Encode(Leaving{}, 1)), Fault::kKind);
+  EXPECT_EQ(FaultOf(Encode(RecallPlans{}, 3)), Fault::kNone);
+  EXPECT_EQ(FaultOf(Encode(RecallPlans{}, 2)), Fault::kKind);
+  EXPECT_EQ(FaultOf(Encode(AskPlan{.size_bytes = 1}, 2)), Fault::kKind);
 }
 
 TEST(CodecTest, NamesBeyondTheirCountAreRefused) {
@@ -54,6 +57,16 @@ TEST(CodecTest, NamesBeyondTheirCountAreRefused) {
   EXPECT_EQ(FaultOf(Encode(HeldSlabs{true, {kMostSlabsAtOnce + 1, {}}})), Fault::kField);
   const size_t second_name_at = kHeaderBytes + 4 + 8;
   EXPECT_EQ(FaultOf(Changed(ReturnSlabs{{1, {SlabName{9}}}}, second_name_at, 1)), Fault::kField);
+}
+
+TEST(CodecTest, PlansOfImpossibleSizesAreRefused) {
+  EXPECT_EQ(FaultOf(Encode(AskPlan{.size_bytes = kMostPlanBytes})), Fault::kNone);
+  EXPECT_EQ(FaultOf(Encode(AskPlan{.size_bytes = kMostPlanBytes + 1})), Fault::kField);
+  EXPECT_EQ(FaultOf(Encode(AskPlan{})), Fault::kField) << "nothing is no request";
+  EXPECT_EQ(FaultOf(Encode(RecalledPlans{.count = 1, .sizes_bytes = {1}})), Fault::kNone);
+  EXPECT_EQ(FaultOf(Encode(RecalledPlans{.count = 1})), Fault::kField);
+  EXPECT_EQ(FaultOf(Encode(RecalledPlans{.count = 0, .sizes_bytes = {1}})), Fault::kField);
+  EXPECT_EQ(FaultOf(Encode(RecalledPlans{.count = kMostRecalled + 1})), Fault::kField);
 }
 
 TEST(CodecTest, HelloOfAYoungerVersionIsUnderstood) {

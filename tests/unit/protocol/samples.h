@@ -37,6 +37,10 @@ inline std::vector<Message> Samples() {
       HeldSlabs{true, {3, {SlabName{7}, SlabName{8}, SlabName{9}}}},
       LinkPlace{2, 1, 17},
       Leaving{-9},
+      AskPlan{2, 5, {0x1112131415161718, 0x2122232425262728, 0x3132333435363738, 6442450944}, 3000, 81920},
+      PlanReply{2, 5, PlanOutcome::kFailed, 4096, 1000007, "the planner took more than 10000 ms"},
+      RecallPlans{2, 0x1112131415161718},
+      RecalledPlans{2, 0x1112131415161718, 2, {4096, 8192}},
   };
 }
 
