@@ -3,11 +3,38 @@
 #include <algorithm>
 
 namespace spillway::scheduler {
+namespace {
+
+// What the profile says of a first touch is less than what the job must have said.
+bool OverwritesOneBuffer(const IterationPattern& pattern, const PatternEvent& event) {
+  const Operation& operation = pattern.profile.operations[static_cast<size_t>(event.operation)];
+  if (operation.writes.size() != 1) return false;
+  const std::span<const PatternTouch> touches = pattern.TouchesOf(event);
+  return std::all_of(touches.begin(), touches.end(), [&](const PatternTouch& touch) {
+    return touch.buffer == operation.writes[0].index ? touch.writes && !touch.reads : !touch.writes;
+  });
+}
+
+}  // namespace
 
 void SetDurations(IterationPattern* pattern, std::span<const int64_t> duration_ns) {
   std::vector<Operation>& operations = pattern->profile.operations;
   for (size_t i = 0; i < std::min(operations.size(), duration_ns.size()); ++i)
     operations[i].duration_ns = duration_ns[i];
+}
+
+void SetReplayable(IterationPattern* pattern, base::FunctionRef<bool(uint64_t token)> may_replay) {
+  for (const PatternEvent& event : pattern->events) {
+    if (event.kind != JobEventKind::kOperation) continue;
+    pattern->profile.operations[static_cast<size_t>(event.operation)].replayable =
+        OverwritesOneBuffer(*pattern, event) && may_replay(event.token);
+  }
+}
+
+int64_t ReplayableCount(const IterationPattern& pattern) {
+  const std::vector<Operation>& operations = pattern.profile.operations;
+  return std::count_if(operations.begin(), operations.end(),
+                       [](const Operation& operation) { return operation.replayable; });
 }
 
 // Without what varies from one iteration to the next: when memory is freed.

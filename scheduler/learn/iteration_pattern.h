@@ -10,14 +10,15 @@
 //   3. A persistent buffer is one allocation that every iteration touches. Any other is another allocation each time: made by
 //      its `born_event`, or handed on from the iteration before (some buffer's `becomes`), or else first seen when touched.
 //   4. The iteration begins where the fewest bytes of such allocations are alive, so few are handed on.
-//   5. The profile passes CheckProfile. Nothing in it is replayable. What an operation may write it may read as well, but for the
-//      first touch, which cannot, and where the job said that all is overwritten.
+//   5. The profile passes CheckProfile. What an operation may write it may read as well, but for the first touch, which cannot, and
+//      where the job said that all is overwritten. Nothing in it is replayable but by SetReplayable.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "scheduler/learn/job_event.h"
 #include "scheduler/trace/profile.h"
 
@@ -71,6 +72,13 @@ struct IterationPattern {
 
 // By profile operation; a shorter list leaves the rest as it is.
 void SetDurations(IterationPattern* pattern, std::span<const int64_t> duration_ns);
+
+// Operations may run again whose token `may_replay` approves and of which the job said all that they do to memory: one buffer is
+// overwritten whole, all others are only read. The rest may not, whatever was set before.
+void SetReplayable(IterationPattern* pattern, base::FunctionRef<bool(uint64_t token)> may_replay);
+
+// How many operations may.
+int64_t ReplayableCount(const IterationPattern& pattern);
 
 // From the other members.
 uint64_t FingerprintOf(const IterationPattern& pattern);

@@ -9,8 +9,7 @@
 //      both copy, each runs at its both-way rate. A link share scales all rates.
 //   R3 A step starts when what it reads is resident and free memory covers what it brings to life and its workspace.
 //   R4 An offload starts when its step has ended; its bytes are free when the copy has ended. Where the host copy still equals
-//      the buffer there is nothing to copy, and the bytes are free at once. So are those of a dropped buffer, unless the problem
-//      keeps dead content: then dropping is offloading.
+//      the buffer there is nothing to copy, and the bytes are free at once. So are those of a dropped buffer.
 //   R5 A prefetch reserves its bytes when it starts: all steps before its own ended, its offload ended,
 //      memory free, and no step waiting for memory. A prefetch with the step that reads the buffer is a demand fetch.
 //   R6 Recomputed operations are steps like any other.

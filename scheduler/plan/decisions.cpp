@@ -117,11 +117,15 @@ class Writer {
     if (before_the_end) content_[At(interval.buffer)] = Content::kPresent;
   }
 
+  bool Drops(int32_t decision) const {
+    if (interval_of(decision).content_dead) return !problem_.is_live;
+    return decisions_[static_cast<size_t>(decision)].treatment == Treatment::kRecompute;
+  }
+
   // A wrapping interval's content is away when the iteration starts, unless its prefetch is triggered before the end.
   void StartAway(int32_t decision) {
     const IdleInterval& interval = interval_of(decision);
-    const bool swapped = decisions_[static_cast<size_t>(decision)].treatment == Treatment::kSwap;
-    content_[At(interval.buffer)] = swapped && !interval.content_dead ? Content::kOnHost : Content::kGone;
+    content_[At(interval.buffer)] = Drops(decision) ? Content::kGone : Content::kOnHost;
   }
 
   // Prefetches with one trigger leave in the order in which they are needed.
@@ -152,8 +156,7 @@ class Writer {
 
   void TakeAway(int32_t decision, int32_t step) {
     const IdleInterval& interval = interval_of(decision);
-    const bool recomputes = decisions_[static_cast<size_t>(decision)].treatment == Treatment::kRecompute;
-    const bool drops = interval.content_dead || recomputes;
+    const bool drops = Drops(decision);
     if (drops && !interval.content_dead && !CanReturn(interval)) {
       result_.refused.push_back(decisions_[static_cast<size_t>(decision)].interval);
       return;
@@ -175,8 +178,7 @@ class Writer {
     const std::span<const int32_t> decisions = decisions_of_.At(At(buffer));
     return std::any_of(decisions.begin(), decisions.end(), [&](int32_t decision) {
       const IdleInterval& interval = interval_of(decision);
-      const bool swaps = decisions_[static_cast<size_t>(decision)].treatment == Treatment::kSwap;
-      if (swaps && !interval.content_dead) return false;
+      if (!Drops(decision)) return false;
       if (interval.wraps) return id > interval.from || id <= interval.to;
       return interval.from < id && id <= interval.to;
     });

@@ -31,8 +31,8 @@ struct Lowering {
   std::vector<int32_t> refused;  // intervals decided kRecompute whose content cannot be recomputed: they stay
 };
 
-// Lowers decisions to steps and actions; at most one decision per interval. An interval with dead content is dropped without
-// return whatever the treatment (but kStay). Chains run just before the operation that ends the interval; what a chain rebuilt
+// Lowers decisions to steps and actions; at most one decision per interval. A buffer with dead content leaves without return
+// whatever the treatment (but kStay): dropped, in a live job offloaded. Chains run just before the operation that ends the interval; what a chain rebuilt
 // for itself only is dropped after its last use there. `workspaces` has one index per operation, or is empty: all 0.
 Lowering LowerDecisions(const Problem& problem, const RecomputeChains& chains,
                         const std::vector<IdleInterval>& intervals, const std::vector<Decision>& decisions,

@@ -66,7 +66,7 @@ bool IterationRun::IsWellFormed() const {
 void IterationRun::LeaveAtEnd(const Action& action) {
   if (!profile_.at(action.buffer).persistent) return;
   State& it = state(action.buffer);
-  it.host_valid |= action.kind == ActionKind::kOffload || IsKept(action);
+  it.host_valid |= action.kind == ActionKind::kOffload;
   it.where = action.kind == ActionKind::kPrefetch ? Where::kResident
              : it.host_valid                      ? Where::kOnHost
                                                   : Where::kAbsent;
@@ -278,7 +278,7 @@ void IterationRun::StartTriggeredPrefetches(int32_t index) {
 void IterationRun::ActAfter(int32_t index) {
   for (; next_action_ < plan_.actions.size() && plan_.actions[next_action_].step == index; ++next_action_) {
     const Action& action = plan_.actions[next_action_];
-    if (action.kind == ActionKind::kOffload || IsKept(action)) Offload(action.buffer);
+    if (action.kind == ActionKind::kOffload) Offload(action.buffer);
     if (action.kind == ActionKind::kDrop) Drop(action.buffer);
   }
 }

@@ -69,10 +69,6 @@ class IterationRun {
   void Die(BufferId id);
   void Offload(BufferId id);
   void Drop(BufferId id);
-  // What is dropped is copied out all the same, where the host has not got it.
-  bool IsKept(const Action& action) const {
-    return action.kind == ActionKind::kDrop && problem_.keeps_dead_content;
-  }
 
   // Engines.
   void RunEnginesUntil(int64_t time_ns);

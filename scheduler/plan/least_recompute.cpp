@@ -54,6 +54,7 @@ class Sharing {
     for (size_t n = 0; n < chain.size(); ++n) {
       for (BufferId read : profile_.at(chain[n]).reads) {
         if (!IsGoneAfter(read, interval.from)) continue;
+        if (problem_.is_live) return {};
         if (!Enter(chains_.WriterBefore(read, chain[n]), index, chain)) return {};
       }
     }

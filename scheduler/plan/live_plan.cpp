@@ -6,51 +6,105 @@
 namespace spillway::scheduler {
 namespace {
 
-bool RunsTheProfileOnce(const Plan& plan, const IterationProfile& profile) {
-  if (plan.steps.size() != profile.operations.size()) return false;
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    if (plan.steps[i].recomputes || plan.steps[i].operation.index != static_cast<int32_t>(i)) return false;
+bool IsWithin(int32_t index, size_t size) { return index >= 0 && static_cast<size_t>(index) < size; }
+
+// Operations in their order, and between them some that have run and write one buffer, again.
+bool StepsAreThePatterns(const Plan& plan, const IterationProfile& profile) {
+  int32_t next = 0;
+  for (const Step& step : plan.steps) {
+    if (!step.recomputes && step.operation.index != next++) return false;
+    if (!step.recomputes) continue;
+    if (!IsWithin(step.operation.index, static_cast<size_t>(next))) return false;
+    if (profile.at(step.operation).writes.size() != 1) return false;
   }
-  return true;
+  // What runs again does so before an operation.
+  return static_cast<size_t>(next) == profile.operations.size() &&
+         (plan.steps.empty() || !plan.steps.back().recomputes);
+}
+
+bool ActionsAreThePlans(const Plan& plan, const IterationPattern& pattern) {
+  return std::all_of(plan.actions.begin(), plan.actions.end(), [&](const Action& action) {
+    return IsWithin(action.step, plan.steps.size()) && IsWithin(action.buffer.index, pattern.buffers.size());
+  });
 }
 
 LiveActionKind KindOf(ActionKind kind) {
-  return kind == ActionKind::kPrefetch ? LiveActionKind::kPrefetch : LiveActionKind::kOffload;
+  switch (kind) {
+    case ActionKind::kPrefetch:
+      return LiveActionKind::kPrefetch;
+    case ActionKind::kDrop:
+      return LiveActionKind::kDrop;
+    case ActionKind::kOffload:
+      break;
+  }
+  return LiveActionKind::kOffload;
 }
 
-bool IsWithin(int32_t index, size_t size) { return index >= 0 && static_cast<size_t>(index) < size; }
+// By step: the event of its operation or, where it runs one again, of the operation that comes next.
+std::vector<int32_t> EventsOfSteps(const Plan& plan, const IterationPattern& pattern) {
+  const std::vector<int32_t> event_of = OperationEvents(pattern);
+  std::vector<int32_t> events(plan.steps.size());
+  int32_t event = -1;
+  for (size_t i = plan.steps.size(); i-- > 0;) {
+    if (!plan.steps[i].recomputes) event = event_of[static_cast<size_t>(plan.steps[i].operation.index)];
+    events[i] = event;
+  }
+  return events;
+}
 
 }  // namespace
 
-LivePlan::ByEvent LivePlan::Sort(int32_t events, std::vector<std::pair<int32_t, LiveAction>> actions) {
-  std::stable_sort(actions.begin(), actions.end(),
+void LivePlan::ByEvent::Sort(int32_t events) {
+  std::stable_sort(added.begin(), added.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  ByEvent list;
-  list.begins.assign(static_cast<size_t>(events) + 1, 0);
-  for (const auto& [event, action] : actions) {
-    list.actions.push_back(action);
-    ++list.begins[static_cast<size_t>(event) + 1];
+  begins.assign(static_cast<size_t>(events) + 1, 0);
+  for (const auto& [event, action] : added) {
+    actions.push_back(action);
+    ++begins[static_cast<size_t>(event) + 1];
   }
-  for (size_t i = 1; i < list.begins.size(); ++i) list.begins[i] += list.begins[i - 1];
-  return list;
+  for (size_t i = 1; i < begins.size(); ++i) begins[i] += begins[i - 1];
+  added = {};
+}
+
+// Prefetches come first: what runs again may need what they bring.
+void LivePlan::AddPrefetches(const Plan& plan, const std::vector<int32_t>& events) {
+  for (const Action& action : plan.actions) {
+    if (action.kind != ActionKind::kPrefetch) continue;
+    before_.Add(events[static_cast<size_t>(action.step)], {LiveActionKind::kPrefetch, action.buffer.index});
+  }
+}
+
+void LivePlan::AddReruns(const Plan& plan, const std::vector<int32_t>& events) {
+  const std::vector<int32_t> event_of = OperationEvents(*pattern_);
+  runs_again_.assign(static_cast<size_t>(pattern_->size()), false);
+  size_t next = 0;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    if (step.recomputes) {
+      const BufferId made = pattern_->profile.at(step.operation).writes[0];
+      before_.Add(events[i], {LiveActionKind::kRecompute, made.index});
+      runs_again_[static_cast<size_t>(event_of[static_cast<size_t>(step.operation.index)])] = true;
+    }
+    for (; next < plan.actions.size() && plan.actions[next].step == static_cast<int32_t>(i); ++next) {
+      const Action& action = plan.actions[next];
+      if (action.kind == ActionKind::kPrefetch) continue;
+      const bool is_between = step.recomputes && action.kind == ActionKind::kDrop;
+      (is_between ? before_ : after_).Add(events[i], {KindOf(action.kind), action.buffer.index});
+    }
+  }
 }
 
 std::optional<LivePlan> LivePlan::Make(std::shared_ptr<const IterationPattern> pattern, const Plan& plan,
                                        int64_t predicted_ns, int64_t budget_bytes) {
-  if (!RunsTheProfileOnce(plan, pattern->profile)) return std::nullopt;
-  const std::vector<int32_t> event_of = OperationEvents(*pattern);
-  std::vector<std::pair<int32_t, LiveAction>> before, after;
-  for (const Action& action : plan.actions) {
-    if (!IsWithin(action.step, event_of.size()) || !IsWithin(action.buffer.index, pattern->buffers.size()))
-      return std::nullopt;
-    auto& list = action.kind == ActionKind::kPrefetch ? before : after;
-    list.push_back({event_of[static_cast<size_t>(action.step)], {KindOf(action.kind), action.buffer.index}});
-  }
+  if (!StepsAreThePatterns(plan, pattern->profile) || !ActionsAreThePlans(plan, *pattern))
+    return std::nullopt;
   LivePlan live;
-  live.runs_again_.assign(static_cast<size_t>(pattern->size()), false);
-  live.before_ = Sort(pattern->size(), std::move(before));
-  live.after_ = Sort(pattern->size(), std::move(after));
   live.pattern_ = std::move(pattern);
+  const std::vector<int32_t> events = EventsOfSteps(plan, *live.pattern_);
+  live.AddPrefetches(plan, events);
+  live.AddReruns(plan, events);
+  live.before_.Sort(live.pattern_->size());
+  live.after_.Sort(live.pattern_->size());
   live.strategy_ = plan.strategy;
   live.predicted_ns_ = predicted_ns;
   live.budget_bytes_ = budget_bytes;

@@ -40,8 +40,8 @@ struct LiveAction {
 
 class LivePlan {
  public:
-  // Nothing where the plan is not one for the pattern's profile, or runs operations again. `predicted_ns` is the iteration's time
-  // by the cost model.
+  // Nothing where the plan is not one for the pattern's profile, or runs an operation again that writes several buffers.
+  // `predicted_ns` is the iteration's time by the cost model.
   static std::optional<LivePlan> Make(std::shared_ptr<const IterationPattern> pattern, const Plan& plan,
                                       int64_t predicted_ns, int64_t budget_bytes);
 
@@ -62,7 +62,12 @@ class LivePlan {
  private:
   struct ByEvent {
     std::vector<LiveAction> actions;
-    std::vector<int32_t> begins;  // by event, and the end
+    std::vector<int32_t> begins;                        // by event, and the end
+    std::vector<std::pair<int32_t, LiveAction>> added;  // until sorted
+
+    void Add(int32_t event, LiveAction action) { added.emplace_back(event, action); }
+    // After all are added; those of one event stay in the order in which they were.
+    void Sort(int32_t events);
   };
   static std::span<const LiveAction> At(const ByEvent& list, int32_t event) {
     const auto i = static_cast<size_t>(event);
@@ -70,7 +75,8 @@ class LivePlan {
         .subspan(static_cast<size_t>(list.begins[i]),
                  static_cast<size_t>(list.begins[i + 1] - list.begins[i]));
   }
-  static ByEvent Sort(int32_t events, std::vector<std::pair<int32_t, LiveAction>> actions);
+  void AddPrefetches(const Plan& plan, const std::vector<int32_t>& events);
+  void AddReruns(const Plan& plan, const std::vector<int32_t>& events);
 
   std::shared_ptr<const IterationPattern> pattern_;
   std::string strategy_;

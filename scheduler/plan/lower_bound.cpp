@@ -49,7 +49,7 @@ class Bound {
   explicit Bound(const Problem& problem)
       : problem_(problem),
         profile_(problem.iteration()),
-        chains_(profile_),
+        chains_(problem),
         intervals_(IdleIntervals(profile_, std::max<int64_t>(1, problem.min_movable_bytes))),
         recompute_ns_(LeastRecomputeNs(problem, chains_, intervals_)) {
     const DeviceModel& device = problem.device;

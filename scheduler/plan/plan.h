@@ -13,7 +13,8 @@
 //   4. An original step brings its buffers to life (born) and ends them (dies), as in the profile. A step that writes a buffer
 //      that is away or dead, without reading it, gives it memory. What a recomputing step brought back outside its lifetime
 //      must be dropped by an action.
-//   5. Of what is dropped only an unchanged host copy survives, and a prefetch can bring that back; otherwise the content is gone
+//   5. In a live job only what is made again before it is touched, or has an unchanged host copy, is dropped.
+//   6. Of what is dropped only an unchanged host copy survives, and a prefetch can bring that back; otherwise the content is gone
 //      until a step writes it again.
 #pragma once
 

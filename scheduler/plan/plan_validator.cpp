@@ -14,6 +14,8 @@ struct Content {
   int64_t version = 0;
   int64_t on_device = kNothing;
   int64_t on_host = kNothing;
+  bool is_alive = false;       // allocated
+  bool is_to_be_made = false;  // dropped without a host copy: what ran may run again for it
 };
 
 // The versions that an operation met and made when it ran for the first time in this iteration.
@@ -25,7 +27,8 @@ struct FirstRun {
 class Walk {
  public:
   Walk(const Problem& problem, const Plan& plan)
-      : profile_(problem.iteration()),
+      : is_live_(problem.is_live),
+        profile_(problem.iteration()),
         plan_(plan),
         contents_(profile_.buffers.size()),
         first_runs_(profile_.operations.size()),
@@ -128,6 +131,7 @@ class Walk {
   void Start(BufferId id) {
     Content& it = content(id);
     it.on_device = 0;
+    it.is_alive = true;
     size_t next = 0;
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       if (Contains(profile_.at(plan_.steps[i].operation).writes, id)) {
@@ -188,6 +192,7 @@ class Walk {
                          "buffer '" + name(action.buffer) + "' is not on the device");
     if (action.kind == ActionKind::kOffload) it.on_host = it.on_device;
     it.on_device = kNothing;
+    it.is_to_be_made = it.on_host != it.version;
     return std::nullopt;
   }
 
@@ -211,22 +216,33 @@ class Walk {
     first = {};
     for (BufferId id : operation.reads) first.read.push_back(content(id).version);
     for (BufferId id : operation.writes) {
+      if (Offence offence = CheckNotDropped(at, id, "overwritten")) return offence;
       Content& it = content(id);
       it.on_device = ++it.version;
       first.written.push_back(it.version);
     }
-    for (BufferId id : dies_at_[static_cast<size_t>(step.operation.index)])
-      content(id).on_device = content(id).on_host = kNothing;
+    for (BufferId id : dies_at_[static_cast<size_t>(step.operation.index)]) {
+      if (Offence offence = CheckNotDropped(at, id, "freed")) return offence;
+      content(id) = {.version = content(id).version};
+    }
     return std::nullopt;
   }
 
   Offence ClearForBirth(int32_t at, OperationId operation) {
     for (BufferId id : born_at_[static_cast<size_t>(operation.index)]) {
+      content(id).is_alive = true;
       if (content(id).on_device == kNothing) continue;
       return MakeOffence(PlanFault::kLeftBehind, at, id,
                          "buffer '" + name(id) + "' is born while an older one of it is still there");
     }
     return std::nullopt;
+  }
+
+  Offence CheckNotDropped(int32_t at, BufferId id, const std::string& what_happens) {
+    if (!is_live_ || !content(id).is_to_be_made) return std::nullopt;
+    return MakeOffence(PlanFault::kDropsForGood, at, id,
+                       "buffer '" + name(id) + "' is dropped, and " + what_happens +
+                           " before it is made again: a live job cannot know that");
   }
 
   Offence Recompute(int32_t at, const Step& step) {
@@ -253,14 +269,20 @@ class Walk {
       if (it.version != first.written[i])
         return MakeOffence(PlanFault::kRecomputesIntoChanged, at, operation.writes[i],
                            again + "its output '" + name(operation.writes[i]) + "' has changed");
+      if (is_live_ && !it.is_alive)
+        return MakeOffence(PlanFault::kRecomputesIntoFreed, at, operation.writes[i],
+                           again + "its output '" + name(operation.writes[i]) + "' is not allocated");
       it.on_device = it.version;
+      it.is_to_be_made = false;
     }
     return std::nullopt;
   }
 
   Offence CheckNothingLeft() {
     for (FirstRun& first : first_runs_) first = {};
+    const auto end = static_cast<int32_t>(plan_.steps.size()) - 1;
     for (size_t i = 0; i < contents_.size(); ++i) {
+      if (Offence offence = CheckNotDropped(end, {static_cast<int32_t>(i)}, "left behind")) return offence;
       if (!profile_.buffers[i].persistent && contents_[i].on_device != kNothing)
         return MakeOffence(PlanFault::kLeftBehind, -1, {static_cast<int32_t>(i)},
                            "buffer '" + profile_.buffers[i].name + "' outlives the iteration");
@@ -268,6 +290,7 @@ class Walk {
     return std::nullopt;
   }
 
+  const bool is_live_;
   const IterationProfile& profile_;
   const Plan& plan_;
   std::vector<Content> contents_;

@@ -27,6 +27,9 @@ enum class PlanFault : uint8_t {
   kTakesWhatIsNotThere,    // offload or drop of a buffer that is not on the device
   kFetchesNothing,         // prefetch of a buffer that has no content on the host
   kLeftBehind,             // rebuilt outside its lifetime and never dropped
+  // Of a plan for a live job:
+  kRecomputesIntoFreed,  // an output has been freed, or is not allocated yet
+  kDropsForGood,  // a dropped buffer is overwritten or freed before it is made again, or is gone when the iteration ends
   // Of a timeline:
   kTimelineShape,  // other steps than the plan's, or times that run backwards
   kStepTooShort,

@@ -23,7 +23,7 @@ class Measuring {
       : problem_(problem),
         profile_(problem.iteration()),
         segments_(segments),
-        chains_(profile_),
+        chains_(problem),
         intervals_(IdleIntervals(profile_, std::max<int64_t>(1, problem.min_movable_bytes))) {
     const std::vector<int64_t> recompute_ns = LeastRecomputeNs(problem, chains_, intervals_);
     for (size_t i = 0; i < intervals_.size(); ++i) {

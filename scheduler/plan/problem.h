@@ -30,9 +30,10 @@ struct Problem {
   DeviceModel device;
   int64_t budget_bytes = 0;
   int64_t min_movable_bytes = int64_t{1} << 20;  // smaller buffers stay
-  // A live job: what its next operation overwrites is known to be dead only once that operation is there. Dead content is copied out
-  // like any other; only the copy back is spared.
-  bool keeps_dead_content = false;
+  // A live job. What its next operation overwrites is known to be dead only once that operation is there: dead content is copied
+  // out like any other, only the copy back is spared. And an operation that runs again writes where it wrote the first time: what
+  // is freed by then cannot be made again.
+  bool is_live = false;
   uint64_t seed = 1;       // for strategies that draw at random
   int64_t node_limit = 0;  // bound on a search's evaluations; 0: the strategy's own
 

@@ -22,8 +22,8 @@ struct RecomputeChains::Search {
   std::vector<OperationId> chain;
 };
 
-RecomputeChains::RecomputeChains(const IterationProfile& profile)
-    : profile_(profile), writers_(profile.buffers.size()) {
+RecomputeChains::RecomputeChains(const IterationProfile& profile, bool is_live)
+    : profile_(profile), is_live_(is_live), writers_(profile.buffers.size()) {
   for (size_t i = 0; i < profile.operations.size(); ++i) {
     for (BufferId id : profile.operations[i].writes)
       writers_[static_cast<size_t>(id.index)].push_back({static_cast<int32_t>(i)});
@@ -61,6 +61,7 @@ bool RecomputeChains::LivesBefore(BufferId buffer, OperationId before) const {
 // Enters the operation that wrote the target; false when the target cannot be rebuilt.
 bool RecomputeChains::Collect(BufferId target, Search& search) const {
   if (search.present(target)) return true;
+  if (is_live_ && !LivesBefore(target, search.before)) return false;
   const OperationId writer = WriterBefore(target, search.before);
   if (writer.index < 0) return false;
   uint32_t& entered = search.marks.question_of_[static_cast<size_t>(writer.index)];

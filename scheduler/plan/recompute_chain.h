@@ -4,22 +4,24 @@
 // per profile; a question costs as much as its answer is long.
 //
 // An operation can be part of a chain when it is replayable, changes nothing in place, and no buffer that it read or wrote has
-// been written since. Content that is gone on the way is rebuilt by
-// the chain too.
+// been written since. Content that is gone on the way is rebuilt by the chain too; in a live job, where it was: what is freed by
+// then ends the chain.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "base/function_ref.h"
-#include "scheduler/trace/profile.h"
+#include "scheduler/plan/problem.h"
 
 namespace spillway::scheduler {
 
 class RecomputeChains {
  public:
-  // The profile must outlive this and pass CheckProfile().
-  explicit RecomputeChains(const IterationProfile& profile);
+  // The profile must outlive this and pass CheckProfile(); of no live job.
+  explicit RecomputeChains(const IterationProfile& profile) : RecomputeChains(profile, false) {}
+  // The problem's profile must.
+  explicit RecomputeChains(const Problem& problem) : RecomputeChains(problem.iteration(), problem.is_live) {}
 
   // Is the content of this buffer on the device when the question's operation is about to run?
   using Present = base::FunctionRef<bool(BufferId)>;
@@ -50,6 +52,7 @@ class RecomputeChains {
 
  private:
   struct Search;
+  RecomputeChains(const IterationProfile& profile, bool is_live);
   bool Collect(BufferId target, Search& search) const;
   bool Visit(OperationId operation, Search& search) const;
   bool CanRepeat(OperationId operation, OperationId before) const {
@@ -58,6 +61,7 @@ class RecomputeChains {
   int32_t RepeatableUntil(OperationId operation) const;
 
   const IterationProfile& profile_;
+  const bool is_live_;
   std::vector<std::vector<OperationId>> writers_;  // by buffer, ascending
   std::vector<int32_t>
       repeatable_until_;  // by operation: before this one and all earlier ones it can run again

@@ -148,8 +148,7 @@ class Reading {
         const Action& action = plan_.actions[next];
         if (action.buffer != id) continue;
         result = {.on_device = action.kind == ActionKind::kPrefetch,
-                  .host_equal = result.host_equal || action.kind == ActionKind::kOffload ||
-                                (action.kind == ActionKind::kDrop && problem_.keeps_dead_content)};
+                  .host_equal = result.host_equal || action.kind == ActionKind::kOffload};
       }
     }
     return result;
@@ -212,8 +211,7 @@ class Reading {
     Place& it = place(action.buffer);
     it.on_device = false;
     it.left_at_ns = end_ns;
-    const bool copies = action.kind == ActionKind::kOffload || problem_.keeps_dead_content;
-    if (!copies || it.host_equal) {
+    if (action.kind == ActionKind::kDrop || it.host_equal) {
       Give(action.buffer, end_ns);
       return std::nullopt;
     }

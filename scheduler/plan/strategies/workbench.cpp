@@ -10,7 +10,7 @@ namespace spillway::scheduler {
 Workbench::Workbench(const Problem& problem)
     : problem_(problem),
       timetable_(problem),
-      chains_(problem.iteration()),
+      chains_(problem),
       intervals_(IdleIntervals(problem.iteration(), problem.min_movable_bytes)),
       swap_order_(intervals_),
       first_of_(problem.iteration().buffers.size() + 1, 0),

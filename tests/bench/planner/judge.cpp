@@ -38,7 +38,7 @@ bool AnyPlanRuns(const Problem& problem) {
   for (size_t i = 0; i < intervals.size(); ++i)
     decisions.push_back(
         {static_cast<int32_t>(i), Treatment::kSwap, intervals[i].to, true, Reason::kStrategyRule});
-  const RecomputeChains chains(problem.iteration());
+  const RecomputeChains chains(problem);
   const Plan plan = LowerDecisions(problem, chains, intervals, decisions, {}).plan;
   if (RunsRightly(problem, plan)) return true;
   return OwnPlannedTime(problem).has_value();

@@ -193,8 +193,8 @@ TEST(CostModelTest, ACleanBufferLeavesWithoutACopy) {
   EXPECT_EQ(prediction.to_device_bytes, 200);
 }
 
-TEST(CostModelTest, DeadContentThatIsKeptIsCopiedOutAndNotBack) {
-  // Given scratch memory that each iteration overwrites, dropped in between, in a job that cannot know that it is dead
+TEST(CostModelTest, DeadContentThatIsOffloadedIsCopiedOutAndNotBack) {
+  // Given scratch memory that each iteration overwrites, dropped in between
   Setting setting(ProfileOf({Persistent("s", 100)},
                             {MakeOperation("fill", 10, {}, {0}), MakeOperation("use", 10, {0}, {}),
                              MakeOperation("rest", 500, {}, {}), MakeOperation("again", 10, {}, {0})}),
@@ -203,8 +203,9 @@ TEST(CostModelTest, DeadContentThatIsKeptIsCopiedOutAndNotBack) {
   plan.actions = {{ActionKind::kDrop, {0}, 1, {}}};
   EXPECT_EQ(setting.Predict(plan).to_host_bytes, 0);
 
-  // When dead content is kept
-  setting.problem.keeps_dead_content = true;
+  // When it is offloaded instead, as in a job that cannot know that it is dead
+  setting.problem.is_live = true;
+  plan.actions[0].kind = ActionKind::kOffload;
   Timeline timeline;
   const Prediction prediction = setting.Predict(plan, &timeline);
 

@@ -44,7 +44,7 @@ TEST(LivePlanTest, ActionsStandAtTheirOperationsEventsInThePlansOrder) {
   ASSERT_TRUE(live);
   EXPECT_THAT(live->After(1), ElementsAre(LiveAction{LiveActionKind::kOffload, 0}));
   EXPECT_THAT(live->Before(3), ElementsAre(LiveAction{LiveActionKind::kPrefetch, 2}));
-  EXPECT_THAT(live->After(3), ElementsAre(LiveAction{LiveActionKind::kOffload, 1}));
+  EXPECT_THAT(live->After(3), ElementsAre(LiveAction{LiveActionKind::kDrop, 1}));
   EXPECT_THAT(live->Before(4), ElementsAre(LiveAction{LiveActionKind::kPrefetch, 1},
                                            LiveAction{LiveActionKind::kPrefetch, 0}));
   for (int32_t event : {0, 1, 2}) EXPECT_THAT(live->Before(event), IsEmpty());
@@ -64,9 +64,95 @@ TEST(LivePlanTest, RefusesPlansThatAreNotThePatterns) {
   Plan shorter = PlanFor(*pattern, {});
   shorter.steps.pop_back();
   EXPECT_TRUE(refuses(shorter));
-  Plan recomputes = PlanFor(*pattern, {});
-  recomputes.steps[1].recomputes = true;
-  EXPECT_TRUE(refuses(recomputes));
+  // What runs again must have run, must write one buffer, and comes before an operation.
+  pattern->profile.operations[0].writes = {{0}};
+  pattern->profile.operations[1].writes = {{1}, {2}};
+  const auto with = [&](size_t at, int32_t operation) {
+    Plan plan = PlanFor(*pattern, {});
+    plan.steps.insert(plan.steps.begin() + static_cast<ptrdiff_t>(at), Step{{operation}, true, 0});
+    return plan;
+  };
+  EXPECT_FALSE(refuses(with(2, 0)));
+  EXPECT_TRUE(refuses(with(2, 1)));
+  EXPECT_TRUE(refuses(with(0, 0)));
+  EXPECT_TRUE(refuses(with(3, 0)));
+}
+
+TEST(LivePlanTest, WhatRunsAgainStandsBeforeTheNextOperationBehindThePrefetches) {
+  // Given three operations of which the first two make buffers 0 and 1
+  const auto pattern = SmallPattern();
+  pattern->profile.operations[0].writes = {{0}};
+  pattern->profile.operations[1].writes = {{1}};
+  Plan plan = PlanFor(*pattern, {});
+
+  // When both run again before the third, the first for the second alone, with something that is fetched for the second
+  plan.steps = {{{0}}, {{1}}, {{0}, true}, {{1}, true}, {{2}}};
+  plan.actions = {{ActionKind::kDrop, {0}, 1, {}},
+                  {ActionKind::kDrop, {1}, 1, {}},
+                  {ActionKind::kPrefetch, {2}, 3, {}},
+                  {ActionKind::kDrop, {0}, 3, Reason::kChainTemporary},
+                  {ActionKind::kOffload, {2}, 4, {}}};
+  const auto live = LivePlan::Make(pattern, plan, 1, 1);
+
+  // Then all that is done before the third operation's event
+  ASSERT_TRUE(live);
+  EXPECT_THAT(live->After(3),
+              ElementsAre(LiveAction{LiveActionKind::kDrop, 0}, LiveAction{LiveActionKind::kDrop, 1}));
+  EXPECT_THAT(live->Before(4),
+              ElementsAre(LiveAction{LiveActionKind::kPrefetch, 2}, LiveAction{LiveActionKind::kRecompute, 0},
+                          LiveAction{LiveActionKind::kRecompute, 1}, LiveAction{LiveActionKind::kDrop, 0}));
+  EXPECT_THAT(live->After(4), ElementsAre(LiveAction{LiveActionKind::kOffload, 2}));
+  // And the recipes of both are kept when they run for the first time.
+  for (int32_t event : {1, 3}) EXPECT_TRUE(live->RunsAgain(event));
+  for (int32_t event : {0, 2, 4}) EXPECT_FALSE(live->RunsAgain(event));
+}
+
+// Operation 0 overwrites buffer 0; 1 makes 1 from 0; 2 adds 0 to 1; 3 overwrites 1 from a buffer of which it says nothing.
+IterationPattern PatternWithRoles() {
+  IterationPattern pattern;
+  const auto add = [&](std::vector<PatternTouch> touches) {
+    PatternEvent event;
+    event.operation = static_cast<int32_t>(pattern.events.size());
+    event.token = 100 + pattern.events.size();
+    event.first_touch = static_cast<int32_t>(pattern.touches.size());
+    event.touch_count = static_cast<int32_t>(touches.size());
+    Operation operation;
+    for (const PatternTouch& touch : touches)
+      AddTouch(operation, {touch.buffer}, touch.reads, touch.writes, !pattern.events.empty());
+    pattern.touches.insert(pattern.touches.end(), touches.begin(), touches.end());
+    pattern.events.push_back(event);
+    pattern.profile.operations.push_back(operation);
+  };
+  const bool yes = true, no = false;
+  add({{.buffer = 0, .writes = yes, .reads = no}});
+  add({{.buffer = 0, .writes = no, .reads = yes}, {.buffer = 1, .writes = yes, .reads = no}});
+  add({{.buffer = 0, .writes = no, .reads = yes}, {.buffer = 1, .writes = yes, .reads = yes}});
+  add({{.buffer = 1, .writes = yes, .reads = no}, {.buffer = 2, .writes = yes, .reads = yes}});
+  return pattern;
+}
+
+TEST(IterationPatternTest, OnlyProvenOperationsThatOverwriteOneBufferMayRunAgain) {
+  IterationPattern pattern = PatternWithRoles();
+  const auto replayable = [&] {
+    std::vector<bool> may;
+    for (const Operation& operation : pattern.profile.operations) may.push_back(operation.replayable);
+    return may;
+  };
+  // When all are proven
+  SetReplayable(&pattern, [](uint64_t) { return true; });
+  EXPECT_THAT(replayable(), ElementsAre(true, true, false, false));
+  EXPECT_EQ(ReplayableCount(pattern), 2);
+  // When one is, and it was another before
+  SetReplayable(&pattern, [](uint64_t token) { return token == 101; });
+  EXPECT_THAT(replayable(), ElementsAre(false, true, false, false));
+}
+
+// A first touch is a write in the profile, whatever the job said.
+TEST(IterationPatternTest, AFirstTouchOfWhichTheJobSaidNothingIsNoOverwrite) {
+  IterationPattern pattern = PatternWithRoles();
+  pattern.touches[0].reads = true;
+  SetReplayable(&pattern, [](uint64_t) { return true; });
+  EXPECT_FALSE(pattern.profile.operations[0].replayable);
 }
 
 TEST(IterationPatternTest, DurationsAreByOperation) {
