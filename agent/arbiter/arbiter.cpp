@@ -188,7 +188,7 @@ Claim Arbiter::MemoryClaim(const Tenancy& tenancy) const {
   for (const auto& [session, seat] : tenancy.seats) {
     claim.wanted += WithHeadroom(seat.demand.wanted_bytes);
     claim.active = claim.active || seat.demand.active;
-    unmovable += std::min(seat.demand.unmovable_bytes, tenancy.memory.GrantedTo(IdOf(session)));
+    unmovable += std::min(seat.demand.unmovable_bytes, tenancy.memory.PromisedTo(IdOf(session)));
   }
   const Terms& terms = tenancy.granted_terms;
   claim.floor = std::max(terms.memory.floor, std::min(unmovable, terms.memory.limit));
@@ -199,13 +199,16 @@ Claim Arbiter::MemoryClaim(const Tenancy& tenancy) const {
   return claim;
 }
 
-// Host memory in use cannot be given back at will: it is a floor.
+// Host memory in use cannot be given back at will: it is a floor. Who is idle lends none: what it lends of the device lies there, and
+// what it allocates when it wakes needs room there at once. The floor follows what was promised, which our own rulings do not lower:
+// by what is granted, one that is late and asked back would have less to be left with each time, down to nothing.
 Claim Arbiter::HostClaim(const Tenancy& tenancy) const {
   Claim claim = MemoryClaim(tenancy);
+  claim.active = true;
   claim.floor = tenancy.granted_terms.host.floor;
   claim.wanted = 0;
   for (const auto& [session, seat] : tenancy.seats) {
-    claim.floor += std::min(seat.demand.host_bytes, tenancy.host.GrantedTo(IdOf(session)));
+    claim.floor += std::min(seat.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
     claim.wanted += WithHeadroom(std::max(seat.demand.host_bytes, seat.demand.wanted_bytes));
   }
   claim.guaranteed = tenancy.granted_terms.host.guaranteed;
@@ -219,7 +222,7 @@ Claim Arbiter::SeatMemoryClaim(const Tenancy& tenancy, SessionId session, const 
   claim.floor =
       tenancy.granted_terms.memory.floor / static_cast<int64_t>(std::max<size_t>(1, tenancy.seats.size()));
   claim.floor =
-      std::max(claim.floor, std::min(seat.demand.unmovable_bytes, tenancy.memory.GrantedTo(IdOf(session))));
+      std::max(claim.floor, std::min(seat.demand.unmovable_bytes, tenancy.memory.PromisedTo(IdOf(session))));
   claim.wanted = WithHeadroom(seat.demand.wanted_bytes);
   claim.active = seat.demand.active;
   return claim;
@@ -228,9 +231,9 @@ Claim Arbiter::SeatMemoryClaim(const Tenancy& tenancy, SessionId session, const 
 Claim Arbiter::SeatHostClaim(const Tenancy& tenancy, SessionId session, const SeatState& seat) const {
   Claim claim;
   claim.limit = tenancy.granted_terms.host.limit;
-  claim.floor = std::min(seat.demand.host_bytes, tenancy.host.GrantedTo(IdOf(session)));
+  claim.floor = std::min(seat.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
   claim.wanted = WithHeadroom(std::max(seat.demand.host_bytes, seat.demand.wanted_bytes));
-  claim.active = seat.demand.active;
+  claim.active = true;
   return claim;
 }
 

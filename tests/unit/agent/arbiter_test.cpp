@@ -294,6 +294,21 @@ TEST_F(ArbiterTest, HostMemoryInUseIsNotAskedBack) {
   EXPECT_LE(View(1).host_promised_bytes + View(2).host_promised_bytes, 64 * kGibibyte);
 }
 
+TEST_F(ArbiterTest, AnIdleJobLendsNoHostMemory) {
+  arbiter_.SetHost(8 * kGibibyte);
+  arbiter_.Join(SeatOf(1), Plain(), Wants(18), now_ns_);
+  arbiter_.Join(SeatOf(2), Plain(), Wants(18), now_ns_);
+  Settle();
+  ASSERT_EQ(View(1).host_granted_bytes, 4 * kGibibyte);
+
+  // What it lends of the device has to lie in host memory, until it wakes and beyond.
+  arbiter_.Use(SeatOf(1), Wants(18, false));
+  Settle();
+
+  EXPECT_LT(GibOf(1), 1);
+  EXPECT_EQ(View(1).host_granted_bytes, 4 * kGibibyte);
+}
+
 TEST_F(ArbiterTest, TheLinkIsSharedByWeightAndWhatAnIdleJobDoesNotUseIsLent) {
   Terms heavy = Plain();
   heavy.weight = 3;
