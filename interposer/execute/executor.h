@@ -5,7 +5,9 @@
 // While it is not this job's turn at the link nothing begins: departures are postponed, and those whose range is used meanwhile, or is
 // to be brought back already, are left out. A departure starts its copy at once, on the stream for these, behind the uses so far; the memory is free when the host has
 // seen the copy complete. What is to be brought back waits in the plan's order for memory that nobody has to be sent away for:
-// it is tried again whenever a call comes by, a wait begins or memory is being made. Who needs memory now takes it first.
+// it is tried again whenever a call comes by, a wait begins or memory is being made. What an operation behind it in the plan needs is
+// given memory only when it has some: the program is ahead of the device, and would otherwise take what the plan means for it
+// (MayAwait).
 //
 // Invariants
 //  1. A range that is asked for is brought back at most once, and only if it is away.
@@ -44,6 +46,9 @@ class Executor {
   void AskFor(const PlanStep::Allocations& allocations);
   void BringBack();
   bool IsAskedFor(std::uint64_t allocation) const;
+  // Whether the first in the queue is worth a wait for memory; not once it was waited for in vain.
+  bool MayAwait() const { return !queue_.empty() && !waits_for_turn_ && queue_.front() != awaited_in_vain_; }
+  void AwaitedInVain() { awaited_in_vain_ = queue_.empty() ? 0 : queue_.front(); }
   // The range is on the device: by somebody else's doing, if it is in the queue.
   bool TakeFromQueue(Range* range);
   void ForgetQueue();
@@ -81,6 +86,7 @@ class Executor {
   std::deque<Postponed> postponed_;
   bool waits_for_turn_ = false;  // the first in the queue
   std::uint64_t tried_at_ = 0;
+  std::uint64_t awaited_in_vain_ = 0;  // an allocation
 };
 
 }  // namespace spillway::interposer

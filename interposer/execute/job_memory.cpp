@@ -64,6 +64,7 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
   AskBeforeGranting(size_bytes);
   AwaitHostLimit(size_bytes);
+  AwaitPrefetches(StallCause::kNoMemory);
   Range* range;
   bool awaits_freed;
   {

@@ -438,6 +438,7 @@ class JobMemory {
   Executor executor_{&residency_, &timeline_, &counters_};  // guarded by state_, but for HasPending
   Slabs slabs_ SPILLWAY_GUARDED_BY(state_);
   Trust trust_ SPILLWAY_GUARDED_BY(state_);
+  void AwaitPrefetches(StallCause cause) SPILLWAY_EXCLUDES(state_);
   Contents contents_ SPILLWAY_GUARDED_BY(state_);  // of managed memory
   Contents outside_
       SPILLWAY_GUARDED_BY(state_);  // of device variables and other memory that we do not manage

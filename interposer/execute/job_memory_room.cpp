@@ -27,10 +27,31 @@ bool JobMemory::OthersMayEnd(std::uint64_t deadline_ns) {
   return locked_calls_ > 0 || calls::OthersInProgress() || timeline_.AnyStreamIsHeld();
 }
 
+// What the plan has asked for is given memory before anything behind it. Nothing is sent away for it: where nothing is under way
+// that frees memory, it is waited for no longer.
+void JobMemory::AwaitPrefetches(StallCause cause) {
+  if (!executor_.HasPending() || CapturesGoOn()) return;
+  for (;;) {
+    Use next;
+    CUevent event = nullptr;
+    {
+      const MutexLock lock(state_);
+      executor_.BringBack();
+      if (!executor_.MayAwait()) return;
+      timeline_.Poll();
+      next = residency_.NextToAwait();
+      if (!next.stream) return executor_.AwaitedInVain();
+      event = timeline_.EventFor(next);
+    }
+    Await(next, event, cause);
+  }
+}
+
 // Tries `take_now`, frees what can be freed, starts evictions, awaits the first completion, and again. Gives up when
 // nothing is under way and no call in progress holds memory that could move afterwards, or when the driver keeps
 // refusing what should be there.
 bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now) {
+  AwaitPrefetches(cause);
   bool must_prepare, must_park;
   {
     const MutexLock lock(state_);

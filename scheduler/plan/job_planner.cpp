@@ -5,6 +5,7 @@
 #include "scheduler/plan/cost_model.h"
 #include "scheduler/plan/lower_bound.h"
 #include "scheduler/plan/plan_validator.h"
+#include "scheduler/plan/prefetch_times.h"
 
 namespace spillway::scheduler {
 namespace {
@@ -53,8 +54,9 @@ PlanAnswer Accept(const PlanRequest& request, Plan plan) {
   const Prediction prediction = CostModel(problem).Predict(plan, &timeline);
   if (!prediction.runs()) return Refused(WhyNot(prediction.verdict), false);
   if (const auto offence = ValidateTimeline(problem, plan, timeline)) return Refused(offence->what, true);
-  auto live = LivePlan::Make(request.pattern, plan, prediction.iteration_ns, request.budget_bytes);
-  if (!live) return Refused("the plan runs operations again, which a job cannot", false);
+  const Plan timed = WithPrefetchesWhenTheyStart(*problem.profile, plan, timeline);
+  auto live = LivePlan::Make(request.pattern, timed, prediction.iteration_ns, request.budget_bytes);
+  if (!live) return Refused("the plan is not one that a job can follow", false);
   return {.live = std::make_shared<const LivePlan>(std::move(*live)),
           .plan = std::move(plan),
           .lower_bound_ns = FindLowerBound(problem).iteration_ns,

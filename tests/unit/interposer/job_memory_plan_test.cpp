@@ -144,6 +144,29 @@ TEST_F(JobMemoryPlanTest, FollowedNothingIsFetchedOnDemand) {
   ExpectTheBytes();
 }
 
+TEST_F(JobMemoryPlanTest, WhatIsAskedForGetsMemoryBeforeWhatIsAllocatedLater) {
+  Iterate(kLearningIterations);
+  const auto plan = LiveRotation();
+  ASSERT_TRUE(plan);
+  job_->Adopt(plan);
+  Iterate(3);
+  // Given room for one buffer: the next one is asked for and has none until the first has left
+  ASSERT_TRUE(job_->Charge(2 * kBufferBytes));
+  Step(0);
+  const Counters before = Count();
+  Driver().cuCtxSynchronize();
+
+  CUdeviceptr later = 0;
+  ASSERT_EQ(job_->Allocate(kBufferBytes, &later), CUDA_SUCCESS);
+  EXPECT_EQ(Count().prefetches, before.prefetches + 1);
+  Step(1);
+  EXPECT_EQ(Count().demand_fetches, before.demand_fetches);
+
+  ASSERT_TRUE(job_->Free(later));
+  job_->Discharge(2 * kBufferBytes);
+  ExpectTheBytes();
+}
+
 TEST_F(JobMemoryPlanTest, StrangersAreServedAndThePlanGoesOn) {
   Iterate(kLearningIterations);
   const auto plan = LiveRotation();
