@@ -75,6 +75,8 @@ std::optional<Pipeline::Request> Pipeline::Collect(std::uint64_t now_ns, bool* m
   AdvanceMeasurement();
   Watch(now_ns);
   FollowBudget();
+  FollowAwaited();
+  FollowProofs();
   EndRecordingWhenSteady();
   return std::exchange(request_, std::nullopt);
 }
@@ -148,7 +150,10 @@ void Pipeline::Recognise(Candidate* candidate) {
   }
   StoredPlan& stored = candidate->stored;
   if (stored.job_budget_bytes == least_.budget_bytes()) {
-    AskFor(stored.budget_bytes, std::move(pattern), std::move(stored.plan), true);
+    stored.pattern = *pattern;
+    known_[pattern->fingerprint] = {pattern, stored.plan};
+    awaited_ = std::move(stored);
+    FollowAwaited();
   } else {
     AskFor(least_.bytes() - least_.bytes() / 100 * kEarlyReservePercent, std::move(pattern), std::nullopt,
            true);
@@ -157,6 +162,7 @@ void Pipeline::Recognise(Candidate* candidate) {
 
 void Pipeline::Learned(Pattern pattern) {
   candidates_.clear();
+  awaited_.reset();
   const bool is_followed = live_ && live_->pattern().fingerprint == pattern->fingerprint &&
                            live_->pattern().buffers == pattern->buffers;
   const bool is_measured = measurement_ && measurement_->pattern()->fingerprint == pattern->fingerprint;
@@ -189,6 +195,12 @@ void Pipeline::AdvanceMeasurement() {
   Ask(std::move(timed), std::nullopt);
 }
 
+Pipeline::Pattern Pipeline::AsProven(const IterationPattern& pattern) {
+  auto proven = std::make_shared<IterationPattern>(pattern);
+  scheduler::SetReplayable(proven.get(), [this](std::uint64_t token) { return job_->MayReplay(token); });
+  return proven;
+}
+
 // What cannot move may grow by a chunk, and the plan still serves.
 void Pipeline::Ask(Pattern timed, std::optional<scheduler::Plan> known) {
   AskFor(least_.bytes() - options_.device.chunk_bytes, std::move(timed), std::move(known), false);
@@ -198,7 +210,8 @@ void Pipeline::AskFor(std::int64_t budget_bytes, Pattern timed, std::optional<sc
                       bool is_stored) {
   asked_bytes_ = std::max<std::int64_t>(budget_bytes, 1);
   asked_permille_ = job_->LinkPermille();
-  request_ = Request{.asked = {.pattern = std::move(timed),
+  asked_ = AsProven(*timed);
+  request_ = Request{.asked = {.pattern = asked_,
                                .device = options_.device,
                                .budget_bytes = asked_bytes_,
                                .strategy = options_.strategy},
@@ -305,6 +318,7 @@ void Pipeline::NoteBudget() {
   if (!has_ended) return;
   iteration_begun_ = begun;
   iteration_tokens_ = tokens_;
+  may_be_proven_ = true;
   least_.IterationEnded();
   least_.Note(budget_bytes, plannable_bytes);
 }
@@ -325,6 +339,30 @@ bool Pipeline::Serves(std::int64_t planned_bytes) const {
 void Pipeline::FollowBudget() {
   const bool serves = Serves(asked_bytes_) && job_->LinkPermille() == asked_permille_;
   if (live_ && !request_ && !measurement_ && !serves) Ask(live_->shared_pattern(), std::nullopt);
+}
+
+// Operations are proven while events are recorded, each when it comes by: a plan that was made before is made again.
+void Pipeline::FollowProofs() {
+  if (!asked_ || request_ || measurement_ || !std::exchange(may_be_proven_, false)) return;
+  const Pattern proven = AsProven(*asked_);
+  if (scheduler::ReplayableCount(*proven) > scheduler::ReplayableCount(*asked_)) Ask(proven, std::nullopt);
+}
+
+// A stored plan that runs operations again waits until this process has proven them, or learned the iteration itself.
+void Pipeline::FollowAwaited() {
+  if (!awaited_ || request_ || !IsProven(*awaited_)) return;
+  const StoredPlan stored = *std::exchange(awaited_, std::nullopt);
+  AskFor(stored.budget_bytes, std::make_shared<const IterationPattern>(stored.pattern), stored.plan, true);
+}
+
+bool Pipeline::IsProven(const StoredPlan& stored) {
+  const std::vector<std::int32_t> events = scheduler::OperationEvents(stored.pattern);
+  return std::all_of(stored.plan.steps.begin(), stored.plan.steps.end(), [&](const scheduler::Step& step) {
+    if (!step.recomputes) return true;
+    const auto operation = static_cast<std::size_t>(step.operation.index);
+    return operation < events.size() &&
+           job_->MayReplay(stored.pattern.events[static_cast<std::size_t>(events[operation])].token);
+  });
 }
 
 void Pipeline::EndRecordingWhenSteady() {

@@ -10,7 +10,8 @@
 // Invariants
 //  1. A plan is handed over only when the validator and the cost model agreed to it for the budget of that moment.
 //  2. Events are recorded only until a plan has been followed for a while, and again when it no longer fits.
-//  3. Without times (`now` stands still) what it does depends on the events alone.
+//  3. Operations run again only by plans that were made or accepted since this process has proven that they may.
+//  4. Without times (`now` stands still) what it does depends on the events alone.
 // Never: waits for the device.
 #pragma once
 
@@ -108,12 +109,16 @@ class Pipeline {
   void Measure(Pattern pattern);
   void AdvanceMeasurement();
   void NoteBudget();
+  Pattern AsProven(const scheduler::IterationPattern& pattern);
   void Ask(Pattern timed, std::optional<scheduler::Plan> known);
   void AskFor(std::int64_t budget_bytes, Pattern timed, std::optional<scheduler::Plan> known, bool is_stored);
   void Watch(std::uint64_t now_ns);
   void Judge(scheduler::DriftVerdict verdict);
   bool TakesAnotherTime();
   void FollowBudget();
+  void FollowAwaited();
+  bool IsProven(const StoredPlan& stored);
+  void FollowProofs();
   void EndRecordingWhenSteady();
   void KeepInStore(const PlanAnswer& answer);
 
@@ -127,6 +132,7 @@ class Pipeline {
   std::optional<scheduler::IterationLearner> learner_;  // while events are recorded
   std::vector<scheduler::JobTouch> touches_;
   std::vector<Candidate> candidates_;
+  std::optional<StoredPlan> awaited_;     // recognised; to be served once all that it runs again is proven
   std::map<std::uint64_t, Known> known_;  // by fingerprint
   std::optional<DurationMeasurement> measurement_;
   std::optional<Request> request_;
@@ -137,6 +143,8 @@ class Pipeline {
   std::uint64_t iteration_begun_ = 0;  // or iterations that had begun
   std::int64_t asked_bytes_ = 0;       // the budget of the last request
   std::int64_t asked_permille_ = 0;    // and its part of the link
+  Pattern asked_;                      // and its iteration
+  bool may_be_proven_ = false;         // an iteration has ended since proofs were looked at
   std::uint64_t dropped_seen_ = 0;
   bool has_begun_ = false;
   std::int64_t tokens_ = 0;              // events that count, since recording first began

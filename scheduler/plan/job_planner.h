@@ -4,7 +4,8 @@
 // Called by the pipeline, without a lock: it may take a second. Pure.
 //
 // Invariants
-//  1. A plan that the validator refuses, that does not run within the budget, or that runs operations again is not given.
+//  1. A plan that the validator refuses or that does not run within the budget is not given. So none runs an operation again that
+//     the request's pattern does not call replayable.
 #pragma once
 
 #include <cstdint>

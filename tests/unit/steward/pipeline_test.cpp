@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <set>
 
 #include "scheduler/plan/strategies/registry.h"
 #include "tests/unit/steward/small_job.h"
@@ -36,6 +37,7 @@ class FakeJob final : public PlannedJob, public RecordListener {
   std::int64_t BudgetBytes() override { return budget_bytes; }
   std::int64_t PlannableBytes() override { return budget_bytes - unmovable_bytes; }
   std::int64_t LinkPermille() override { return link_permille; }
+  bool MayReplay(std::uint64_t token) override { return proven.count(token) > 0; }
   void EventsAreThere() override {
     bool more = true;
     while (more) {
@@ -56,6 +58,7 @@ class FakeJob final : public PlannedJob, public RecordListener {
   std::int64_t unmovable_bytes = 0;
   std::int64_t link_permille = 1000;
   int recordings = 0;
+  std::set<std::uint64_t> proven;
   std::vector<std::shared_ptr<const scheduler::LivePlan>> adopted;
   const PipelineCounts& counts() const { return pipeline_.counts(); }
 
@@ -66,6 +69,19 @@ class FakeJob final : public PlannedJob, public RecordListener {
  public:
   SmallJob job{&recorder_};
 };
+
+// Copies take much longer than operations, so what may run again does.
+void ProveForward(FakeJob* job) {
+  for (std::uint64_t layer = 0; layer < kLayers; ++layer)
+    job->proven.insert(scheduler::MixToken(2, 100 + layer));
+}
+
+bool RunsAnything(const scheduler::LivePlan& plan) {
+  for (std::int32_t event = 0; event < plan.pattern().size(); ++event) {
+    if (plan.RunsAgain(event)) return true;
+  }
+  return false;
+}
 
 class PipelineTest : public ::testing::Test {
  protected:
@@ -211,6 +227,60 @@ TEST_F(PipelineTest, SmallChangesOfTheBudgetChangeNothing) {
   job.job.RunIteration();
 
   EXPECT_EQ(job.adopted.size(), 1u);
+}
+
+TEST_F(PipelineTest, OperationsThatAreProvenLaterRunAgainByTheNextPlan) {
+  FakeJob job;
+  job.job.changes_weights = false;
+  ASSERT_NE(job.RunUntilPlanned(8), 0);
+  EXPECT_FALSE(RunsAnything(*job.adopted.back()));
+
+  ProveForward(&job);
+  job.job.RunIteration();
+  job.job.RunIteration();
+
+  ASSERT_EQ(job.adopted.size(), 2u);
+  EXPECT_TRUE(RunsAnything(*job.adopted[1]));
+  EXPECT_LT(job.adopted[1]->predicted_ns(), job.adopted[0]->predicted_ns());
+  for (int i = 0; i < 4; ++i) job.job.RunIteration();
+  EXPECT_EQ(job.adopted.size(), 2u);
+}
+
+TEST_F(PipelineTest, AStoredPlanWaitsUntilThisProcessHasProvenWhatItRunsAgain) {
+  // Given a run that left a plan which runs operations again
+  PlanStore store(folder_.string());
+  FakeJob first(&store);
+  first.job.changes_weights = false;
+  ProveForward(&first);
+  ASSERT_NE(first.RunUntilPlanned(8), 0);
+  ASSERT_TRUE(RunsAnything(*first.adopted[0]));
+
+  // When the same job comes again and has proven nothing by the end of its first iteration
+  FakeJob second(&store);
+  second.job.changes_weights = false;
+  ASSERT_EQ(second.RunUntilPlanned(1), 0);
+
+  // Then the plan is followed as soon as it has
+  second.proven = first.proven;
+  ASSERT_EQ(second.RunUntilPlanned(1), 1);
+  EXPECT_EQ(second.counts().plans_from_store, 1u);
+  EXPECT_EQ(second.counts().planning_ns, 0u);
+  EXPECT_TRUE(RunsAnything(*second.adopted[0]));
+}
+
+TEST_F(PipelineTest, WhereNothingIsEverProvenAStoredPlanIsMadeAnewWithoutRunningAgain) {
+  PlanStore store(folder_.string());
+  FakeJob first(&store);
+  first.job.changes_weights = false;
+  ProveForward(&first);
+  ASSERT_NE(first.RunUntilPlanned(8), 0);
+
+  FakeJob second(&store);
+  second.job.changes_weights = false;
+  ASSERT_GT(second.RunUntilPlanned(8), 1);
+
+  EXPECT_EQ(second.counts().plans_from_store, 0u);
+  EXPECT_FALSE(RunsAnything(*second.adopted[0]));
 }
 
 }  // namespace

@@ -19,15 +19,16 @@ void SmallJob::RunIteration() {
     const std::uint64_t activation = next_allocation_++;
     recorder_->Allocated(activation, kActivationBytes);
     recorder_->Settle();
+    const RecordedTouch made{.allocation = activation, .writes = true, .reads = false};
     if (layer == 0) {
-      Launch(100, {{kWeights, false}, {activation, true}});
+      Launch(100, {{kWeights, false}, made});
     } else {
-      Launch(100 + layer, {{kWeights, false}, {activations.back(), false}, {activation, true}});
+      Launch(100 + layer, {{kWeights, false}, {activations.back(), false}, made});
     }
     activations.push_back(activation);
   }
   for (std::uint64_t layer = kLayers; layer-- > 0;) {
-    Launch(200 + layer, {{kWeights, true}, {activations[layer], true}});
+    Launch(200 + layer, {{kWeights, changes_weights}, {activations[layer], true}});
     recorder_->Freed(activations[layer]);
   }
   recorder_->Synchronized();
@@ -86,7 +87,7 @@ IterationPattern SmallPattern() {
                               .buffer = activation});
     std::vector<scheduler::PatternTouch> touches{{0, false}};
     if (layer > 0) touches.push_back({activation - 1, false});
-    touches.push_back({activation, true});
+    touches.push_back({activation, true, false});
     AddOperation(100 + static_cast<std::uint64_t>(layer), touches, true, &pattern);
   }
   for (std::int32_t layer = kLayers; layer-- > 0;) {
