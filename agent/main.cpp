@@ -2,11 +2,13 @@
 #include <getopt.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "agent/config/config_file.h"
 #include "agent/loop/agent.h"
 #include "agent/loop/log.h"
+#include "agent/planning/plan_worker.h"
 
 namespace spillway::agent {
 namespace {
@@ -66,7 +68,13 @@ Wish ReadCommandLine(int argc, char** argv, AgentOptions* options) {
   return optind == argc ? wish : Wish::kNothing;
 }
 
+// As the desk starts it; not for users.
+int PlanWorker(char** limits) {
+  return RunPlanWorker({std::strtoll(limits[0], nullptr, 10), std::strtoll(limits[1], nullptr, 10)});
+}
+
 int Main(int argc, char** argv) {
+  if (argc == 4 && std::strcmp(argv[1], kPlanWorkerOption) == 0) return PlanWorker(argv + 2);
   AgentOptions options;
   options.arguments = argv;
   const Wish wish = ReadCommandLine(argc, argv, &options);

@@ -29,11 +29,15 @@ base::UniqueFd SealedCopy(std::string_view bytes) {
   return file;
 }
 
-std::optional<std::string> ReadSealed(int file, uint64_t size_bytes) {
+bool IsSealed(int file, uint64_t size_bytes) {
   struct stat facts;
   const int seals = fcntl(file, F_GET_SEALS);
-  if (seals < 0 || (seals & kSeals) != kSeals || fstat(file, &facts) != 0) return std::nullopt;
-  if (static_cast<uint64_t>(facts.st_size) != size_bytes) return std::nullopt;
+  if (seals < 0 || (seals & kSeals) != kSeals || fstat(file, &facts) != 0) return false;
+  return static_cast<uint64_t>(facts.st_size) == size_bytes;
+}
+
+std::optional<std::string> ReadSealed(int file, uint64_t size_bytes) {
+  if (!IsSealed(file, size_bytes)) return std::nullopt;
   std::string bytes(size_bytes, 0);
   for (uint64_t at = 0; at < size_bytes;) {
     const ssize_t count = pread(file, bytes.data() + at, size_bytes - at, static_cast<off_t>(at));

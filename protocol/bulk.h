@@ -16,7 +16,9 @@
 namespace spillway::protocol {
 
 base::UniqueFd SealedCopy(std::string_view bytes);
-// Nothing unless the file is sealed and exactly so long.
+// Whether a file can no longer change, and is exactly so long.
+bool IsSealed(int file, uint64_t size_bytes);
+// Nothing unless it is.
 std::optional<std::string> ReadSealed(int file, uint64_t size_bytes);
 
 }  // namespace spillway::protocol

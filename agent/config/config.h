@@ -66,6 +66,13 @@ struct Config {
   int64_t link_to_device_bytes_per_second = 0;  // 0: by the device's name, else nobody waits
   int64_t link_to_host_bytes_per_second = 0;
 
+  int64_t plan_workers = 2;  // processes that plan at once; 0: jobs plan for themselves
+  int64_t plan_time_limit_ms = 10'000;
+  int64_t plan_memory_bytes = int64_t{2} << 30;
+  int64_t plan_queue_per_user = 16, plan_queue = 128;
+  std::string plan_store;  // folder; empty: the service's state folder, else beside the socket
+  int64_t plan_store_bytes = int64_t{1} << 30;
+
   int64_t return_within_ms = 2000;
   int64_t patience_s = 600;
   int64_t step_bytes = int64_t{64} << 20;

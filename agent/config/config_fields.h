@@ -36,7 +36,7 @@ struct TermsField {
   std::optional<int64_t> TermsChange::*place;
 };
 
-// [agent], [devices], [host], [link], [arbiter], [limits]
+// [agent], [devices], [host], [link], [planning], [arbiter], [limits]
 std::span<const ConfigField> ConfigFields();
 // What [defaults] and each [[rule]] may say of a job.
 std::span<const TermsField> TermsFields();

@@ -40,8 +40,8 @@ class FileReader {
   }
 
   void ReadTable(const std::string& name, const toml::source_region& where, const toml::node& node) {
-    static const std::vector<std::string> tables = {"agent",  "devices",  "host", "link",  "arbiter",
-                                                    "limits", "defaults", "rule", "device"};
+    static const std::vector<std::string> tables = {"agent",   "devices", "host",     "link", "planning",
+                                                    "arbiter", "limits",  "defaults", "rule", "device"};
     if (std::find(tables.begin(), tables.end(), name) == tables.end())
       return SayUnknown(where, "table", name, tables);
     const bool is_list = name == "rule" || name == "device";

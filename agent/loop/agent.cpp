@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
@@ -20,6 +21,7 @@
 #include "agent/identity/socket_peer.h"
 #include "agent/loop/log.h"
 #include "agent/loop/state_file.h"
+#include "agent/planning/plan_worker.h"
 #include "agent/report/pages.h"
 #include "base/clock.h"
 #include "protocol/socket_channel.h"
@@ -34,7 +36,14 @@ constexpr int kMostAccepted = 16;                // before the sessions have the
 constexpr int kMostEvents = 256;
 
 // What an event is about: a session's channel, its process, or one of ours.
-enum class About : uint64_t { kChannel = 0, kProcess = 1, kListener = 2, kSignals = 3, kSlabs = 4 };
+enum class About : uint64_t {
+  kChannel = 0,
+  kProcess = 1,
+  kListener = 2,
+  kSignals = 3,
+  kSlabs = 4,
+  kPlans = 5
+};
 uint64_t Token(About about, SessionId session = SessionId{0}) {
   return static_cast<uint64_t>(session) << 3 | static_cast<uint64_t>(about);
 }
@@ -63,6 +72,20 @@ void AllowManyFiles() {
 std::string StatePathOf(const Config& config) {
   if (!config.state.empty() || config.socket.starts_with('@')) return config.state;
   return config.socket + ".state";
+}
+
+// systemd makes a folder for what is to outlive reboots.
+std::string PlanStoreOf(const Config& config) {
+  if (!config.plan_store.empty()) return config.plan_store;
+  const char* const state_folder = getenv("STATE_DIRECTORY");
+  if (state_folder != nullptr && *state_folder != 0) return std::string(state_folder) + "/plans";
+  return config.socket.starts_with('@') ? "" : config.socket + ".plans";
+}
+
+PlanDeskRules PlanDeskRulesOf(const Config& config) {
+  return {config.plan_workers,      config.plan_time_limit_ms * 1'000'000,
+          config.plan_memory_bytes, config.plan_queue_per_user,
+          config.plan_queue,        config.plan_store_bytes};
 }
 
 sigset_t HandledSignals() {
@@ -99,8 +122,11 @@ Agent::Agent(AgentOptions options, const Config& config) : options_(std::move(op
   FileKeeper* const keeper = this;
   shares_ = std::make_unique<NodeShares>(used, devices_, HostBytes(used), std::move(kept), keeper,
                                          [](const std::string& line) { LogWarning(line); });
+  desk_ = std::make_unique<PlanDesk>(PlanDeskRulesOf(used), PlanStoreOf(used),
+                                     std::vector<std::string>{"/proc/self/exe", kPlanWorkerOption},
+                                     [](const std::string& line) { LogWarning(line); });
   node_ = std::make_unique<Node>(used, devices_, HostBytes(used), RandomNumber(), services, NowNs(),
-                                 shares_.get());
+                                 shares_.get(), desk_.get());
   state_path_ = StatePathOf(used);
   std::string problem;
   if (!state_path_.empty()) node_->Restore(LoadState(state_path_, &problem));
@@ -164,6 +190,7 @@ bool Agent::Open() {
   Watch(listener_.get(), Token(About::kListener));
   Watch(signals_.get(), Token(About::kSignals));
   if (shares_->file() >= 0) Watch(shares_->file(), Token(About::kSlabs));
+  Watch(desk_->file(), Token(About::kPlans));
   return true;
 }
 
@@ -171,6 +198,7 @@ bool Agent::Open() {
 void Agent::RunAnew() {
   LogInfo("runs anew");
   http_.reset();
+  desk_.reset();  // with its workers; nobody asks any more
   std::vector<Supervisor::File> files = {{listener_.get(), inherited_listener_ ? "listener" : kOwnListener}};
   for (const auto& [name, file] : shares_->FilesToKeep()) files.push_back({file, name});
   Supervisor::RunAnew(options_.arguments, files);
@@ -213,6 +241,7 @@ void Agent::Handle(uint64_t token) {
     case About::kSignals:
       return TakeSignal();
     case About::kSlabs:
+    case About::kPlans:
       return;  // Settle takes them
   }
 }
@@ -311,6 +340,7 @@ std::string Agent::Reload() {
   spillway::agent::SetLogLevel(next.log_level);
   node_->SetConfig(next);
   shares_->SetRates(next, devices_);
+  desk_->SetRules(PlanDeskRulesOf(next));
   return "";
 }
 

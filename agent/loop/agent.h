@@ -2,7 +2,7 @@
 //
 // Made and run by main(). Everything that decides is in the node; here is what touches the world.
 //
-// Threads: the loop's own; one of the HTTP server's, which only reads the last published report.
+// Threads: the loop's own; one of the HTTP server's, which only reads the last published report; the maker's of slabs; the desk's.
 #pragma once
 
 #include <memory>
@@ -12,6 +12,7 @@
 #include "agent/config/config_file.h"
 #include "agent/http/http_server.h"
 #include "agent/node/node.h"
+#include "agent/planning/plan_desk.h"
 #include "agent/service/supervisor.h"
 #include "agent/shares/node_shares.h"
 #include "base/unique_fd.h"
@@ -61,6 +62,7 @@ class Agent : private NodeServices, private FileKeeper {
   ProcessTable processes_;
   std::vector<NodeDevice> devices_;
   std::unique_ptr<NodeShares> shares_;
+  std::unique_ptr<PlanDesk> desk_;
   std::unique_ptr<Node> node_;
   base::UniqueFd poll_, listener_, signals_;
   base::UniqueFd spare_;  // closed to have one when there are none left

@@ -30,13 +30,14 @@ bool IsRevocation(RulingReason reason) {
 }  // namespace
 
 Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, uint64_t instance,
-           NodeServices* services, int64_t now_ns, Shares* shares)
+           NodeServices* services, int64_t now_ns, Shares* shares, Planning* planning)
     : config_(std::move(config)),
       devices_(std::move(devices)),
       host_bytes_(host_bytes),
       instance_(instance),
       services_(services),
       shares_(shares),
+      planning_(planning),
       started_ns_(now_ns),
       arbiter_(ArbiterRulesOf(config_)),
       settled_ns_(now_ns) {
@@ -110,6 +111,7 @@ void Node::Take(Session& session, protocol::Received& received, int64_t now_ns) 
     return On(session, *hello, now_ns);
   }
   if (session.state == State::kOperator) return TakeAsOperator(session, received.message, now_ns);
+  if (TakeAboutPlans(session, received)) return;
   TakeAsJob(session, received.message, now_ns);
 }
 
@@ -265,6 +267,7 @@ void Node::Refuse(Session& session, ErrorCode code, std::string_view reason) {
 void Node::LoseChannel(Session& session) {
   const SessionId id = session.id;
   session.channel.reset();
+  if (planning_ != nullptr) planning_->Forget(id);
   const bool keeps = !session.registrations.empty() && session.peer->IsAlive();
   gone_.push_back({id, keeps});
   if (keeps) {
@@ -282,6 +285,7 @@ void Node::PeerEnded(SessionId id, int64_t now_ns) {
 
 void Node::Forget(SessionId id, int64_t now_ns) {
   Session& session = sessions_.at(id);
+  if (planning_ != nullptr) planning_->Forget(id);
   const JobId job_id = session.job;
   if (const auto job = jobs_.find(job_id); job != jobs_.end()) {
     for (const auto& [number, registration] : session.registrations) {
@@ -390,6 +394,7 @@ void Node::Settle(int64_t now_ns) {
   }
   for (SessionId id : std::set<SessionId>(waiting_)) TellWaiting(sessions_.at(id));
   SettleShares(now_ns);
+  TellPlans();
 }
 
 int64_t Node::NextWake() const {

@@ -20,6 +20,7 @@
 
 #include "agent/config/config.h"
 #include "agent/node/node_report.h"
+#include "agent/node/planning.h"
 #include "agent/node/rate.h"
 #include "agent/node/saved_state.h"
 #include "agent/node/services.h"
@@ -39,9 +40,10 @@ struct NodeDevice {
 
 class Node {
  public:
-  // `services` and `shares` outlive it; without shares there are neither slabs nor places at a link.
+  // `services`, `shares` and `planning` outlive it; without shares there are neither slabs nor places at a link, without planning
+  // jobs plan for themselves.
   Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, uint64_t instance,
-       NodeServices* services, int64_t now_ns, Shares* shares = nullptr);
+       NodeServices* services, int64_t now_ns, Shares* shares = nullptr, Planning* planning = nullptr);
 
   // Nothing when it is not taken; the channel has been told why.
   std::optional<SessionId> Connected(std::unique_ptr<protocol::Channel> channel, std::unique_ptr<Peer> peer,
@@ -166,6 +168,12 @@ class Node {
   void EndShares(const Session& session);
   void SettleShares(int64_t now_ns);
   int64_t OutsideBytes() const;
+  // node_plans.cpp
+  bool TakeAboutPlans(Session& session, protocol::Received& received);
+  void On(Session& session, const protocol::AskPlan& ask, std::vector<base::UniqueFd>& files);
+  void On(Session& session, const protocol::RecallPlans& recall);
+  PlanOwner PlanOwnerOf(const Session& session) const;
+  void TellPlans();
   static void AddUsage(const protocol::Usage& usage, TenancyReport& sum);
   JobReport ReportOf(const Job& job, int64_t now_ns) const;
   Session* Find(SessionId id);
@@ -176,6 +184,7 @@ class Node {
   const uint64_t instance_;
   NodeServices* const services_;
   Shares* const shares_;
+  Planning* const planning_;
   const int64_t started_ns_;
   Arbiter arbiter_;
   bool resuming_ = true;

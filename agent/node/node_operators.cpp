@@ -180,6 +180,7 @@ NodeReport Node::Report(int64_t now_ns) const {
   report.sessions = sessions_.size();
   report.counters = counters_;
   if (shares_ != nullptr) report.pool = shares_->View();
+  if (planning_ != nullptr) report.planning = planning_->View();
   for (uint32_t i = 0; i < devices_.size(); ++i) {
     report.devices.push_back({i, devices_[i].name, devices_[i].model, arbiter_.MemoryOf(DeviceId{i}),
                               arbiter_.PromisedOn(DeviceId{i})});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/arbiter/arbiter.h"
+#include "agent/node/planning.h"
 #include "agent/pool/pool.h"
 #include "protocol/message.h"
 
@@ -57,6 +58,7 @@ struct NodeReport {
   bool draining = false, resuming = false, last_reload_succeeded = true;
   int64_t host_bytes = 0, host_promised_bytes = 0;
   std::optional<PoolView> pool;  // none: there is no host pool
+  std::optional<PlanningView> planning;
   size_t sessions = 0;
   std::vector<DeviceReport> devices;
   std::vector<JobReport> jobs;

@@ -1,5 +1,6 @@
 #include "scheduler/plan/plan_codec.h"
 
+#include <array>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -7,7 +8,9 @@
 namespace spillway::scheduler {
 namespace {
 
-constexpr char kMagic[8] = {'S', 'P', 'I', 'L', 'L', 'P', 'L', 'N'};
+using Magic = std::array<char, 8>;
+constexpr Magic kMagic = {'S', 'P', 'I', 'L', 'L', 'P', 'L', 'N'};
+constexpr Magic kOrderMagic = {'S', 'P', 'I', 'L', 'L', 'O', 'R', 'D'};
 constexpr std::size_t kHeaderBytes = sizeof kMagic + 4 + 4 + 8 + 8;
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are kept as they lie in memory");
 
@@ -144,12 +147,13 @@ void Describe(Archive& archive, Buffer& buffer) {
   archive.Number(buffer.movable);
 }
 
-// Nothing that was learned is replayable or has a choice of workspaces.
+// Nothing that was learned has a choice of workspaces.
 template <class Archive, Is<scheduler::Operation> Operation>
 void Describe(Archive& archive, Operation& operation) {
   archive.Text(operation.name);
   archive.Number(operation.type);
   archive.Number(operation.phase);
+  archive.Number(operation.replayable);
   archive.List(operation.reads);
   archive.List(operation.writes);
   archive.Number(operation.duration_ns);
@@ -186,6 +190,27 @@ void Describe(Archive& archive, Stored& stored) {
   archive.Text(stored.plan.strategy);
   archive.List(stored.plan.steps);
   archive.List(stored.plan.actions);
+}
+
+template <class Archive, Is<DeviceModel> Device>
+void Describe(Archive& archive, Device& device) {
+  static_assert(sizeof(DeviceModel) == 8 * sizeof(std::int64_t) + 2 * sizeof(std::int32_t),
+                "every member is named here");
+  archive.Number(device.to_host_bytes_per_second);
+  archive.Number(device.to_device_bytes_per_second);
+  archive.Number(device.to_host_both_bytes_per_second);
+  archive.Number(device.to_device_both_bytes_per_second);
+  archive.Number(device.copy_latency_ns);
+  archive.Number(device.launch_ns);
+  archive.Number(device.chunk_bytes);
+  archive.Number(device.slab_unit_bytes);
+  archive.Number(device.link_share_permille);
+}
+
+template <class Archive, Is<PlanOrder> Order>
+void Describe(Archive& archive, Order& order) {
+  Describe(archive, order.device);
+  Describe(archive, order.job);
 }
 
 bool IsIndex(std::int32_t index, std::size_t size) {
@@ -246,13 +271,28 @@ std::string Offence(const StoredPlan& stored) {
   return stored.budget_bytes > 0 ? "" : "it has no budget";
 }
 
-}  // namespace
+bool IsPossible(const DeviceModel& device) {
+  constexpr std::int64_t kMostRate = std::int64_t{1} << 50, kMostNs = 1'000'000'000,
+                         kMostChunk = std::int64_t{1} << 40;
+  const auto is_rate = [](std::int64_t rate) { return rate > 0 && rate <= kMostRate; };
+  const auto is_time = [](std::int64_t time_ns) { return time_ns >= 0 && time_ns <= kMostNs; };
+  const auto is_chunk = [](std::int64_t bytes) { return bytes > 0 && bytes <= kMostChunk; };
+  return is_rate(device.to_host_bytes_per_second) && is_rate(device.to_device_bytes_per_second) &&
+         is_rate(device.to_host_both_bytes_per_second) && is_rate(device.to_device_both_bytes_per_second) &&
+         is_time(device.copy_latency_ns) && is_time(device.launch_ns) && is_chunk(device.chunk_bytes) &&
+         is_chunk(device.slab_unit_bytes) && is_time(device.mapping.map_ns) &&
+         is_time(device.mapping.set_access_ns) && is_time(device.mapping.unmap_ns) &&
+         device.mapping.large_chunk_bytes >= 0 && device.mapping.large_chunk_bytes <= kMostChunk &&
+         device.link_share_permille > 0 &&
+         device.link_share_permille <= 1000;
+}
 
-std::vector<std::byte> Encode(const StoredPlan& stored) {
+template <class Object>
+std::vector<std::byte> WithHeader(const Magic& magic, const Object& object) {
   Writer payload;
-  Describe(payload, stored);
+  Describe(payload, object);
   Writer file;
-  for (const char letter : kMagic) file.Number(letter);
+  file.Number(magic);
   file.Number(kPlanFileVersion);
   file.Number(std::uint32_t{0});
   file.Number(static_cast<std::uint64_t>(payload.out().size()));
@@ -261,29 +301,63 @@ std::vector<std::byte> Encode(const StoredPlan& stored) {
   return std::move(file.out());
 }
 
-std::optional<StoredPlan> Decode(std::span<const std::byte> bytes, std::string* why_not) {
-  const auto refuse = [why_not](std::string why) {
-    *why_not = std::move(why);
+std::optional<std::span<const std::byte>> PayloadOf(const Magic& magic, std::span<const std::byte> bytes,
+                                                    std::string* why_not) {
+  if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) {
+    *why_not = "it is no plan";
     return std::nullopt;
-  };
-  if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
-    return refuse("it is no plan");
+  }
   std::uint32_t version = 0, reserved = 0;
   std::uint64_t size = 0, hash = 0;
-  Reader header(bytes.subspan(sizeof kMagic, kHeaderBytes - sizeof kMagic));
+  Reader header(bytes.subspan(magic.size(), kHeaderBytes - magic.size()));
   header.Number(version);
   header.Number(reserved);
   header.Number(size);
   header.Number(hash);
-  if (version != kPlanFileVersion) return refuse("it is of version " + std::to_string(version));
   const std::span<const std::byte> payload = bytes.subspan(kHeaderBytes);
-  if (reserved != 0 || payload.size() != size || HashOf(payload) != hash) return refuse("it is damaged");
-  StoredPlan stored;
-  Reader reader(payload);
-  Describe(reader, stored);
-  if (!reader.AtEnd()) return refuse("it is damaged");
-  if (std::string offence = Offence(stored); !offence.empty()) return refuse(std::move(offence));
+  *why_not = version != kPlanFileVersion ? "it is of version " + std::to_string(version) : "it is damaged";
+  if (version != kPlanFileVersion || reserved != 0 || payload.size() != size || HashOf(payload) != hash)
+    return std::nullopt;
+  why_not->clear();
+  return payload;
+}
+
+template <class Object>
+std::optional<Object> Parse(const Magic& magic, std::span<const std::byte> bytes, std::string* why_not) {
+  const std::optional<std::span<const std::byte>> payload = PayloadOf(magic, bytes, why_not);
+  if (!payload) return std::nullopt;
+  Object object;
+  Reader reader(*payload);
+  Describe(reader, object);
+  if (reader.AtEnd()) return object;
+  *why_not = "it is damaged";
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::byte> Encode(const StoredPlan& stored) { return WithHeader(kMagic, stored); }
+
+bool IsUndamaged(std::span<const std::byte> bytes, std::string* why_not) {
+  return PayloadOf(kMagic, bytes, why_not).has_value();
+}
+
+std::optional<StoredPlan> Decode(std::span<const std::byte> bytes, std::string* why_not) {
+  std::optional<StoredPlan> stored = Parse<StoredPlan>(kMagic, bytes, why_not);
+  if (!stored) return std::nullopt;
+  if (*why_not = Offence(*stored); !why_not->empty()) return std::nullopt;
   return stored;
+}
+
+std::vector<std::byte> EncodeOrder(const PlanOrder& order) { return WithHeader(kOrderMagic, order); }
+
+std::optional<PlanOrder> DecodeOrder(std::span<const std::byte> bytes, std::string* why_not) {
+  std::optional<PlanOrder> order = Parse<PlanOrder>(kOrderMagic, bytes, why_not);
+  if (!order) return std::nullopt;
+  *why_not = Offence(order->job);
+  if (why_not->empty() && !IsPossible(order->device)) *why_not = "there is no such device";
+  if (!why_not->empty()) return std::nullopt;
+  return order;
 }
 
 }  // namespace spillway::scheduler

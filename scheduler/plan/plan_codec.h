@@ -1,6 +1,6 @@
-// A job's iteration and its plan as bytes, for the plan store.
+// A job's iteration and its plan as bytes, for the plan stores; and what another process needs to make that plan.
 //
-// Called by the store; pure; any thread. Little-endian, one layout per version: a header (magic, version, bytes and hash of
+// Called by the stores, by jobs that let the agent plan, and by the processes that do; pure; any thread. Little-endian, one layout per version: a header (magic, version, bytes and hash of
 // what follows), then every member in the order of plan_codec.cpp.
 //
 // Invariants
@@ -19,10 +19,11 @@
 
 #include "scheduler/learn/iteration_pattern.h"
 #include "scheduler/plan/plan.h"
+#include "scheduler/plan/problem.h"
 
 namespace spillway::scheduler {
 
-inline constexpr std::uint32_t kPlanFileVersion = 3;
+inline constexpr std::uint32_t kPlanFileVersion = 4;
 
 struct StoredPlan {
   IterationPattern pattern;  // with durations; persistent buffers' allocations are not kept
@@ -34,5 +35,17 @@ struct StoredPlan {
 std::vector<std::byte> Encode(const StoredPlan& stored);
 // `why_not` is one phrase when nothing is given.
 std::optional<StoredPlan> Decode(std::span<const std::byte> bytes, std::string* why_not);
+// Whether bytes are a plan of this version that nothing happened to: header and hash alone, in the time that it takes to read them.
+bool IsUndamaged(std::span<const std::byte> bytes, std::string* why_not);
+
+// A plan that is to be made: the job's plan names the strategy, and has no steps yet.
+struct PlanOrder {
+  DeviceModel device;
+  StoredPlan job;
+};
+
+std::vector<std::byte> EncodeOrder(const PlanOrder& order);
+// Like Decode. The device's numbers are within what a machine can have.
+std::optional<PlanOrder> DecodeOrder(std::span<const std::byte> bytes, std::string* why_not);
 
 }  // namespace spillway::scheduler

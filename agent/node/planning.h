@@ -1,0 +1,65 @@
+// Who makes plans for the node's jobs, and keeps them: what the node asks and hears.
+//
+// Called by the node, on the loop's thread; nothing here takes time. The daemon's is in agent/planning; tests have fakes, and a node may
+// have none.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "agent/arbiter/terms.h"
+#include "base/unique_fd.h"
+#include "protocol/message.h"
+
+namespace spillway::agent {
+
+// Whose plans they are: a user's, or a user's within one pod or container.
+struct PlanOwner {
+  uid_t uid = 0;
+  std::string name;  // of a folder; no two owners have the same
+};
+
+inline constexpr size_t kPlanOutcomes = static_cast<size_t>(protocol::PlanOutcome::kNotHere);
+
+// The time that processes take to make a plan; a last one counts all.
+inline constexpr std::array<double, 8> kPlanSeconds = {0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30};
+
+struct PlanningView {
+  std::array<int64_t, kPlanOutcomes> outcomes = {};  // of requests; kMade is the first
+  int64_t recalls_served = 0, recalls_empty = 0;
+  int64_t waiting = 0, running = 0;
+  std::array<int64_t, kPlanSeconds.size() + 1> by_seconds = {};  // each in the first that holds it
+  int64_t planning_ns = 0;
+  int64_t store_bytes = 0, store_most_bytes = 0, store_plans = 0;
+  int64_t store_damaged = 0, store_evicted = 0, store_not_written = 0;
+};
+
+class Planning {
+ public:
+  struct Request {
+    SessionId session{};
+    PlanOwner owner;
+    protocol::AskPlan ask;
+    base::UniqueFd file;  // sealed
+  };
+  struct Reply {
+    SessionId session{};
+    std::variant<protocol::PlanReply, protocol::RecalledPlans> message;
+    std::vector<base::UniqueFd> files;
+  };
+
+  virtual ~Planning() = default;
+  // Each has a reply, sooner or later, unless the session is forgotten.
+  virtual void Ask(Request request) = 0;
+  virtual void Recall(SessionId session, const PlanOwner& owner, const protocol::RecallPlans& recall) = 0;
+  virtual void Forget(SessionId session) = 0;
+  virtual std::vector<Reply> TakeReplies() = 0;
+  virtual PlanningView View() const = 0;
+};
+
+}  // namespace spillway::agent

@@ -1,0 +1,401 @@
+#include "agent/planning/plan_desk.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "base/clock.h"
+#include "protocol/bulk.h"
+#include "scheduler/plan/plan_codec.h"
+
+namespace spillway::agent {
+
+using base::UniqueFd;
+using protocol::PlanOutcome;
+using protocol::PlanReply;
+using protocol::RecalledPlans;
+
+namespace {
+
+constexpr int64_t kMillisecond = 1'000'000;
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kFailureLineNs = 10 * kSecond;  // said no more often
+constexpr size_t kMostReasonBytes = 159;
+
+int64_t NowNs() { return static_cast<int64_t>(base::MonotonicNs()); }
+
+PlanQueue::Limits LimitsOf(const PlanDeskRules& rules) {
+  return {rules.per_user, rules.in_all, rules.workers};
+}
+
+// All that a worker has written, as far as it may.
+std::string ReadAnswer(int file, uint64_t most_bytes) {
+  struct stat facts;
+  if (fstat(file, &facts) != 0) return "";
+  std::string bytes(std::min(static_cast<uint64_t>(facts.st_size), most_bytes), 0);
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t count = pread(file, bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return "";
+    at += static_cast<size_t>(count);
+  }
+  return bytes;
+}
+
+bool IsPlan(const std::string& bytes) {
+  std::string why_not;
+  return scheduler::IsUndamaged(std::as_bytes(std::span(bytes)), &why_not);
+}
+
+std::string WhyFailed(int end) {
+  if (end == static_cast<int>(WorkerEnd::kMemory)) return "the planner reached its limit of memory";
+  if (end == static_cast<int>(WorkerEnd::kNotConfined)) return "the planner could not give up its rights";
+  if (end < 0) return "the planner was ended by signal " + std::to_string(-end);
+  return "the planner ended with code " + std::to_string(end);
+}
+
+}  // namespace
+
+PlanDesk::PlanDesk(const PlanDeskRules& rules, std::string store_folder, std::vector<std::string> worker,
+                   std::function<void(const std::string&)> say)
+    : worker_command_(std::move(worker)),
+      store_folder_(std::move(store_folder)),
+      say_(std::move(say)),
+      ready_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      rules_(rules),
+      queue_(LimitsOf(rules)),
+      thread_([this] { Main(); }) {}
+
+PlanDesk::~PlanDesk() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  WakeThread();
+  thread_.join();
+}
+
+void PlanDesk::WakeThread() const { eventfd_write(wake_.get(), 1); }
+
+void PlanDesk::SetRules(const PlanDeskRules& rules) {
+  {
+    const std::lock_guard lock(mutex_);
+    rules_ = rules;
+    queue_.SetLimits(LimitsOf(rules));
+  }
+  WakeThread();
+}
+
+PlanDeskRules PlanDesk::rules() const {
+  const std::lock_guard lock(mutex_);
+  return rules_;
+}
+
+bool PlanDesk::IsEnding() const {
+  const std::lock_guard lock(mutex_);
+  return ending_;
+}
+
+void PlanDesk::Ask(Request request) {
+  const protocol::AskPlan ask = request.ask;
+  std::unique_lock lock(mutex_);
+  const uint64_t id = ++last_id_;
+  const PlanQueue::Entry entry =
+      rules_.workers == 0 ? PlanQueue::Entry::kWaits
+                          : queue_.Enter(id, request.owner.uid, NowNs() + ask.patience_ms * kMillisecond);
+  if (rules_.workers > 0 && entry == PlanQueue::Entry::kWaits) {
+    waiting_.emplace(id, std::move(request));
+    new_.push_back(id);
+    lock.unlock();
+    return WakeThread();
+  }
+  PlanReply reply = {.device = ask.device, .ticket = ask.ticket, .outcome = PlanOutcome::kBusy};
+  reply.reason =
+      entry == PlanQueue::Entry::kTooMany ? "too many requests wait" : "this user has too many requests";
+  if (rules_.workers == 0) {
+    reply.outcome = PlanOutcome::kNotHere;
+    reply.reason = "this agent does not plan";
+  }
+  ++view_.outcomes[static_cast<size_t>(reply.outcome) - 1];
+  replies_.push_back({request.session, reply, {}});
+  eventfd_write(ready_.get(), 1);
+}
+
+void PlanDesk::Recall(SessionId session, const PlanOwner& owner, const protocol::RecallPlans& recall) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto own = std::count_if(recalls_.begin(), recalls_.end(),
+                                   [&](const RecallRequest& other) { return other.owner.uid == owner.uid; });
+    if (own < rules_.per_user && static_cast<int64_t>(recalls_.size()) < rules_.in_all) {
+      recalls_.push_back({session, owner, recall});
+      return WakeThread();
+    }
+    ++view_.recalls_empty;
+    replies_.push_back({session, RecalledPlans{.device = recall.device, .program = recall.program}, {}});
+  }
+  eventfd_write(ready_.get(), 1);
+}
+
+// What a worker makes for it is kept all the same.
+void PlanDesk::Forget(SessionId session) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(waiting_, [&](const auto& entry) {
+    if (entry.second.session != session) return false;
+    queue_.Leave(entry.first);
+    return true;
+  });
+  std::erase_if(recalls_, [&](const RecallRequest& recall) { return recall.session == session; });
+}
+
+std::vector<Planning::Reply> PlanDesk::TakeReplies() {
+  std::vector<std::string> lines;
+  std::vector<Reply> replies;
+  {
+    const std::lock_guard lock(mutex_);
+    uint64_t count = 0;
+    // Nothing to read is as good.
+    if (read(ready_.get(), &count, sizeof count) < 0) count = 0;
+    lines = std::exchange(lines_, {});
+    replies = std::exchange(replies_, {});
+  }
+  for (const std::string& line : lines) say_(line);
+  return replies;
+}
+
+PlanningView PlanDesk::View() const {
+  const std::lock_guard lock(mutex_);
+  PlanningView view = view_;
+  view.waiting = queue_.waiting();
+  view.running = queue_.running();
+  view.store_most_bytes = store_folder_.empty() ? 0 : rules_.store_bytes;
+  return view;
+}
+
+void PlanDesk::Main() {
+  store_.emplace(store_folder_, rules().store_bytes, [this](const std::string& line) { Say(line); });
+  while (!IsEnding()) {
+    store_->SetMostBytes(rules().store_bytes);
+    ServeRecalls();
+    ServeNewFromStore();
+    EndExpired();
+    TakeEnded();
+    EndLate();
+    BeginSome();
+    PublishStore();
+    AwaitSomething();
+  }
+  for (const Running& running : running_) running.worker.Kill();
+  for (const Running& running : running_) running.worker.Reap();
+}
+
+void PlanDesk::ServeRecalls() {
+  std::vector<RecallRequest> recalls;
+  {
+    const std::lock_guard lock(mutex_);
+    recalls = std::exchange(recalls_, {});
+  }
+  for (const RecallRequest& asked : recalls) {
+    RecalledPlans message = {.device = asked.recall.device, .program = asked.recall.program};
+    std::vector<UniqueFd> files;
+    for (const std::string& plan : store_->Recall(asked.owner.name, asked.recall.program)) {
+      UniqueFd file = protocol::SealedCopy(plan);
+      if (!file) break;
+      message.sizes_bytes[message.count++] = plan.size();
+      files.push_back(std::move(file));
+    }
+    const std::lock_guard lock(mutex_);
+    ++(message.count > 0 ? view_.recalls_served : view_.recalls_empty);
+    replies_.push_back({asked.session, message, std::move(files)});
+    eventfd_write(ready_.get(), 1);
+  }
+}
+
+// Before they wait for a worker.
+void PlanDesk::ServeNewFromStore() {
+  std::vector<uint64_t> fresh;
+  {
+    const std::lock_guard lock(mutex_);
+    fresh = std::exchange(new_, {});
+  }
+  for (const uint64_t id : fresh) {
+    Request request;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = waiting_.find(id);
+      if (found == waiting_.end()) continue;
+      request = {found->second.session, found->second.owner, found->second.ask, {}};
+    }
+    if (!ServeFromStore(id, request)) continue;
+    const std::lock_guard lock(mutex_);
+    waiting_.erase(id);
+  }
+}
+
+bool PlanDesk::ServeFromStore(uint64_t id, const Request& request) {
+  const std::optional<std::string> plan = store_->Find(request.owner.name, request.ask.key);
+  if (plan) Answer(id, request, {.outcome = PlanOutcome::kKept}, *plan);
+  return plan.has_value();
+}
+
+void PlanDesk::EndExpired() {
+  std::vector<std::pair<uint64_t, Request>> expired;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const uint64_t id : queue_.TakeExpired(NowNs())) {
+      auto found = waiting_.extract(id);
+      expired.emplace_back(id, std::move(found.mapped()));
+    }
+  }
+  for (const auto& [id, request] : expired)
+    Answer(id, request, {.outcome = PlanOutcome::kExpired, .reason = "no planner was free in time"});
+}
+
+// What another has been made in the meantime is not made again.
+void PlanDesk::BeginSome() {
+  for (;;) {
+    Request request;
+    uint64_t id = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      const std::optional<uint64_t> next = queue_.Begin();
+      if (!next) return;
+      id = *next;
+      request = std::move(waiting_.extract(id).mapped());
+    }
+    if (!ServeFromStore(id, request)) Start(id, std::move(request));
+  }
+}
+
+void PlanDesk::Start(uint64_t id, Request request) {
+  const PlanDeskRules now = rules();
+  const WorkerLimits limits = {now.memory_bytes, now.time_limit_ns / kSecond + 1};
+  UniqueFd answer(memfd_create("spillway-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  std::optional<WorkerProcess> worker;
+  if (answer) worker = WorkerProcess::Start(worker_command_, limits, request.file.get(), answer.get());
+  if (!worker) return Fail(id, request, 0, std::string("the planner cannot be started: ") + strerror(errno));
+  const int64_t now_ns = NowNs();
+  request.file.Reset();
+  running_.push_back({id, std::move(request), std::move(*worker), std::move(answer), now_ns,
+                      now_ns + now.time_limit_ns, now.time_limit_ns, false});
+}
+
+void PlanDesk::EndLate() {
+  const int64_t now_ns = NowNs();
+  for (Running& running : running_) {
+    if (running.is_late || now_ns < running.until_ns) continue;
+    running.is_late = true;
+    running.worker.Kill();
+  }
+}
+
+void PlanDesk::TakeEnded() {
+  std::erase_if(running_, [this](const Running& running) {
+    pollfd ended{running.worker.file(), POLLIN, 0};
+    if (poll(&ended, 1, 0) <= 0) return false;
+    Finish(running, running.worker.Reap());
+    return true;
+  });
+}
+
+void PlanDesk::Finish(const Running& running, int end) {
+  const int64_t took_ns = NowNs() - running.began_ns;
+  PlanReply reply = {.planning_ns = took_ns};
+  switch (static_cast<WorkerEnd>(end)) {
+    case WorkerEnd::kMade: {
+      const std::string plan = ReadAnswer(running.answer.get(), protocol::kMostPlanBytes);
+      if (!IsPlan(plan)) return Fail(running.id, running.request, took_ns, "the planner wrote no plan");
+      reply.outcome = PlanOutcome::kMade;
+      Answer(running.id, running.request, reply, plan);
+      return store_->Keep(running.request.owner.name, running.request.ask.key, plan);
+    }
+    case WorkerEnd::kNone:
+    case WorkerEnd::kRefused:
+      reply.outcome = end == static_cast<int>(WorkerEnd::kNone) ? PlanOutcome::kNone : PlanOutcome::kRefused;
+      reply.reason = ReadAnswer(running.answer.get(), kMostReasonBytes);
+      return Answer(running.id, running.request, reply);
+    case WorkerEnd::kMemory:
+    case WorkerEnd::kNotConfined:
+      break;
+  }
+  Fail(running.id, running.request, took_ns,
+       running.is_late
+           ? "the planner took longer than " + std::to_string(running.limit_ns / kMillisecond) + " ms"
+           : WhyFailed(end));
+}
+
+void PlanDesk::Fail(uint64_t id, const Request& request, int64_t took_ns, const std::string& why) {
+  if (NowNs() >= next_failure_line_ns_) {
+    next_failure_line_ns_ = NowNs() + kFailureLineNs;
+    Say("no plan for " + request.owner.name + ": " + why);
+  }
+  Answer(id, request, {.outcome = PlanOutcome::kFailed, .planning_ns = took_ns, .reason = why});
+}
+
+// The request is done with.
+void PlanDesk::Answer(uint64_t id, const Request& request, PlanReply reply, std::string_view plan) {
+  reply.device = request.ask.device;
+  reply.ticket = request.ask.ticket;
+  reply.size_bytes = plan.size();
+  std::vector<UniqueFd> files;
+  if (!plan.empty()) {
+    files.push_back(protocol::SealedCopy(plan));
+    if (!files.front()) return Fail(id, request, reply.planning_ns, "there is no memory for the plan");
+  }
+  const std::lock_guard lock(mutex_);
+  queue_.Leave(id);
+  ++view_.outcomes[static_cast<size_t>(reply.outcome) - 1];
+  if (reply.planning_ns > 0) {
+    view_.planning_ns += reply.planning_ns;
+    const double seconds = static_cast<double>(reply.planning_ns) / static_cast<double>(kSecond);
+    ++view_.by_seconds[static_cast<size_t>(
+        std::lower_bound(kPlanSeconds.begin(), kPlanSeconds.end(), seconds) - kPlanSeconds.begin())];
+  }
+  replies_.push_back({request.session, reply, std::move(files)});
+  eventfd_write(ready_.get(), 1);
+}
+
+void PlanDesk::Say(const std::string& line) {
+  const std::lock_guard lock(mutex_);
+  lines_.push_back(line);
+  eventfd_write(ready_.get(), 1);
+}
+
+void PlanDesk::PublishStore() {
+  const PlanStore::Counts counts = store_->counts();
+  const std::lock_guard lock(mutex_);
+  view_.store_plans = counts.plans;
+  view_.store_bytes = counts.bytes;
+  view_.store_damaged = counts.damaged;
+  view_.store_evicted = counts.evicted;
+  view_.store_not_written = counts.not_written;
+}
+
+void PlanDesk::AwaitSomething() {
+  std::vector<pollfd> watched = {{wake_.get(), POLLIN, 0}};
+  int64_t until_ns = INT64_MAX;
+  for (const Running& running : running_) {
+    watched.push_back({running.worker.file(), POLLIN, 0});
+    if (!running.is_late) until_ns = std::min(until_ns, running.until_ns);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    until_ns = std::min(until_ns, queue_.NextExpiry().value_or(INT64_MAX));
+  }
+  const int64_t wait_ms =
+      until_ns == INT64_MAX ? -1 : std::clamp<int64_t>((until_ns - NowNs()) / kMillisecond + 1, 0, 60'000);
+  poll(watched.data(), watched.size(), static_cast<int>(wait_ms));
+  uint64_t count = 0;
+  // Nothing to read is as good.
+  if (read(wake_.get(), &count, sizeof count) < 0) count = 0;
+}
+
+}  // namespace spillway::agent

@@ -1,0 +1,113 @@
+// Plans for the node's jobs: takes requests, has processes make them, keeps what they made, and has an answer for each.
+//
+// Made by the daemon (agent/loop), called as Planning on its one thread, where nothing takes longer than a lock. A thread of its own
+// does the rest: it starts, watches and ends the workers, and reads and writes the store; it touches nothing else.
+//
+// Invariants
+//  1. Every request has one reply, whatever its worker does, unless its session is forgotten.
+//  2. No byte of a request is read here. A plan is looked at as far as its header and hash; who gets it judges it.
+//  3. A worker has no longer than the time limit; at most `workers` run; what a user may have here is the queue's to say.
+//  4. A plan goes to its owner alone, now and from the store.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agent/node/planning.h"
+#include "agent/planning/plan_queue.h"
+#include "agent/planning/worker_process.h"
+#include "agent/planstore/plan_store.h"
+
+namespace spillway::agent {
+
+struct PlanDeskRules {
+  int64_t workers = 2;
+  int64_t time_limit_ns = 10'000'000'000;
+  int64_t memory_bytes = int64_t{2} << 30;
+  int64_t per_user = 16, in_all = 128;
+  int64_t store_bytes = int64_t{1} << 30;
+};
+
+class PlanDesk final : public Planning {
+ public:
+  // `worker`: the program that plans, and its arguments. `say`: a line for the log, on the thread of TakeReplies.
+  PlanDesk(const PlanDeskRules& rules, std::string store_folder, std::vector<std::string> worker,
+           std::function<void(const std::string&)> say);
+  ~PlanDesk() override;
+
+  void SetRules(const PlanDeskRules& rules);
+  // To be polled: readable when there are replies, or lines.
+  int file() const { return ready_.get(); }
+
+  void Ask(Request request) override;
+  void Recall(SessionId session, const PlanOwner& owner, const protocol::RecallPlans& recall) override;
+  void Forget(SessionId session) override;
+  std::vector<Reply> TakeReplies() override;
+  PlanningView View() const override;
+
+ private:
+  struct RecallRequest {
+    SessionId session{};
+    PlanOwner owner;
+    protocol::RecallPlans recall;
+  };
+  struct Running {
+    uint64_t id = 0;
+    Request request;
+    WorkerProcess worker;
+    base::UniqueFd answer;
+    int64_t began_ns = 0, until_ns = 0, limit_ns = 0;
+    bool is_late = false;
+  };
+
+  void Main();
+  bool IsEnding() const;
+  void WakeThread() const;
+  void ServeRecalls();
+  void ServeNewFromStore();
+  void EndExpired();
+  void BeginSome();
+  bool ServeFromStore(uint64_t id, const Request& request);
+  void Start(uint64_t id, Request request);
+  void EndLate();
+  void TakeEnded();
+  void Finish(const Running& running, int end);
+  void Answer(uint64_t id, const Request& request, protocol::PlanReply reply, std::string_view plan = {});
+  void Fail(uint64_t id, const Request& request, int64_t took_ns, const std::string& why);
+  void Say(const std::string& line);
+  void PublishStore();
+  void AwaitSomething();
+  PlanDeskRules rules() const;
+
+  // Constant after construction.
+  const std::vector<std::string> worker_command_;
+  const std::string store_folder_;
+  const std::function<void(const std::string&)> say_;
+  const base::UniqueFd ready_, wake_;
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  PlanDeskRules rules_;
+  PlanQueue queue_;
+  std::map<uint64_t, Request> waiting_;
+  std::vector<uint64_t> new_;  // of these, not looked for in the store yet
+  std::vector<RecallRequest> recalls_;
+  std::vector<Reply> replies_;
+  std::vector<std::string> lines_;
+  PlanningView view_;
+  uint64_t last_id_ = 0;
+  bool ending_ = false;
+
+  // The thread's own.
+  std::optional<PlanStore> store_;
+  std::vector<Running> running_;
+  int64_t next_failure_line_ns_ = 0;
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace spillway::agent

@@ -1,0 +1,63 @@
+// Which request is planned next: users take turns, and nobody's requests fill the queue or hold every worker.
+//
+// Called by the desk with its lock held; pure: times are passed in.
+//
+// Invariants
+//  1. A user has at most `per_user` requests here, waiting or begun; all together `in_all`.
+//  2. Of those that wait, the user's comes first whose last turn is longest ago; of one user's, the first.
+//  3. With several workers no user has all of them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace spillway::agent {
+
+class PlanQueue {
+ public:
+  struct Limits {
+    int64_t per_user = 0, in_all = 0, workers = 0;
+  };
+  enum class Entry : uint8_t { kWaits, kUserHasTooMany, kTooMany };
+
+  explicit PlanQueue(const Limits& limits) : limits_(limits) {}
+  void SetLimits(const Limits& limits) { limits_ = limits; }
+
+  Entry Enter(uint64_t id, uid_t user, int64_t expires_ns);
+  // The one to begin now; it counts as begun. Nothing: none waits, or none may.
+  std::optional<uint64_t> Begin();
+  // Those that have waited too long; they are out.
+  std::vector<uint64_t> TakeExpired(int64_t now_ns);
+  // When the next one will have.
+  std::optional<int64_t> NextExpiry() const;
+  // Done with, or not wanted any more. It may be gone already.
+  void Leave(uint64_t id);
+
+  int64_t waiting() const { return static_cast<int64_t>(requests_.size()) - running_; }
+  int64_t running() const { return running_; }
+
+ private:
+  struct Request {
+    uid_t user = 0;
+    int64_t expires_ns = 0;
+    bool has_begun = false;
+  };
+  struct User {
+    std::deque<uint64_t> waiting;
+    int64_t requests = 0, running = 0;
+    uint64_t last_turn = 0;
+  };
+
+  Limits limits_;
+  std::map<uint64_t, Request> requests_;
+  std::map<uid_t, User> users_;
+  int64_t running_ = 0;
+  uint64_t turns_ = 0;
+};
+
+}  // namespace spillway::agent

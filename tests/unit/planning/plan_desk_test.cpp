@@ -1,0 +1,323 @@
+// The desk with real processes: what comes of a request when its worker plans, finds nothing, crashes, hangs, lies or is not there.
+#include "agent/planning/plan_desk.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/clock.h"
+#include "protocol/bulk.h"
+#include "scheduler/plan/job_planner.h"
+#include "scheduler/plan/plan_codec.h"
+#include "scheduler/plan/strategies/registry.h"
+#include "tests/unit/steward/small_job.h"
+
+namespace spillway::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using protocol::PlanOutcome;
+using protocol::PlanReply;
+using protocol::RecalledPlans;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr int kPatienceMs = 20'000;
+constexpr uid_t kAnn = 1000, kBob = 1001;
+constexpr int64_t kBudget = interposer::kPeakBytes / 2;
+
+const std::vector<std::string> kRealWorker = {SPILLWAYD, "--plan-worker"};
+// The limits become its arguments: it sleeps all the longer.
+const std::vector<std::string> kHangingWorker = {"/bin/sleep", "1000"};
+
+std::vector<std::string> Shell(const std::string& command) { return {"/bin/sh", "-c", command}; }
+
+scheduler::PlanOrder SmallOrder(int64_t budget_bytes = kBudget) {
+  scheduler::PlanOrder order = {.device = interposer::kSmallDevice, .job = interposer::SmallStoredPlan()};
+  order.job.budget_bytes = budget_bytes;
+  order.job.plan = {};
+  order.job.plan.strategy = scheduler::kDefaultStrategy;
+  return order;
+}
+
+std::string BytesOf(const scheduler::PlanOrder& order) {
+  const std::vector<std::byte> bytes = scheduler::EncodeOrder(order);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+class PlanDeskTest : public ::testing::Test {
+ protected:
+  PlanDeskTest()
+      : folder_(fs::path(::testing::TempDir()) /
+                ("plan_desk_" + std::to_string(getpid()) + "_" +
+                 ::testing::UnitTest::GetInstance()->current_test_info()->name())) {}
+  ~PlanDeskTest() override {
+    desk_.reset();
+    fs::remove_all(folder_);
+  }
+
+  void Open(const std::vector<std::string>& worker, const PlanDeskRules& rules = {}) {
+    desk_.reset();
+    desk_.emplace(rules, folder_, worker, [this](const std::string& line) { lines_.push_back(line); });
+  }
+  void Ask(uint64_t ticket, const std::string& request, uid_t uid = kAnn,
+           uint32_t patience_ms = kPatienceMs) {
+    Planning::Request asked;
+    asked.session = SessionId{ticket};
+    asked.owner = {uid, "user-" + std::to_string(uid)};
+    asked.ask = {.ticket = ticket,
+                 .key = {1, 2, 3, kBudget},
+                 .patience_ms = patience_ms,
+                 .size_bytes = request.size()};
+    asked.file = protocol::SealedCopy(request);
+    desk_->Ask(std::move(asked));
+  }
+  Planning::Reply Await() {
+    while (came_.empty()) {
+      pollfd ready{desk_->file(), POLLIN, 0};
+      if (poll(&ready, 1, kPatienceMs) <= 0) {
+        ADD_FAILURE() << "no reply";
+        return {};
+      }
+      for (Planning::Reply& reply : desk_->TakeReplies()) came_.push_back(std::move(reply));
+    }
+    Planning::Reply first = std::move(came_.front());
+    came_.erase(came_.begin());
+    return first;
+  }
+  void AwaitRunning(int64_t workers) {
+    const uint64_t until_ns = base::MonotonicNs() + uint64_t{kPatienceMs} * 1'000'000;
+    while (desk_->View().running != workers && base::MonotonicNs() < until_ns) usleep(1000);
+    ASSERT_EQ(desk_->View().running, workers);
+  }
+  PlanReply AwaitPlan() {
+    last_ = Await();
+    const auto* reply = std::get_if<PlanReply>(&last_.message);
+    if (reply == nullptr) ADD_FAILURE() << "another reply";
+    return reply == nullptr ? PlanReply{} : *reply;
+  }
+  std::optional<scheduler::StoredPlan> PlanIn(const PlanReply& reply) {
+    if (last_.files.size() != 1) return std::nullopt;
+    const std::optional<std::string> bytes =
+        protocol::ReadSealed(last_.files.front().get(), reply.size_bytes);
+    std::string why_not = "it is not sealed";
+    std::optional<scheduler::StoredPlan> plan;
+    if (bytes) plan = scheduler::Decode(std::as_bytes(std::span(*bytes)), &why_not);
+    if (!plan) ADD_FAILURE() << why_not;
+    return plan;
+  }
+  // Of a request that a worker of this kind gets.
+  PlanReply OutcomeWith(const std::vector<std::string>& worker, const PlanDeskRules& rules = {}) {
+    Open(worker, rules);
+    Ask(1, BytesOf(SmallOrder()));
+    return AwaitPlan();
+  }
+
+  const fs::path folder_;
+  std::vector<std::string> lines_;
+  std::optional<PlanDesk> desk_;
+  std::vector<Planning::Reply> came_;
+  Planning::Reply last_;
+};
+
+TEST_F(PlanDeskTest, AWorkerMakesThePlanThatTheJobWouldMake) {
+  Open(kRealWorker);
+  Ask(5, BytesOf(SmallOrder()));
+
+  const PlanReply reply = AwaitPlan();
+
+  ASSERT_EQ(reply.outcome, PlanOutcome::kMade) << reply.reason.view();
+  EXPECT_EQ(reply.ticket, 5u);
+  EXPECT_GT(reply.planning_ns, 0);
+  const auto plan = PlanIn(reply);
+  ASSERT_TRUE(plan);
+  const scheduler::PlanRequest own = {
+      .pattern = std::make_shared<const scheduler::IterationPattern>(interposer::SmallPattern()),
+      .device = interposer::kSmallDevice,
+      .budget_bytes = kBudget,
+      .strategy = scheduler::FindStrategy(scheduler::kDefaultStrategy)};
+  EXPECT_EQ(plan->plan, scheduler::PlanFor(own).plan);
+  EXPECT_TRUE(scheduler::Accept(own, plan->plan).live);
+}
+
+TEST_F(PlanDeskTest, TheSameIsNotMadeTwice) {
+  Open(kRealWorker);
+  Ask(1, BytesOf(SmallOrder()));
+  ASSERT_EQ(AwaitPlan().outcome, PlanOutcome::kMade);
+
+  Ask(2, BytesOf(SmallOrder()));
+
+  const PlanReply again = AwaitPlan();
+  EXPECT_EQ(again.outcome, PlanOutcome::kKept);
+  EXPECT_TRUE(PlanIn(again));
+}
+
+TEST_F(PlanDeskTest, TheNextAgentKnowsWhatThisOneMade) {
+  Open(kRealWorker);
+  Ask(1, BytesOf(SmallOrder()));
+  AwaitPlan();
+
+  Open(kHangingWorker);
+  Ask(2, BytesOf(SmallOrder()));
+  EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kKept);
+
+  desk_->Recall(SessionId{3}, {kAnn, "user-1000"}, {.device = 4, .program = 1});
+  const Planning::Reply recalled = Await();
+  const auto* plans = std::get_if<RecalledPlans>(&recalled.message);
+  ASSERT_NE(plans, nullptr);
+  EXPECT_EQ(plans->device, 4u);
+  EXPECT_EQ(plans->count, 1u);
+  ASSERT_EQ(recalled.files.size(), 1u);
+  EXPECT_TRUE(protocol::IsSealed(recalled.files.front().get(), plans->sizes_bytes[0]));
+}
+
+TEST_F(PlanDeskTest, AnothersPlansServeNobody) {
+  Open(kRealWorker);
+  Ask(1, BytesOf(SmallOrder()), kAnn);
+  AwaitPlan();
+
+  Ask(2, BytesOf(SmallOrder()), kBob);
+  EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kMade) << "served from another user's plans";
+  desk_->Recall(SessionId{3}, {kBob + 1, "user-1002"}, {.program = 1});
+  EXPECT_THAT(Await().files, IsEmpty());
+}
+
+TEST_F(PlanDeskTest, NoPlanIsAnAnswerWithAReason) {
+  Open(kRealWorker);
+  Ask(1, BytesOf(SmallOrder(interposer::kActivationBytes)));
+
+  const PlanReply reply = AwaitPlan();
+
+  EXPECT_EQ(reply.outcome, PlanOutcome::kNone);
+  EXPECT_NE(reply.reason.view(), "");
+  EXPECT_THAT(last_.files, IsEmpty());
+}
+
+TEST_F(PlanDeskTest, WhatIsNoRequestIsRefused) {
+  Open(kRealWorker);
+  std::string cut_off = BytesOf(SmallOrder());
+  cut_off.resize(cut_off.size() / 2);
+  scheduler::PlanOrder no_strategy = SmallOrder();
+  no_strategy.job.plan.strategy = "wishes";
+  scheduler::PlanOrder no_device = SmallOrder();
+  no_device.device.to_host_bytes_per_second = 0;
+
+  for (const std::string& bytes :
+       {std::string("x"), std::string(1 << 20, 0), cut_off, BytesOf(no_strategy), BytesOf(no_device)}) {
+    Ask(1, bytes);
+    const PlanReply reply = AwaitPlan();
+    EXPECT_EQ(reply.outcome, PlanOutcome::kRefused);
+    EXPECT_NE(reply.reason.view(), "");
+  }
+}
+
+TEST_F(PlanDeskTest, AWorkerThatHangsIsKilledAtTheTimeLimit) {
+  const PlanReply reply = OutcomeWith(kHangingWorker, {.time_limit_ns = 100'000'000});
+
+  EXPECT_EQ(reply.outcome, PlanOutcome::kFailed);
+  EXPECT_EQ(reply.reason.view(), "the planner took longer than 100 ms");
+  EXPECT_LT(reply.planning_ns, 10'000'000'000);
+}
+
+TEST_F(PlanDeskTest, AWorkerThatCrashesIsAnAnswer) {
+  const PlanReply reply = OutcomeWith(Shell("kill -SEGV $$"));
+
+  EXPECT_EQ(reply.outcome, PlanOutcome::kFailed);
+  EXPECT_EQ(reply.reason.view(), "the planner was ended by signal 11");
+  EXPECT_THAT(lines_, ::testing::ElementsAre(HasSubstr("user-1000")));
+}
+
+TEST_F(PlanDeskTest, AWorkerThatIsNotThereIsAnAnswer) {
+  const PlanReply reply = OutcomeWith({"/nonexistent/planner"});
+
+  EXPECT_EQ(reply.outcome, PlanOutcome::kFailed);
+  EXPECT_THAT(std::string(reply.reason.view()), HasSubstr("cannot be started"));
+}
+
+TEST_F(PlanDeskTest, AWorkerThatWritesNonsenseIsAFailureAndNothingIsKept) {
+  EXPECT_EQ(OutcomeWith(Shell("echo nonsense >&4")).outcome, PlanOutcome::kFailed);
+  EXPECT_EQ(OutcomeWith(Shell("exit 0")).outcome, PlanOutcome::kFailed);
+  EXPECT_EQ(desk_->View().store_plans, 0);
+}
+
+TEST_F(PlanDeskTest, AWorkerHasItsTwoFilesAndNothingElse) {
+  const base::UniqueFd ours(open("/dev/null", O_RDONLY));  // not closed on exec
+
+  const PlanReply reply =
+      OutcomeWith(Shell("for f in 0 1 2 3 4 5 6 7 8 9; do if [ -e /proc/$$/fd/$f ]; then echo -n $f "
+                        ">&4; fi; done; /usr/bin/env >&4; exit 10"));
+
+  EXPECT_EQ(reply.outcome, PlanOutcome::kNone);
+  const std::string has(reply.reason.view());
+  EXPECT_TRUE(has.starts_with("01234")) << has;
+  EXPECT_FALSE(has.starts_with("012345")) << has;
+  EXPECT_EQ(has.find("HOME="), std::string::npos) << "the agent's environment";
+}
+
+TEST_F(PlanDeskTest, MemoryHasALimit) {
+  Open(kRealWorker, {.memory_bytes = int64_t{64} << 20});
+  Ask(1, std::string(60 << 20, 0));
+
+  const PlanReply reply = AwaitPlan();
+
+  EXPECT_EQ(reply.outcome, PlanOutcome::kFailed);
+  EXPECT_EQ(reply.reason.view(), "the planner reached its limit of memory");
+}
+
+TEST_F(PlanDeskTest, WhoWaitsTooLongHearsIt) {
+  Open(kHangingWorker, {.workers = 1});
+  Ask(1, BytesOf(SmallOrder()), kBob);
+  AwaitRunning(1);
+  Ask(2, BytesOf(SmallOrder()), kAnn, 50);
+
+  const PlanReply reply = AwaitPlan();
+
+  EXPECT_EQ(reply.ticket, 2u);
+  EXPECT_EQ(reply.outcome, PlanOutcome::kExpired);
+}
+
+TEST_F(PlanDeskTest, OneUsersHangingRequestsHoldUpNoOther) {
+  Open(kHangingWorker, {.workers = 2, .per_user = 4});
+  for (uint64_t ticket = 1; ticket <= 10; ++ticket) Ask(ticket, BytesOf(SmallOrder()), kBob);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kBusy);
+
+  desk_->Recall(SessionId{30}, {kAnn, "user-1000"}, {.program = 1});
+  EXPECT_TRUE(std::holds_alternative<RecalledPlans>(Await().message));
+  Ask(20, BytesOf(SmallOrder()), kAnn);
+
+  AwaitRunning(2);  // the other user's has a worker
+  EXPECT_EQ(desk_->View().waiting, 3);
+}
+
+TEST_F(PlanDeskTest, AForgottenSessionsRequestsLeaveTheQueue) {
+  Open(kHangingWorker, {.workers = 1, .per_user = 2});
+  Ask(1, BytesOf(SmallOrder()));
+  Ask(2, BytesOf(SmallOrder()));
+  desk_->Forget(SessionId{2});
+
+  Ask(3, BytesOf(SmallOrder()), kAnn, 50);
+
+  EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kExpired) << "not busy: there is a place";
+}
+
+TEST_F(PlanDeskTest, WithoutWorkersNobodyIsPlannedFor) {
+  EXPECT_EQ(OutcomeWith(kRealWorker, {.workers = 0}).outcome, PlanOutcome::kNotHere);
+}
+
+TEST_F(PlanDeskTest, AnEndingDeskEndsItsWorkers) {
+  Open(kHangingWorker);
+  Ask(1, BytesOf(SmallOrder()));
+  AwaitRunning(1);
+  const uint64_t begun_ns = base::MonotonicNs();
+
+  desk_.reset();
+
+  EXPECT_LT(base::MonotonicNs() - begun_ns, 5'000'000'000u) << "it waited for the time limit";
+}
+
+}  // namespace
+}  // namespace spillway::agent

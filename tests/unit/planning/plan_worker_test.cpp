@@ -1,0 +1,170 @@
+// What a planning process can still do once it has given up its rights; and its decoder against hostile bytes.
+#include "agent/planning/plan_worker.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "agent/planning/confinement.h"
+#include "base/prng.h"
+#include "scheduler/plan/plan_codec.h"
+#include "scheduler/plan/strategies/registry.h"
+#include "tests/unit/steward/small_job.h"
+
+namespace spillway::agent {
+namespace {
+
+using scheduler::PlanOrder;
+using ::testing::ExitedWithCode;
+using ::testing::KilledBySignal;
+
+constexpr WorkerLimits kLimits = {.memory_bytes = int64_t{512} << 20, .cpu_seconds = 1};
+
+// In a child of its own: what is tried there ends it.
+template <class Try>
+void Confined(Try attempt) {
+  if (!Confine(kLimits)) _exit(1);
+  attempt();
+  _exit(0);
+}
+
+TEST(PlanWorkerDeathTest, ItComputesAndEnds) {
+  EXPECT_EXIT(Confined([] {
+                std::vector<int> numbers(1 << 20, 1);
+                if (numbers[99] != 1) _exit(1);
+              }),
+              ExitedWithCode(0), "");
+}
+
+TEST(PlanWorkerDeathTest, ItReachesNoSocketFileOrProcess) {
+  EXPECT_EXIT(Confined([] { socket(AF_UNIX, SOCK_SEQPACKET, 0); }), KilledBySignal(SIGSYS), "");
+  EXPECT_EXIT(Confined([] { open("/etc/hostname", O_RDONLY); }), KilledBySignal(SIGSYS), "");
+  EXPECT_EXIT(Confined([] { fork(); }), KilledBySignal(SIGSYS), "");
+  EXPECT_EXIT(Confined([] { kill(getpid(), SIGTERM); }), KilledBySignal(SIGSYS), "");
+  EXPECT_EXIT(Confined([] { execl("/bin/true", "true", nullptr); }), KilledBySignal(SIGSYS), "");
+}
+
+TEST(PlanWorkerDeathTest, ItHasNoMoreMemoryThanItsLimit) {
+  EXPECT_EXIT(Confined([] {
+                const size_t size = size_t{1} << 30;
+                if (mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
+                  _exit(1);
+              }),
+              ExitedWithCode(0), "");
+}
+
+TEST(PlanWorkerDeathTest, ItHasNoMoreTimeThanItsLimit) {
+  EXPECT_EXIT(
+      Confined([] {
+        while (getpid() != 0) {
+        }
+      }),
+      [](int status) {
+        return WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL);
+      },
+      "");
+}
+
+PlanOrder SmallOrder() {
+  PlanOrder order = {.device = interposer::kSmallDevice, .job = interposer::SmallStoredPlan()};
+  order.job.plan = {};
+  order.job.plan.strategy = scheduler::kDefaultStrategy;
+  return order;
+}
+
+TEST(PlanOrderTest, GivesBackWhatItWasGiven) {
+  const PlanOrder order = SmallOrder();
+  std::string why_not;
+
+  const std::optional<PlanOrder> read = scheduler::DecodeOrder(scheduler::EncodeOrder(order), &why_not);
+
+  ASSERT_TRUE(read) << why_not;
+  EXPECT_EQ(read->device, order.device);
+  EXPECT_EQ(read->job.plan, order.job.plan);
+  EXPECT_EQ(read->job.pattern.profile, order.job.pattern.profile);
+  EXPECT_EQ(read->job.budget_bytes, order.job.budget_bytes);
+}
+
+TEST(PlanOrderTest, APlanIsNoOrderAndAnOrderNoPlan) {
+  std::string why_not;
+  EXPECT_FALSE(scheduler::DecodeOrder(scheduler::Encode(interposer::SmallStoredPlan()), &why_not));
+  EXPECT_FALSE(scheduler::Decode(scheduler::EncodeOrder(SmallOrder()), &why_not));
+  EXPECT_FALSE(scheduler::IsUndamaged(scheduler::EncodeOrder(SmallOrder()), &why_not));
+}
+
+TEST(PlanOrderTest, ImpossibleDevicesAreRefused) {
+  const auto refusal_of = [](auto change) {
+    PlanOrder order = SmallOrder();
+    change(&order.device);
+    std::string why_not;
+    return scheduler::DecodeOrder(scheduler::EncodeOrder(order), &why_not) ? "accepted" : why_not;
+  };
+  const std::string none = "there is no such device";
+  EXPECT_EQ(refusal_of([](auto*) {}), "accepted");
+  EXPECT_EQ(refusal_of([](auto* d) { d->to_host_bytes_per_second = 0; }), none);
+  EXPECT_EQ(refusal_of([](auto* d) { d->to_device_both_bytes_per_second = -1; }), none);
+  EXPECT_EQ(refusal_of([](auto* d) { d->chunk_bytes = 0; }), none);
+  EXPECT_EQ(refusal_of([](auto* d) { d->slab_unit_bytes = INT64_MAX; }), none);
+  EXPECT_EQ(refusal_of([](auto* d) { d->copy_latency_ns = -1; }), none);
+  EXPECT_EQ(refusal_of([](auto* d) { d->launch_ns = INT64_MAX; }), none);
+  EXPECT_EQ(refusal_of([](auto* d) { d->link_share_permille = 0; }), none);
+}
+
+uint64_t Seed() {
+  const char* seed = std::getenv("SPILLWAY_TEST_SEED");
+  return seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1;
+}
+
+// Magic, version, zero; size and hash of what follows.
+constexpr size_t kSizeAt = 16, kHashAt = 24, kHeader = 32;
+
+void MakeWhole(std::vector<std::byte>* bytes) {
+  const uint64_t size = bytes->size() - kHeader;
+  uint64_t hash = size;
+  for (size_t at = kHeader; at < bytes->size(); at += sizeof hash) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes->data() + at, std::min(sizeof word, bytes->size() - at));
+    hash = scheduler::MixToken(hash, word);
+  }
+  std::memcpy(bytes->data() + kSizeAt, &size, sizeof size);
+  std::memcpy(bytes->data() + kHashAt, &hash, sizeof hash);
+}
+
+// Altered in its fields, then given the right size and hash: it reaches behind the header.
+std::vector<std::byte> Mutant(base::Prng& random) {
+  PlanOrder order = SmallOrder();
+  std::vector<std::byte> bytes = scheduler::EncodeOrder(order);
+  for (uint64_t changes = 1 + random.Below(3); changes > 0; --changes) {
+    const size_t at = kHeader + random.Below(bytes.size() - kHeader);
+    bytes[at] = static_cast<std::byte>(random.Below(2) ? random.Next() : random.Below(2) * 0xff);
+  }
+  if (random.Below(10) == 0) bytes.resize(kHeader + random.Below(bytes.size() - kHeader));
+  MakeWhole(&bytes);
+  return bytes;
+}
+
+TEST(PlanOrderFuzzTest, HostileOrdersAreRefusedOrSound) {
+  base::Prng random(Seed());
+  int accepted = 0, refused_behind_the_header = 0;
+
+  for (int round = 0; round < 20'000; ++round) {
+    std::string why_not;
+    const std::optional<PlanOrder> order = scheduler::DecodeOrder(Mutant(random), &why_not);
+    accepted += order ? 1 : 0;
+    refused_behind_the_header += !order && why_not != "it is damaged" ? 1 : 0;
+    if (!order) continue;
+    ASSERT_EQ(scheduler::CheckProfile(order->job.pattern.profile), std::nullopt) << "seed " << Seed();
+  }
+
+  EXPECT_GT(accepted, 100) << "no mutant is sound";
+  EXPECT_GT(refused_behind_the_header, 1000) << "the mutants never reach behind the header";
+}
+
+}  // namespace
+}  // namespace spillway::agent
