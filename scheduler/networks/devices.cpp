@@ -51,6 +51,8 @@ std::optional<Device> ParseDevice(std::string_view name, std::string_view text) 
   device.model.to_device_both_bytes_per_second = need("h2d_both_bytes_per_second");
   device.model.copy_latency_ns = need("copy_overhead_ns");
   device.model.launch_ns = device.rates.launch_ns;
+  device.mapping = {Figure(text, "vmm_map_ns"), Figure(text, "vmm_set_access_ns"),
+                    Figure(text, "vmm_unmap_ns")};
   if (!complete) return std::nullopt;
   return device;
 }

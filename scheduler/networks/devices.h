@@ -17,7 +17,11 @@ struct Device {
   std::string name;  // "a100"
   int64_t capacity_bytes = 0;
   ComputeRates rates;  // the vendor's peaks: kernels reach a part of them
-  DeviceModel model;   // single bytes as chunks; callers that plan for the executor set its chunk size
+  DeviceModel
+      model;  // single bytes as chunks; callers that plan for the executor set its chunk size, and `mapping`
+  // What the driver takes to map and unmap a chunk, where known; no part of `model`, since the papers' systems keep their memory
+  // mapped.
+  MappingPrices mapping{};
 };
 
 // Names of the compiled-in profiles, sorted.

@@ -19,9 +19,10 @@ CopyEngines::CopyEngines(const DeviceModel& device) : latency_ns_(device.copy_la
                             share(device.to_device_both_bytes_per_second)};
 }
 
-void CopyEngines::Start(Direction direction, BufferId buffer, int64_t size_bytes, int64_t now_ns) {
+void CopyEngines::Start(Direction direction, BufferId buffer, int64_t size_bytes, int64_t now_ns,
+                        int64_t start_ns) {
   Advance(now_ns);
-  running(direction) = {true, buffer, now_ns, latency_ns_, size_bytes * kWorkPerByte};
+  running(direction) = {true, buffer, start_ns, start_ns - now_ns + latency_ns_, size_bytes * kWorkPerByte};
 }
 
 int64_t CopyEngines::rate(Direction direction) const {

@@ -13,10 +13,22 @@ int64_t FootprintOf(const Problem& problem, int64_t size_bytes) {
                                                                  : problem.device.slab_unit_bytes));
 }
 
-CostModel::CostModel(const Problem& problem) : problem_(problem) {
+namespace {
+
+std::vector<int64_t> FootprintsOf(const Problem& problem) {
+  std::vector<int64_t> footprints_bytes;
+  for (const Buffer& buffer : problem.iteration().buffers)
+    footprints_bytes.push_back(FootprintOf(problem, buffer.size_bytes));
+  return footprints_bytes;
+}
+
+}  // namespace
+
+CostModel::CostModel(const Problem& problem)
+    : problem_(problem),
+      footprints_bytes_(FootprintsOf(problem)),
+      mapping_costs_(problem, footprints_bytes_) {
   const IterationProfile& profile = problem.iteration();
-  for (const Buffer& buffer : profile.buffers)
-    footprints_bytes_.push_back(FootprintOf(problem, buffer.size_bytes));
 
   std::vector<std::vector<BufferId>> born(profile.operations.size()), dying(profile.operations.size());
   for (size_t i = 0; i < profile.buffers.size(); ++i) {

@@ -15,6 +15,9 @@
 //   R6 Recomputed operations are steps like any other.
 //   R7 The iteration is steady state: it is simulated `iterations` times, and the last is read.
 //   R8 Memory is counted in chunks; a step that had to wait for memory also pays the host's launch, which could not run ahead.
+//   R9 The host maps and unmaps memory by calls, one after the other, in the order in which it is taken, as soon as enough is free.
+//      Steps and prefetches start when it has made theirs. Memory of a dead buffer serves a new one of its size without any call.
+//      (mapping_host.h; free of charge unless the device has prices)
 #pragma once
 
 #include <cstdint>
@@ -22,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/plan/mapping_host.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/problem.h"
 
@@ -30,7 +34,7 @@ namespace spillway::scheduler {
 struct StallCauses {
   int64_t restore_ns = 0;  // a step waited for a buffer to come back
   int64_t memory_ns = 0;   // a step waited for room
-  int64_t launch_ns = 0;   // the host could not launch ahead of such a wait
+  int64_t launch_ns = 0;   // the host could not launch ahead of such a wait, or was still mapping memory
 
   int64_t total_ns() const { return restore_ns + memory_ns + launch_ns; }
   bool operator==(const StallCauses&) const = default;
@@ -112,6 +116,7 @@ class CostModel {
 
   const Problem& problem_;
   std::vector<int64_t> footprints_bytes_;
+  MappingCosts mapping_costs_;
   Touches reads_, overwrites_, writes_, born_, dying_;
 };
 

@@ -17,7 +17,8 @@ IterationRun::IterationRun(const CostModel& model, const Problem& problem, const
       plan_(plan),
       profile_(problem.iteration()),
       states_(profile_.buffers.size()),
-      engines_(problem.device) {}
+      engines_(problem.device),
+      host_(model.mapping_costs_) {}
 
 Prediction IterationRun::Run(Timeline* timeline) {
   if (!IsWellFormed()) {
@@ -33,7 +34,8 @@ Prediction IterationRun::Run(Timeline* timeline) {
   }
   for (int i = 0; i < kIterations; ++i) {
     const std::vector<State> before = states_;
-    if (!RunIteration() || IsSteady(before)) break;
+    const MappingHost::Books books = host_.books();
+    if (!RunIteration() || (IsSteady(before) && host_.books() == books)) break;
   }
   return result_;
 }
@@ -127,6 +129,7 @@ bool IterationRun::RunStep(int32_t index) {
   StartTriggeredPrefetches(index);
   if (!WaitForStart(index, step)) return false;
   BeginStep(step);
+  AwaitLaunch();
   const int64_t start_ns = now_ns_ + step_stalls_.launch_ns;
   RunEnginesUntil(start_ns);
   PumpToDevice();
@@ -142,6 +145,13 @@ bool IterationRun::RunStep(int32_t index) {
   EndStep(step);
   ActAfter(index);
   return true;
+}
+
+// R8, R9: the host had to wait for memory before it launched, or is still mapping.
+void IterationRun::AwaitLaunch() {
+  if (step_stalls_.memory_ns > 0) step_stalls_.launch_ns = problem_.device.launch_ns;
+  step_stalls_.launch_ns = std::max(step_stalls_.launch_ns, host_.ready_ns() - now_ns_);
+  result_.stalls.launch_ns += step_stalls_.launch_ns;
 }
 
 int64_t IterationRun::duration_ns(const Step& step) const {
@@ -172,7 +182,7 @@ IterationRun::Blocked IterationRun::WhyBlocked(const Step& step) const {
       blocked = Blocked::kRestore;
   }
   if (blocked != Blocked::kNo) return blocked;
-  return MissingBytes(step) > problem_.budget_bytes - used_bytes_ ? Blocked::kMemory : Blocked::kNo;
+  return MissingBytes(step) > free_bytes() ? Blocked::kMemory : Blocked::kNo;
 }
 
 int64_t IterationRun::MissingBytes(const Step& step) const {
@@ -211,16 +221,16 @@ bool IterationRun::WaitForStart(int32_t index, const Step& step) {
     RunEnginesUntil(next_ns);
   }
   step_wants_memory_ = false;
-  if (step_stalls_.memory_ns > 0) step_stalls_.launch_ns = problem_.device.launch_ns;  // R8
   result_.stalls.restore_ns += step_stalls_.restore_ns;
   result_.stalls.memory_ns += step_stalls_.memory_ns;
-  result_.stalls.launch_ns += step_stalls_.launch_ns;
   return true;
 }
 
 void IterationRun::GiveMemory(BufferId id) {
   State& it = state(id);
   if (it.where == Where::kResident) return;
+  host_.Give(id, free_bytes(),
+             it.where == Where::kAbsent ? MappingHost::Content::kNew : MappingHost::Content::kKept);
   it.where = Where::kResident;
   it.ends_on_copy = false;
   Use(footprint(id));
@@ -247,7 +257,10 @@ void IterationRun::BringToLife(const Step& step) {
 }
 
 void IterationRun::EndStep(const Step& step) {
-  Use(-WorkspaceBytes(step));
+  if (const int64_t bytes = WorkspaceBytes(step)) {
+    host_.Freed(bytes, now_ns_);
+    Use(-bytes);
+  }
   if (step.recomputes) return;
   for (const BufferId* id = model_.dying_.first(step.operation); id != model_.dying_.last(step.operation);
        ++id)
@@ -261,7 +274,7 @@ void IterationRun::Die(BufferId id) {
     it.ends_on_copy = true;
     return;
   }
-  if (it.where == Where::kResident) Use(-footprint(id));
+  if (it.where == Where::kResident) GiveBackWhatDied(id);
   it.where = Where::kAbsent;
 }
 
@@ -299,12 +312,13 @@ void IterationRun::Drop(BufferId id) {
   State& it = state(id);
   if (it.where != Where::kResident) return;
   it.where = it.host_valid ? Where::kOnHost : Where::kAbsent;
-  Use(-footprint(id));
+  GiveBackWhatLeft(id);
 }
 
 void IterationRun::PumpToHost() {
   if (engines_.busy(Direction::kToHost) || to_host_.empty()) return;
-  engines_.Start(Direction::kToHost, to_host_.head(), profile_.at(to_host_.head()).size_bytes, now_ns_);
+  engines_.Start(Direction::kToHost, to_host_.head(), profile_.at(to_host_.head()).size_bytes, now_ns_,
+                 now_ns_);
   to_host_.Pop();
 }
 
@@ -316,14 +330,21 @@ void IterationRun::PumpToDevice() {
     State& it = state(id);
     if (it.where == Where::kLeaving) return;
     if (it.where == Where::kOnHost) {
-      if (footprint(id) > problem_.budget_bytes - used_bytes_) return;
-      it.where = Where::kArriving;
-      Use(footprint(id));
-      engines_.Start(Direction::kToDevice, id, profile_.at(id).size_bytes, now_ns_);
+      if (footprint(id) > free_bytes()) return;
+      StartPrefetch(id);
     }
     it.awaited = false;
     to_device_.Pop();
   }
+}
+
+// R9: not before the host has mapped its memory.
+void IterationRun::StartPrefetch(BufferId id) {
+  host_.Give(id, free_bytes(), MappingHost::Content::kKept);
+  state(id).where = Where::kArriving;
+  Use(footprint(id));
+  engines_.Start(Direction::kToDevice, id, profile_.at(id).size_bytes, now_ns_,
+                 std::max(now_ns_, host_.ready_ns()));
 }
 
 void IterationRun::RunEnginesUntil(int64_t time_ns) {
@@ -342,12 +363,22 @@ void IterationRun::FinishCopy() {
     const CopyTime copy{id, engines_.started_ns(direction), now_ns_};
     (to_host ? timeline_->to_host : timeline_->to_device).push_back(copy);
   }
-  if (to_host || it.ends_on_copy) Use(-footprint(id));
+  if (to_host || it.ends_on_copy) GiveBackWhatLeft(id);
   it.where = it.ends_on_copy ? Where::kAbsent : to_host ? Where::kOnHost : Where::kResident;
   it.host_valid = (it.host_valid || to_host) && !it.ends_on_copy;
   it.ends_on_copy = false;
   PumpToHost();
   PumpToDevice();
+}
+
+void IterationRun::GiveBackWhatLeft(BufferId id) {
+  host_.Left(id, footprint(id), now_ns_);
+  Use(-footprint(id));
+}
+
+void IterationRun::GiveBackWhatDied(BufferId id) {
+  host_.Died(id, footprint(id), now_ns_);
+  Use(-footprint(id));
 }
 
 void IterationRun::Use(int64_t change_bytes) {

@@ -1,6 +1,6 @@
 // One run of a plan through the cost model's rules: the state of every buffer, the engines' queues, the clock.
 //
-// Made by CostModel::Predict() for one plan and thrown away; one thread. See cost_model.h for the rules R1 to R8.
+// Made by CostModel::Predict() for one plan and thrown away; one thread. See cost_model.h for the rules R1 to R9.
 #pragma once
 
 #include <vector>
@@ -56,9 +56,11 @@ class IterationRun {
   Blocked WhyBlocked(const Step& step) const;
   int64_t MissingBytes(const Step& step) const;
   bool WaitForStart(int32_t index, const Step& step);
+  void AwaitLaunch();
   void BeginStep(const Step& step);
   void EndStep(const Step& step);
   void GiveMemory(BufferId id);
+  void StartPrefetch(BufferId id);
   void BringToLife(const Step& step);
   void StartTriggeredPrefetches(int32_t index);
   void ActAfter(int32_t index);
@@ -76,6 +78,9 @@ class IterationRun {
   void PumpToHost();
   void PumpToDevice();
   void Use(int64_t change_bytes);
+  void GiveBackWhatLeft(BufferId id);
+  void GiveBackWhatDied(BufferId id);
+  int64_t free_bytes() const { return problem_.budget_bytes - used_bytes_; }
   bool Fail(Verdict verdict, int32_t step);
 
   const CostModel& model_;
@@ -84,6 +89,7 @@ class IterationRun {
   const IterationProfile& profile_;
   std::vector<State> states_;
   CopyEngines engines_;
+  MappingHost host_;
   Queue to_host_, to_device_;
   size_t next_action_ = 0;  // first action of the step being run, or of a later one
   int64_t now_ns_ = 0;

@@ -194,7 +194,7 @@ void Describe(Archive& archive, Stored& stored) {
 
 template <class Archive, Is<DeviceModel> Device>
 void Describe(Archive& archive, Device& device) {
-  static_assert(sizeof(DeviceModel) == 8 * sizeof(std::int64_t) + 2 * sizeof(std::int32_t),
+  static_assert(sizeof(DeviceModel) == 12 * sizeof(std::int64_t) + 2 * sizeof(std::int32_t),
                 "every member is named here");
   archive.Number(device.to_host_bytes_per_second);
   archive.Number(device.to_device_bytes_per_second);
@@ -205,6 +205,10 @@ void Describe(Archive& archive, Device& device) {
   archive.Number(device.chunk_bytes);
   archive.Number(device.slab_unit_bytes);
   archive.Number(device.link_share_permille);
+  archive.Number(device.mapping.map_ns);
+  archive.Number(device.mapping.set_access_ns);
+  archive.Number(device.mapping.unmap_ns);
+  archive.Number(device.mapping.large_chunk_bytes);
 }
 
 template <class Archive, Is<PlanOrder> Order>
@@ -280,7 +284,9 @@ bool IsPossible(const DeviceModel& device) {
   return is_rate(device.to_host_bytes_per_second) && is_rate(device.to_device_bytes_per_second) &&
          is_rate(device.to_host_both_bytes_per_second) && is_rate(device.to_device_both_bytes_per_second) &&
          is_time(device.copy_latency_ns) && is_time(device.launch_ns) && is_chunk(device.chunk_bytes) &&
-         is_chunk(device.slab_unit_bytes) &&
+         is_chunk(device.slab_unit_bytes) && is_time(device.mapping.map_ns) &&
+         is_time(device.mapping.set_access_ns) && is_time(device.mapping.unmap_ns) &&
+         device.mapping.large_chunk_bytes >= 0 && device.mapping.large_chunk_bytes <= kMostChunk &&
          device.link_share_permille > 0 &&
          device.link_share_permille <= 1000;
 }

@@ -39,6 +39,7 @@ enum class PlanFault : uint8_t {
   kCopiesOverlap,     // two at once on one engine
   kCopyTooEarly,      // before its step has ended, its trigger is reached or its content is on the host
   kCopyUnplanned,
+  kMapsTooFast,  // the host's calls for memory take longer than it had
   kOverBudget,
   // Of placements:
   kNotPlaced,          // a step touches a buffer, or a copy runs, outside its placements

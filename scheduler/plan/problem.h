@@ -9,6 +9,19 @@
 
 namespace spillway::scheduler {
 
+// What the program's thread pays for device memory that comes and goes at addresses which stay: a call each. All 0: it comes free of
+// charge, as in a framework's own pool.
+struct MappingPrices {
+  int64_t map_ns = 0;         // per chunk
+  int64_t set_access_ns = 0;  // per buffer that is mapped
+  int64_t unmap_ns = 0;       // per buffer that is unmapped
+  int64_t large_chunk_bytes =
+      0;  // a buffer is mapped in chunks of that size, its rest in the device's; 0: all in those
+
+  bool AnyIsPaid() const { return map_ns > 0 || set_access_ns > 0 || unmap_ns > 0; }
+  bool operator==(const MappingPrices&) const = default;
+};
+
 // What the planner must know of a device and its link. Figures of known devices: networks/devices.h.
 struct DeviceModel {
   int64_t to_host_bytes_per_second = 0;    // alone
@@ -21,6 +34,7 @@ struct DeviceModel {
   int64_t chunk_bytes = 1;             // physical granularity of what can be moved
   int64_t slab_unit_bytes = 1;         // granularity of buffers below the problem's min_movable_bytes
   int32_t link_share_permille = 1000;  // of every rate above
+  MappingPrices mapping{};
 
   bool operator==(const DeviceModel&) const = default;
 };

@@ -59,6 +59,7 @@ class Reading {
     if (next_in_ < timeline_.to_device.size())
       return MakeOffence(PlanFault::kCopyUnplanned, -1, timeline_.to_device[next_in_].buffer,
                          "more prefetches than planned");
+    if (Offence offence = CheckHost()) return offence;
     return CheckBudget();
   }
 
@@ -161,6 +162,38 @@ class Reading {
     }
   }
 
+  // What the host's calls take that map the buffer: its memory is taken when they begin.
+  int64_t MapNs(BufferId id) const {
+    const MappingPrices& prices = problem_.device.mapping;
+    if (!prices.AnyIsPaid() || profile_.at(id).size_bytes < problem_.min_movable_bytes) return 0;
+    int64_t left_bytes = footprint(profile_.at(id).size_bytes), maps = 0;
+    if (prices.large_chunk_bytes > 0) {
+      maps = left_bytes / prices.large_chunk_bytes;
+      left_bytes %= prices.large_chunk_bytes;
+    }
+    return (maps + left_bytes / problem_.device.chunk_bytes) * prices.map_ns + prices.set_access_ns;
+  }
+
+  void TakeMapped(BufferId id, int64_t usable_ns) {
+    const int64_t map_ns = MapNs(id);
+    if (map_ns > 0) host_calls_.emplace_back(usable_ns, map_ns);
+    Take(id, usable_ns - map_ns);
+  }
+
+  // One call at a time, and not before the first iteration.
+  Offence CheckHost() {
+    std::sort(host_calls_.begin(), host_calls_.end());
+    int64_t busy_ns = 0;
+    for (const auto& [usable_ns, map_ns] : host_calls_) {
+      busy_ns += map_ns;
+      if (busy_ns > usable_ns)
+        return MakeOffence(
+            PlanFault::kMapsTooFast, -1, {},
+            "memory is used at " + std::to_string(usable_ns) + " ns that cannot be mapped by then");
+    }
+    return std::nullopt;
+  }
+
   void Take(BufferId id, int64_t at_ns) { change_[at_ns].taken += footprint(profile_.at(id).size_bytes); }
   void Give(BufferId id, int64_t at_ns) { change_[at_ns].given += footprint(profile_.at(id).size_bytes); }
 
@@ -203,7 +236,7 @@ class Reading {
           PlanFault::kCopyTooEarly, action.step, action.buffer,
           "'" + name(action.buffer) + "' is prefetched before its trigger or before it has left");
     it.usable_from_ns = copy.end_ns;
-    Take(action.buffer, copy.start_ns);
+    TakeMapped(action.buffer, copy.start_ns);
     return std::nullopt;
   }
 
@@ -256,13 +289,23 @@ class Reading {
     if (place(id).on_device) return;
     place(id).on_device = true;
     place(id).usable_from_ns = start_ns;
-    Take(id, start_ns);
+    const bool is_new = !place(id).host_equal;
+    is_new&& TakesDeadOnes(id) ? Take(id, start_ns) : TakeMapped(id, start_ns);
+  }
+
+  // Memory of a dead buffer serves a new one of its size as it is mapped.
+  bool TakesDeadOnes(BufferId id) {
+    int32_t& dead = dead_[footprint(profile_.at(id).size_bytes)];
+    return dead > 0 && dead-- > 0;
   }
 
   void ReadDeaths(OperationId operation, int64_t end_ns) {
     for (BufferId id : dies_at_[static_cast<size_t>(operation.index)]) {
       Place& it = place(id);
-      if (it.on_device && it.usable_from_ns != kNotYet) Give(id, std::max(end_ns, it.usable_from_ns));
+      if (it.on_device && it.usable_from_ns != kNotYet) {
+        Give(id, std::max(end_ns, it.usable_from_ns));
+        ++dead_[footprint(profile_.at(id).size_bytes)];
+      }
       it = {};
     }
   }
@@ -291,6 +334,8 @@ class Reading {
   const Timeline& timeline_;
   std::vector<Place> places_;
   std::vector<std::vector<BufferId>> born_at_, dies_at_;  // by operation
+  std::vector<std::pair<int64_t, int64_t>> host_calls_;   // by when they must be over, how long they take
+  std::map<int64_t, int32_t> dead_;                       // by footprint: still mapped, and nobody's
   std::map<int64_t, Change> change_;  // of bytes in use, by time; what is given at a time can be taken at it
   size_t next_out_ = 0, next_in_ = 0;
 };

@@ -285,5 +285,41 @@ TEST(CostModelTest, TheTimelineSaysWhatIsUsedWhen) {
                                                Pair(320, 1), Pair(320, 0)));
 }
 
+// A call for each of ten bytes, and two for each buffer.
+constexpr MappingPrices kPrices{.map_ns = 1, .set_access_ns = 20, .unmap_ns = 7, .large_chunk_bytes = 10};
+
+TEST(CostModelTest, MappingHidesBehindTheDeviceUnlessTheHostHadToWaitForTheMemory) {
+  // Given memory for x and y: once they are mapped nothing is mapped again
+  Setting setting(OneGap(), 1000);
+  setting.problem.device.mapping = kPrices;
+  Timeline timeline;
+  EXPECT_EQ(setting.Predict(setting.MakePlan(), &timeline).iteration_ns, 320);
+  EXPECT_EQ(timeline.step_start_ns[0], 30);
+
+  // Given x's memory for y: it is free at 110, then it is unmapped and mapped again
+  setting.problem.budget_bytes = 110;
+  Plan plan = setting.MakePlan();
+  plan.actions = {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 2, {}}};
+  const Prediction prediction = setting.Predict(plan, &timeline);
+  const size_t last = timeline.last_iteration_step();
+  EXPECT_EQ(timeline.step_start_ns[last + 1], timeline.to_host.back().end_ns + 7 + 26);
+  EXPECT_EQ(timeline.to_device.back().start_ns, timeline.step_end_ns[last + 1] + 7 + 30);
+  EXPECT_GT(prediction.stalls.launch_ns, 0);
+  EXPECT_FALSE(ValidateTimeline(setting.problem, plan, timeline));
+}
+
+TEST(CostModelTest, WhatDiedServesTheNextOfItsSizeAsItIsMapped) {
+  // Given two that never live at once, and memory for one: of another size the second must be mapped, of the same not
+  const auto iteration_ns = [](int64_t second_bytes) {
+    Setting setting(ProfileOf({Temporary("x", 100), Temporary("y", second_bytes)},
+                              {MakeOperation("one", 10, {}, {0}), MakeOperation("two", 10, {}, {1})}),
+                    100);
+    setting.problem.device.mapping = kPrices;
+    return setting.Predict(setting.MakePlan()).iteration_ns;
+  };
+  EXPECT_EQ(iteration_ns(100), 20);
+  EXPECT_EQ(iteration_ns(90), 20 + 7 + 29 + 7 + 30);
+}
+
 }  // namespace
 }  // namespace spillway::scheduler

@@ -250,6 +250,30 @@ TEST(TimelineValidatorTest, RejectsCopiesThatStartTooEarly) {
   EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kCopyTooEarly);
 }
 
+TEST(TimelineValidatorTest, RejectsMemoryThatCannotBeMappedByThen) {
+  Setting setting;
+  const Timeline free_of_charge = setting.TimelineOf(setting.MakePlan());
+  setting.problem.device.mapping = {.map_ns = 1, .set_access_ns = 5, .unmap_ns = 1, .large_chunk_bytes = 10};
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), free_of_charge), PlanFault::kMapsTooFast);
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), setting.TimelineOf(setting.MakePlan())), std::nullopt);
+}
+
+TEST(TimelineValidatorTest, RejectsMemoryThatIsMappedBeforeItIsFree) {
+  // Given room for one of two buffers: its memory is free when the first has left
+  Setting setting;
+  setting.profile = testing::ProfileOf(
+      {testing::Temporary("x", 100), testing::Temporary("y", 90)},
+      {testing::MakeOperation("long", 500, {}, {0}), testing::MakeOperation("two", 10, {}, {1})});
+  setting.problem.budget_bytes = 100;
+  setting.problem.device.mapping = {.map_ns = 1, .set_access_ns = 50, .unmap_ns = 1, .large_chunk_bytes = 10};
+  const Plan plan = PlanWithoutActions(setting.profile);
+  Timeline timeline = setting.TimelineOf(plan);
+  ASSERT_EQ(setting.FaultOf(plan, timeline), std::nullopt);
+  const int64_t too_early_ns = 5;
+  timeline.step_start_ns[1] -= too_early_ns;
+  EXPECT_EQ(setting.FaultOf(plan, timeline), PlanFault::kOverBudget);
+}
+
 TEST(TimelineValidatorTest, RejectsCopiesThatNobodyPlanned) {
   const Setting setting;
   Timeline timeline = setting.TimelineOf(setting.MakePlan());

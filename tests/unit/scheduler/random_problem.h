@@ -55,6 +55,11 @@ inline IterationProfile RandomProfile(Dice& dice) {
   return ProfileOf(std::move(buffers), std::move(operations));
 }
 
+inline MappingPrices RandomPrices(Dice dice) {
+  if (dice.Chance(50)) return {};
+  return {dice.Roll(0, 3), dice.Roll(0, 40), dice.Roll(0, 30), 64 * dice.Roll(0, 2)};
+}
+
 inline Problem RandomProblem(Dice& dice, const IterationProfile& profile) {
   Problem problem;
   problem.profile = &profile;
@@ -70,6 +75,7 @@ inline Problem RandomProblem(Dice& dice, const IterationProfile& profile) {
   problem.min_movable_bytes = dice.Roll(1, 50);
   problem.budget_bytes = std::max<int64_t>(1, PeakBytes(profile) * dice.Roll(60, 140) / 100);
   problem.seed = static_cast<uint64_t>(dice.Roll(1, 1'000'000));
+  device.mapping = RandomPrices(Dice(problem.seed));
   return problem;
 }
 

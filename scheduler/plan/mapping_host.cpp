@@ -1,0 +1,109 @@
+#include "scheduler/plan/mapping_host.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace spillway::scheduler {
+namespace {
+
+int64_t MapNs(const DeviceModel& device, int64_t bytes) {
+  const MappingPrices& prices = device.mapping;
+  const int64_t large = prices.large_chunk_bytes > 0 ? bytes / prices.large_chunk_bytes : 0;
+  const int64_t chunks = large + (bytes - large * prices.large_chunk_bytes) / device.chunk_bytes;
+  return chunks * prices.map_ns + prices.set_access_ns;
+}
+
+}  // namespace
+
+MappingCosts::MappingCosts(const Problem& problem, const std::vector<int64_t>& footprints_bytes) {
+  const MappingPrices& prices = problem.device.mapping;
+  size_of_.assign(footprints_bytes.size(), -1);
+  if (!prices.AnyIsPaid()) return;
+  unmap_ns_ = prices.unmap_ns;
+  const std::vector<Buffer>& buffers = problem.iteration().buffers;
+  std::vector<int64_t> movable_bytes;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i].size_bytes >= problem.min_movable_bytes) movable_bytes.push_back(footprints_bytes[i]);
+  }
+  std::sort(movable_bytes.begin(), movable_bytes.end());
+  movable_bytes.erase(std::unique(movable_bytes.begin(), movable_bytes.end()), movable_bytes.end());
+  for (int64_t bytes : movable_bytes) sizes_.push_back({bytes, MapNs(problem.device, bytes)});
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i].size_bytes < problem.min_movable_bytes) continue;
+    const auto at = std::lower_bound(movable_bytes.begin(), movable_bytes.end(), footprints_bytes[i]);
+    size_of_[i] = static_cast<int32_t>(at - movable_bytes.begin());
+  }
+}
+
+MappingHost::MappingHost(const MappingCosts& costs)
+    : costs_(costs), is_paid_(costs.AnyIsPaid()), books_{0, std::vector<int32_t>(costs.sizes().size())} {}
+
+void MappingHost::Note(Release release) { releases_[next_release_++ % releases_.size()] = release; }
+
+void MappingHost::Left(BufferId id, int64_t bytes, int64_t now_ns) {
+  if (!is_paid_) return;
+  if (costs_.size_of(id) >= 0) ++books_.to_unmap;
+  Note({now_ns, bytes, -1});
+}
+
+void MappingHost::Died(BufferId id, int64_t bytes, int64_t now_ns) {
+  if (!is_paid_) return;
+  const int32_t size = costs_.size_of(id);
+  Note({now_ns, bytes, size});
+  if (size < 0) return;
+  ++books_.still_mapped[static_cast<size_t>(size)];
+  still_mapped_bytes_ += bytes;
+}
+
+void MappingHost::Give(BufferId id, int64_t free_bytes, Content content) {
+  if (!is_paid_) return;
+  const int32_t size = costs_.size_of(id);
+  if (size < 0 || (content == Content::kNew && TakeMapped(size))) return;
+  const MappingCosts::Size& wanted = costs_.sizes()[static_cast<size_t>(size)];
+  const int64_t calls_ns = UnmapNs(wanted.bytes, free_bytes) + wanted.map_ns;
+  ready_ns_ = std::max(ready_ns_, AvailableNs(free_bytes - wanted.bytes)) + calls_ns;
+}
+
+// What died last is as good as any: the stream's order does the rest.
+bool MappingHost::TakeMapped(int32_t size) {
+  int32_t& mapped = books_.still_mapped[static_cast<size_t>(size)];
+  if (mapped == 0) return false;
+  --mapped;
+  still_mapped_bytes_ -= costs_.sizes()[static_cast<size_t>(size)].bytes;
+  for (size_t back = 1; back <= releases_.size(); ++back) {
+    Release& release = releases_[(next_release_ - back) % releases_.size()];
+    if (release.mapped_size != size || release.bytes == 0) continue;
+    release.bytes = 0;
+    break;
+  }
+  return true;
+}
+
+// Of what has left all, and as much as is needed of what is still mapped, the largest first.
+int64_t MappingHost::UnmapNs(int64_t wanted_bytes, int64_t free_bytes) {
+  int64_t unmaps = std::exchange(books_.to_unmap, 0);
+  int64_t chunk_bytes = free_bytes - still_mapped_bytes_;
+  for (size_t size = books_.still_mapped.size(); size-- > 0 && chunk_bytes < wanted_bytes;) {
+    const int64_t bytes = costs_.sizes()[size].bytes;
+    for (; books_.still_mapped[size] > 0 && chunk_bytes < wanted_bytes;
+         --books_.still_mapped[size], ++unmaps) {
+      chunk_bytes += bytes;
+      still_mapped_bytes_ -= bytes;
+    }
+  }
+  return unmaps * costs_.unmap_ns();
+}
+
+// From when on so many bytes were free, with all that was given since: what is left over now was not needed for that. Of what is
+// longer ago than the ring remembers, that it is as long ago.
+int64_t MappingHost::AvailableNs(int64_t slack_bytes) const {
+  for (size_t back = 1; back <= releases_.size(); ++back) {
+    const Release& release = releases_[(next_release_ - back) % releases_.size()];
+    if (release.time_ns <= ready_ns_) return 0;
+    if (slack_bytes < release.bytes) return release.time_ns;
+    slack_bytes -= release.bytes;
+  }
+  return releases_[next_release_ % releases_.size()].time_ns;
+}
+
+}  // namespace spillway::scheduler
