@@ -273,6 +273,10 @@ void Fields(auto& c, Is<RecalledPlans> auto& m) {
   for (size_t i = 0; i < kMostRecalled; ++i)
     c.Number(m.sizes_bytes[i], uint64_t{i < m.count ? 1u : 0u}, i < m.count ? kMostPlanBytes : 0);
 }
+void Fields(auto& c, Is<HostNeed> auto& m) {
+  Device(c, m.device);
+  Size(c, m.size_bytes);
+}
 
 template <class M>
 Decoded ReadFields(const uint8_t* bytes) {
@@ -334,7 +338,7 @@ const char* NameOf(const Message& message) {
                                    "Obeyed",   "Usage",       "Goodbye",     "Error",        "Ask",
                                    "Document", "SetBudget",   "Control",     "Done",         "AskSlabs",
                                    "Slabs",    "ReturnSlabs", "HeldSlabs",   "LinkPlace",    "Leaving",
-                                   "AskPlan",  "PlanReply",   "RecallPlans", "RecalledPlans"};
+                                   "AskPlan",  "PlanReply",   "RecallPlans", "RecalledPlans", "HostNeed"};
   static_assert(std::size(names) == std::variant_size_v<Message>);
   return names[message.index()];
 }

@@ -343,10 +343,18 @@ struct RecalledPlans {
   bool operator==(const RecalledPlans&) const = default;
 };
 
+// Client, version 3: the host memory that it needs beside what it has of the device: for all that it wants, and for what is on its
+// way in and out. Each byte of device memory that it is granted makes it one byte less.
+struct HostNeed {
+  uint32_t device = 0;
+  int64_t size_bytes = 0;  // with nothing of the device
+  bool operator==(const HostNeed&) const = default;
+};
+
 // In the order of their numbers on the wire, from 1.
 using Message = std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask,
                              Document, SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs,
-                             LinkPlace, Leaving, AskPlan, PlanReply, RecallPlans, RecalledPlans>;
+                             LinkPlace, Leaving, AskPlan, PlanReply, RecallPlans, RecalledPlans, HostNeed>;
 
 inline constexpr size_t kKindsOfVersion1 = 14, kKindsOfVersion2 = 20;
 // The first version that has a kind, by its number on the wire.

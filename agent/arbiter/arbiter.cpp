@@ -199,6 +199,15 @@ Claim Arbiter::MemoryClaim(const Tenancy& tenancy) const {
   return claim;
 }
 
+// What is granted of the device need not lie in host memory.
+int64_t Arbiter::HostWanted(const Tenancy& tenancy, SessionId session, const SeatState& seat) const {
+  const Demand& demand = seat.demand;
+  const int64_t granted_bytes = tenancy.memory.GrantedTo(IdOf(session));
+  const int64_t need_bytes =
+      demand.host_need_bytes < 0 ? demand.wanted_bytes : demand.host_need_bytes - granted_bytes;
+  return WithHeadroom(std::max(demand.host_bytes, need_bytes));
+}
+
 // Host memory in use cannot be given back at will: it is a floor. Who is idle lends none: what it lends of the device lies there, and
 // what it allocates when it wakes needs room there at once. The floor follows what was promised, which our own rulings do not lower:
 // by what is granted, one that is late and asked back would have less to be left with each time, down to nothing.
@@ -209,7 +218,7 @@ Claim Arbiter::HostClaim(const Tenancy& tenancy) const {
   claim.wanted = 0;
   for (const auto& [session, seat] : tenancy.seats) {
     claim.floor += std::min(seat.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
-    claim.wanted += WithHeadroom(std::max(seat.demand.host_bytes, seat.demand.wanted_bytes));
+    claim.wanted += HostWanted(tenancy, session, seat);
   }
   claim.guaranteed = tenancy.granted_terms.host.guaranteed;
   claim.limit = tenancy.granted_terms.host.limit;
@@ -232,7 +241,7 @@ Claim Arbiter::SeatHostClaim(const Tenancy& tenancy, SessionId session, const Se
   Claim claim;
   claim.limit = tenancy.granted_terms.host.limit;
   claim.floor = std::min(seat.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
-  claim.wanted = WithHeadroom(std::max(seat.demand.host_bytes, seat.demand.wanted_bytes));
+  claim.wanted = HostWanted(tenancy, session, seat);
   claim.active = true;
   return claim;
 }

@@ -47,6 +47,7 @@ struct Demand {
   int64_t unmovable_bytes = 0;
   int64_t host_bytes = 0;
   bool active = true;
+  int64_t host_need_bytes = -1;  // with nothing of the device; -1: it has not said, and counts with what it wants
   bool operator==(const Demand&) const = default;
 };
 
@@ -181,6 +182,7 @@ class Arbiter {
   Claim HostClaim(const Tenancy& tenancy) const;
   Claim SeatMemoryClaim(const Tenancy& tenancy, SessionId session, const SeatState& seat) const;
   Claim SeatHostClaim(const Tenancy& tenancy, SessionId session, const SeatState& seat) const;
+  int64_t HostWanted(const Tenancy& tenancy, SessionId session, const SeatState& seat) const;
   int64_t WithHeadroom(int64_t bytes) const;
 
   ArbiterRules rules_;

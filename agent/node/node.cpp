@@ -18,9 +18,9 @@ constexpr int64_t kDemandStep = int64_t{16} << 20;
 
 int64_t InSteps(int64_t bytes) { return (bytes + kDemandStep - 1) / kDemandStep * kDemandStep; }
 
-Demand DemandOf(const protocol::Usage& usage) {
+Demand DemandOf(const protocol::Usage& usage, const std::optional<int64_t>& host_need_bytes) {
   return {InSteps(usage.wanted_bytes), InSteps(usage.unmovable_bytes), InSteps(usage.host_bytes),
-          usage.active};
+          usage.active, host_need_bytes ? InSteps(*host_need_bytes) : -1};
 }
 
 bool IsRevocation(RulingReason reason) {
@@ -161,6 +161,7 @@ void Node::TakeAsJob(Session& session, const protocol::Message& message, int64_t
   if (const auto* asked = std::get_if<protocol::Register>(&message)) return On(session, *asked, now_ns);
   if (const auto* usage = std::get_if<protocol::Usage>(&message)) return On(session, *usage);
   if (const auto* obeyed = std::get_if<protocol::Obeyed>(&message)) return On(session, *obeyed);
+  if (const auto* need = std::get_if<protocol::HostNeed>(&message)) return On(session, *need);
   if (const auto* ask = std::get_if<protocol::AskSlabs>(&message)) return On(session, *ask);
   if (const auto* returned = std::get_if<protocol::ReturnSlabs>(&message)) return On(session, *returned);
   if (const auto* held = std::get_if<protocol::HeldSlabs>(&message)) return On(session, *held);
@@ -201,7 +202,7 @@ void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns)
   const protocol::Register own = OwnLimitsOf(job, device);
   const Terms terms = TermsOf(job, device, own.own_limit_bytes, own.own_host_limit_bytes);
   const Held held = TakeOver(session, device, asked);
-  const Demand demand = DemandOf(registration.usage);
+  const Demand demand = DemandOf(registration.usage, registration.host_need_bytes);
   if (held.memory_bytes > 0) {
     arbiter_.Rejoin(SeatOf(session, device), terms, demand, held, now_ns);
   } else {
@@ -244,7 +245,16 @@ void Node::On(Session& session, const protocol::Usage& usage) {
   if (found == session.registrations.end())
     return Refuse(session, ErrorCode::kOutOfOrder, "this device is not registered");
   found->second.usage = usage;
-  arbiter_.Use(SeatOf(session, found->second.device), DemandOf(usage));
+  arbiter_.Use(SeatOf(session, found->second.device), DemandOf(usage, found->second.host_need_bytes));
+}
+
+void Node::On(Session& session, const protocol::HostNeed& need) {
+  const auto found = session.registrations.find(need.device);
+  if (found == session.registrations.end())
+    return Refuse(session, ErrorCode::kOutOfOrder, "this device is not registered");
+  Registration& registration = found->second;
+  registration.host_need_bytes = need.size_bytes;
+  arbiter_.Use(SeatOf(session, registration.device), DemandOf(registration.usage, need.size_bytes));
 }
 
 void Node::On(Session& session, const protocol::Obeyed& obeyed) {

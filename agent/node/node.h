@@ -95,8 +95,9 @@ class Node {
     DeviceId device{};
     protocol::Usage usage;
     protocol::Register asked;
-    std::vector<uint64_t> unread;         // serials of grants that were sent and not answered
-    std::optional<GrantDecision> unsent;  // the newest of those that were held back
+    std::optional<int64_t> host_need_bytes;  // with nothing of the device, as it says
+    std::vector<uint64_t> unread;            // serials of grants that were sent and not answered
+    std::optional<GrantDecision> unsent;     // the newest of those that were held back
     bool told_admission = false;
     int64_t granted_host_bytes = 0;
     int64_t wanted_slab_bytes = 0;  // asked for, and not sent yet
@@ -128,6 +129,7 @@ class Node {
   void On(Session& session, const protocol::Register& asked, int64_t now_ns);
   void On(Session& session, const protocol::Usage& usage);
   void On(Session& session, const protocol::Obeyed& obeyed);
+  void On(Session& session, const protocol::HostNeed& need);
   void On(Session& session, const protocol::AskSlabs& ask);
   void On(Session& session, const protocol::ReturnSlabs& returned);
   void On(Session& session, const protocol::HeldSlabs& held);

@@ -75,6 +75,7 @@ class ChunkPool {
   void SetBudget(size_t bytes);
   size_t budget_bytes() const { return budget_bytes_; }
   bool IsOverBudget() const { return held_bytes() > budget_bytes_; }
+  size_t ExcessBytes() const { return std::max(held_bytes(), budget_bytes_) - budget_bytes_; }
   bool shareable() const { return shareable_; }
   size_t held_bytes() const { return created_bytes_ + charged_bytes_; }
   size_t held_peak_bytes() const { return held_peak_bytes_; }

@@ -369,6 +369,7 @@ JobMemory::Snapshot JobMemory::ReadLocked() {
           .pinned_bytes = residency_.host().pinned_bytes(),
           .pinned_peak_bytes = residency_.host().pinned_peak_bytes(),
           .slab_peak_bytes = residency_.host().slab_peak_bytes(),
+          .host_need_bytes = host_need_bytes_,
           .iteration_calls = iteration_calls_,
           .follows_plan = walk_.IsActive(),
           .in_call = IsInCall(),

@@ -181,9 +181,12 @@ class JobMemory {
   bool Describe(CUdeviceptr address, Allocation* out);
   size_t FreeBytes();
   size_t budget_bytes() const { return budget_bytes_.load(std::memory_order_relaxed); }
-  // The budget is another one from now on. Where it is less, returns when it is met, or when nothing more can be done for
-  // that at the moment: then calls go on to take memory away until it is.
-  void SetBudget(size_t bytes) SPILLWAY_EXCLUDES(making_, state_);
+  // The budget is another one from now on; what is held beyond it stays until MeetBudget, or until calls take it away. Waits for nothing.
+  void GrantBudget(size_t bytes) SPILLWAY_EXCLUDES(state_);
+  // Returns when the budget is met, or when nothing more can be done for that at the moment: then calls go on to take memory away
+  // until it is.
+  void MeetBudget() SPILLWAY_EXCLUDES(making_, state_);
+  void SetBudget(size_t bytes) SPILLWAY_EXCLUDES(making_, state_);  // both
   // What the agent grants beside the budget (job_memory_lease.cpp). Host memory: never more than the launcher allows, and never less
   // than what has been granted to the program needs. The link: thousandths, for the planner.
   void SetHostLimit(size_t bytes) SPILLWAY_EXCLUDES(state_);
@@ -215,6 +218,7 @@ class JobMemory {
   struct Snapshot {
     Counters counters;
     size_t held_bytes, held_peak_bytes, pinned_bytes, pinned_peak_bytes, slab_peak_bytes;
+    size_t host_need_bytes;  // were the budget nothing, at its peak
     driver::MappingCalls iteration_calls;  // of the last iteration that was its plan's event for event
     bool follows_plan;
     bool in_call;  // the program waits in a call, for memory or for the device, however long
@@ -233,6 +237,7 @@ class JobMemory {
   bool Admits(size_t size_bytes) SPILLWAY_REQUIRES(state_);
   size_t HostBytesFor(size_t wanted_bytes, size_t largest_bytes) const SPILLWAY_REQUIRES(state_);
   void UpdateHostLimit() SPILLWAY_REQUIRES(state_);
+  void NoteHostNeed(size_t wanted_bytes, size_t largest_bytes) SPILLWAY_REQUIRES(state_);
   void AwaitHostLimit(size_t size_bytes) SPILLWAY_EXCLUDES(state_);
   bool LacksHostGrant(size_t size_bytes) SPILLWAY_REQUIRES(state_);
   void AwaitTurn(protocol::Direction direction) SPILLWAY_EXCLUDES(state_);
@@ -350,7 +355,7 @@ class JobMemory {
   void Record(const TouchSet& set, Effect effect);
 
   void FollowSchedule() SPILLWAY_EXCLUDES(making_, state_);
-  void MeetBudget() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  bool IsOverBudget() SPILLWAY_EXCLUDES(state_);
 
   // The plan.
   void TraceAdopted(const scheduler::LivePlan& plan);
@@ -408,7 +413,7 @@ class JobMemory {
   inline static constinit std::atomic<int> captures{0};
   inline static constinit std::atomic<int> blocked_threads{0};
   inline static constinit std::atomic<bool> heap_is_used{false};
-  std::atomic<size_t> budget_bytes_;  // written with both locks held
+  std::atomic<size_t> budget_bytes_;  // written with state_ held
   std::atomic<std::int64_t> link_permille_{1000};
   std::atomic<int> calls_for_memory_{0};  // that wait for some, or make it
   Recorder recorder_;
@@ -433,6 +438,7 @@ class JobMemory {
   Holds holds_ SPILLWAY_GUARDED_BY(state_){&counters_};
   size_t largest_range_bytes_ SPILLWAY_GUARDED_BY(state_) = 0;
   size_t host_limit_bytes_ SPILLWAY_GUARDED_BY(state_);
+  size_t host_need_bytes_ SPILLWAY_GUARDED_BY(state_) = 0;  // the most there was (job_memory_lease.cpp)
   std::uint64_t host_refused_ns_ SPILLWAY_GUARDED_BY(state_) = 0;  // when the agent last had no more for us
   Residency residency_ SPILLWAY_GUARDED_BY(state_);
   Executor executor_{&residency_, &timeline_, &counters_};  // guarded by state_, but for HasPending

@@ -11,32 +11,37 @@ using driver::CurrentContext;
 using driver::RelaxedCapture;
 
 void JobMemory::SetBudget(size_t bytes) {
+  GrantBudget(bytes);
+  MeetBudget();
+}
+
+// Calls that make memory see it at once: nothing is added to what is too much.
+void JobMemory::GrantBudget(size_t bytes) {
   const RelaxedCapture relaxed(true);
   const CurrentContext current(context_);
-  const MutexLock making(making_);
-  {
-    const MutexLock lock(state_);
-    ++counters_.budget_changes;
-    budget_bytes_ = bytes / kGranuleBytes * kGranuleBytes;
-    residency_.chunks().SetBudget(budget_bytes_);
-    UpdateHostLimit();
-    RecordIfItIsTime(0);
-  }
-  MeetBudget();
+  const MutexLock lock(state_);
+  ++counters_.budget_changes;
+  budget_bytes_ = bytes / kGranuleBytes * kGranuleBytes;
+  residency_.chunks().SetBudget(budget_bytes_);
+  UpdateHostLimit();
+  RecordIfItIsTime(0);
+}
+
+bool JobMemory::IsOverBudget() {
+  const MutexLock lock(state_);
+  return residency_.chunks().IsOverBudget();
 }
 
 void JobMemory::MeetBudget() {
   const std::uint64_t start_ns = MonotonicNs();
-  size_t excess_bytes;
+  if (!IsOverBudget()) return;
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(context_);
   {
-    const MutexLock lock(state_);
-    const ChunkPool& chunks = residency_.chunks();
-    if (!chunks.IsOverBudget()) return;
-    excess_bytes = chunks.held_bytes() - chunks.budget_bytes();
+    const MutexLock making(making_);
+    MakeRoom(0, StallCause::kShrink, [&]() SPILLWAY_REQUIRES(state_) { return residency_.Charge(0); });
+    EndMoving();
   }
-  MakeRoom(excess_bytes, StallCause::kShrink,
-           [&]() SPILLWAY_REQUIRES(state_) { return residency_.Charge(0); });
-  EndMoving();
   const MutexLock lock(state_);
   counters_.over_budget_ns += MonotonicNs() - start_ns;
 }

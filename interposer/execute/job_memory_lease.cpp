@@ -5,6 +5,7 @@
 #include "base/pause.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/execute/job_memory.h"
+#include "interposer/lease/bell.h"
 
 namespace spillway::interposer {
 
@@ -47,6 +48,12 @@ void JobMemory::UpdateHostLimit() {
   const size_t needed_bytes = HostBytesFor(counters_.wanted_bytes, largest_range_bytes_);
   const size_t expected_bytes = HostBytesFor(counters_.wanted_peak_bytes, largest_range_bytes_);
   residency_.host().SetLimit(std::max(host_limit_bytes_, needed_bytes), expected_bytes);
+  NoteHostNeed(counters_.wanted_peak_bytes, largest_range_bytes_);
+}
+
+// For the agent, which knows best what the budget will be.
+void JobMemory::NoteHostNeed(size_t wanted_bytes, size_t largest_bytes) {
+  host_need_bytes_ = std::max(host_need_bytes_, wanted_bytes + 2 * largest_bytes);
 }
 
 // The launcher allows it, and the agent does not yet.
@@ -68,6 +75,8 @@ void JobMemory::AwaitHostLimit(size_t size_bytes) {
     const std::uint64_t now_ns = MonotonicNs();
     if (host_refused_ns_ != 0 && now_ns - host_refused_ns_ < kHopelessNs) return;
     counters_.wanted_peak_bytes = std::max(counters_.wanted_peak_bytes, counters_.wanted_bytes + size_bytes);
+    NoteHostNeed(counters_.wanted_peak_bytes, std::max(largest_range_bytes_, size_bytes));
+    Bell::ForGrants().Ring();
     if (now_ns - start_ns < kGrantPatienceNs) continue;
     host_refused_ns_ = now_ns;
     return;

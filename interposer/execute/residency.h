@@ -108,8 +108,10 @@ class Residency {
   enum class LeaveFirst : std::uint8_t { kLeastRecentlyUsed, kFurthestUse };  // by Range::next_use
   // Starts to move out ranges until `bytes` are free or on their way; false when there are not enough that may move.
   bool StartMakingRoom(size_t bytes, LeaveFirst order = LeaveFirst::kLeastRecentlyUsed);
-  // So many bytes are free or on their way already.
-  bool HasRoomComing(size_t bytes) const { return chunks_.ObtainableBytes() + PendingBytes() >= bytes; }
+  // So many bytes are free or on their way already, beside what a budget that became less takes.
+  bool HasRoomComing(size_t bytes) const {
+    return chunks_.ObtainableBytes() + PendingBytes() >= bytes + chunks_.ExcessBytes();
+  }
   // One range is to leave, as a plan says; false when it may not, or cannot now.
   bool StartToLeave(Range* range);
   // The first completion that will free memory; null stream when nothing is under way.

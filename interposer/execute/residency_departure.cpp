@@ -13,7 +13,7 @@ using driver::Driver;
 
 bool Residency::StartMakingRoom(size_t bytes, LeaveFirst order) {
   if (order == LeaveFirst::kFurthestUse) candidates_.clear();  // they are other ones at each event
-  while (chunks_.ObtainableBytes() + PendingBytes() < bytes) {
+  while (!HasRoomComing(bytes)) {
     timeline_->CheckpointEveryOperation();
     Range* victim = Victim(order, [](const Range&) { return true; });
     if (!victim) return false;

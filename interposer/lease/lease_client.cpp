@@ -12,6 +12,7 @@ constexpr int64_t kLongestPauseNs = 2000 * kMillisecond;
 constexpr int64_t kRefusedPauseNs = 30'000 * kMillisecond;
 constexpr int64_t kGreetingNs = 5000 * kMillisecond;
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
+constexpr uint16_t kHostNeedVersion = 3;
 // What has come back in between is told in such pieces.
 constexpr int64_t kPieceBytes = int64_t{64} << 20;
 
@@ -175,26 +176,10 @@ void LeaseClient::Note(const protocol::Grant& grant) {
   device->confirmed_bytes = device->confirmed_host_bytes = -1;
 }
 
-// The newest grant: to empty memory for one that does not count any more would be in vain. Others may wait for the host memory, which
-// is theirs at once, but for what goes there now; memory of the device is when it has been emptied.
+// The newest grant alone: what one that does not count any more took away would have left in vain.
 void LeaseClient::Follow(Device& device, int64_t now_ns) {
   subject_.SetHostLimit(device.grant);
-  ConfirmHostMemory(device, now_ns);
   subject_.SetBudget(device.grant, now_ns + device.grant.deadline_ms * kMillisecond);
-  device.followed_bytes = device.grant.budget_bytes;
-}
-
-void LeaseClient::ConfirmHostMemory(Device& device, int64_t now_ns) {
-  const DeviceUse use = subject_.Read(device.number);
-  // The budget before holds until the new one is set.
-  const int64_t held_bytes = std::max(device.followed_bytes, use.resident_bytes);
-  const int64_t leaves_bytes = held_bytes - device.grant.budget_bytes;
-  const bool is_soon_done = use.resident_bytes <= device.grant.budget_bytes;
-  if (is_soon_done || !device.registered) return;
-  const int64_t host_bytes = std::max(device.grant.host_bytes, use.host_bytes + leaves_bytes);
-  if (!Say(protocol::Obeyed{device.number, device.grant.serial, held_bytes, host_bytes}, now_ns)) return;
-  device.confirmed_bytes = held_bytes;
-  device.confirmed_host_bytes = host_bytes;
 }
 
 bool LeaseClient::Say(const protocol::Message& message, int64_t now_ns) {
@@ -222,6 +207,7 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
   device.confirmed_host_bytes = device.grant.host_bytes;
   device.said = {};
   device.said_ns = now_ns;
+  device.said_need_bytes = device.said_need_ns = 0;
 }
 
 void LeaseClient::Confirm(Device& device, int64_t now_ns) {
@@ -231,7 +217,9 @@ void LeaseClient::Confirm(Device& device, int64_t now_ns) {
   if (is_done) return;
   const DeviceUse use = subject_.Read(device.number);
   const int64_t held_bytes = std::max(device.grant.budget_bytes, use.resident_bytes);
-  const int64_t host_bytes = std::max(device.grant.host_bytes, use.host_bytes);
+  // Others may have the rest of the host memory at once, but for what has still to go there.
+  const int64_t leaves_bytes = held_bytes - device.grant.budget_bytes;
+  const int64_t host_bytes = std::max(device.grant.host_bytes, use.host_bytes + leaves_bytes);
   const auto is_news = [](int64_t confirmed, int64_t held, int64_t granted) {
     return confirmed < 0 || (held < confirmed && held == granted) || held <= confirmed - kPieceBytes;
   };
@@ -260,6 +248,7 @@ void LeaseClient::Report(Device& device, int64_t now_ns) {
   usage.iterations = use.iterations;
   usage.demand_fetches = use.demand_fetches;
   usage.refused_allocations = use.refused_allocations;
+  ReportHostNeed(device, use.host_need_bytes, now_ns);
   // Who wakes, or wants more than it may have, does not wait for its turn.
   const bool is_urgent = usage.active != device.said.active ||
                          (device.has_grant && usage.wanted_bytes > device.grant.budget_bytes &&
@@ -268,6 +257,19 @@ void LeaseClient::Report(Device& device, int64_t now_ns) {
   if (!Say(usage, now_ns)) return;
   device.said = usage;
   device.said_ns = now_ns;
+}
+
+// Who lacks some does not wait for its turn: a call may wait for it.
+void LeaseClient::ReportHostNeed(Device& device, int64_t host_need_bytes, int64_t now_ns) {
+  if (channel_ == nullptr || channel_->version() < kHostNeedVersion ||
+      host_need_bytes == device.said_need_bytes)
+    return;
+  const bool is_urgent =
+      device.said_need_ns == 0 || host_need_bytes - device.grant.budget_bytes > device.grant.host_bytes;
+  if (!is_urgent && now_ns - device.said_need_ns < interval_ns_) return;
+  if (!Say(protocol::HostNeed{device.number, host_need_bytes}, now_ns)) return;
+  device.said_need_bytes = host_need_bytes;
+  device.said_need_ns = now_ns;
 }
 
 void LeaseClient::End(int exit_code) {

@@ -4,7 +4,8 @@
 // machine over a Channel; it never blocks, allocates little, and does nothing where there is no agent but try again now and then.
 //
 // Invariants
-//  1. A grant is obeyed (LeaseSubject::SetBudget) before it is confirmed, and confirmed with what is really held.
+//  1. A grant is followed (LeaseSubject::SetBudget) before it is confirmed, and confirmed with what is really held, again and again
+//     until that is no more than was granted.
 //  2. When the connection is lost, budgets stay as they are. It tries again after 50 ms, then twice as long each time, up to 2 s
 //     (30 s after a refusal), and registers with what it holds.
 //  3. Only the newest grant counts.
@@ -25,6 +26,7 @@ struct DeviceUse {
   int64_t wanted_bytes = 0, resident_bytes = 0, unmovable_bytes = 0, host_bytes = 0;
   int64_t to_host_bytes = 0, to_device_bytes = 0, stall_ns = 0, iterations = 0;
   int64_t demand_fetches = 0, refused_allocations = 0;
+  int64_t host_need_bytes = 0;  // were it to have nothing of the device
 };
 
 // The process's memory, as far as the lease is concerned.
@@ -34,7 +36,8 @@ class LeaseSubject {
   virtual DeviceUse Read(uint32_t device) = 0;
   // The grant's host memory, from now on: at once, whatever its budget takes.
   virtual void SetHostLimit(const protocol::Grant& /*grant*/) {}
-  // From now on; `deadline_ns` on the clock of Step.
+  // From now on nothing is added to what is held beyond it; what is leaves as soon as it can. Waits for nothing. `deadline_ns` on the
+  // clock of Step.
   virtual void SetBudget(const protocol::Grant& grant, int64_t deadline_ns) = 0;
   virtual void Admission(const protocol::Admission& admission) = 0;
 
@@ -87,13 +90,14 @@ class LeaseClient {
     bool has_grant = false;
     bool must_follow = false;      // the grant is news to the subject
     protocol::Grant grant;         // the newest
-    int64_t followed_bytes = 0;    // the budget that is set
     int64_t confirmed_bytes = -1;  // held, as last said for this grant; -1: nothing said
     int64_t confirmed_host_bytes = -1;
     int64_t asked_slab_bytes = 0;
     int64_t asked_slabs_ns = 0;
     protocol::Usage said;
     int64_t said_ns = 0;
+    int64_t said_need_bytes = 0;  // of the host
+    int64_t said_need_ns = 0;
   };
 
   void TryToConnect(int64_t now_ns);
@@ -106,12 +110,12 @@ class LeaseClient {
   bool HasShares() const { return channel_ != nullptr && channel_->version() >= 2; }
   void Note(const protocol::Grant& grant);
   void Follow(Device& device, int64_t now_ns);
-  void ConfirmHostMemory(Device& device, int64_t now_ns);
   void Lose(int64_t now_ns, int64_t again_after_ns);
   bool Say(const protocol::Message& message, int64_t now_ns);
   void Register(Device& device, int64_t now_ns);
   void Confirm(Device& device, int64_t now_ns);
   void Report(Device& device, int64_t now_ns);
+  void ReportHostNeed(Device& device, int64_t host_need_bytes, int64_t now_ns);
   Device* Find(uint32_t number);
 
   const Settings settings_;

@@ -40,6 +40,9 @@ constexpr std::uint64_t kSettledAfterNs = 10 * kSecondNs;
 constexpr std::uint64_t kExitPatienceNs = 20'000'000;
 // Registrations and work are noticed so soon.
 constexpr std::int64_t kLongestPauseMs = 100;
+constexpr std::int64_t kShortPauseNs = 1'000'000;
+// While it may still grow a job asks for host memory for twice what it needs, and for a little to begin with.
+constexpr std::int64_t kFirstHostBytes = std::int64_t{1} << 30;
 
 LeaseClient::Settings SettingsOf(const Config& config) {
   return {.leader_pid = config.job_pid.value_or(0),
@@ -92,17 +95,20 @@ void AgentSession::Attach(JobMemory* memory) {
     device->grown_ns = MonotonicNs();
     device->wanted_peak_bytes = 0;
     client_.Use(static_cast<std::uint32_t>(number), UuidOf(number), MemoryOf(number));
-    if (device->standing == Standing::kGranted) Apply(*device);
+    if (device->standing == Standing::kGranted) Apply(device);
     if (device->terms) memory->JoinLink(device->place, device->terms.get(), device->lanes.get());
   }
-  StartThread();
+  StartThreads();
   AwaitFirstWord(number);
 }
 
 void AgentSession::Detach(JobMemory* memory) {
-  const MutexLock lock(mutex_);
-  for (Device& device : devices_) {
-    if (device.memory == memory) device.memory = nullptr;
+  for (;; base::Pause(kShortPauseNs)) {
+    const MutexLock lock(mutex_);
+    for (Device& device : devices_) {
+      if (device.memory == memory) device.memory = nullptr;
+    }
+    if (shrinking_ != memory) return;
   }
 }
 
@@ -123,7 +129,7 @@ void AgentSession::AwaitFirstWord(int number) {
     const std::uint64_t patience_ns = standing == Standing::kQueued ? kQueuePatienceNs : kAnswerPatienceNs;
     const bool is_over = standing == Standing::kRejected || MonotonicNs() - start_ns > patience_ns;
     if (is_over || ThreadsMustEnd()) return StopWaiting(number);
-    base::Pause(1'000'000);
+    base::Pause(kShortPauseNs);
   }
 }
 
@@ -132,7 +138,7 @@ void AgentSession::StopWaiting(int number) {
   Device& device = devices_[static_cast<size_t>(number)];
   if (device.standing == Standing::kAsking) NobodyAnswers();
   if (device.standing == Standing::kQueued || device.standing == Standing::kRejected)
-    device.memory->SetBudget(0);
+    device.memory->GrantBudget(0);
 }
 
 void AgentSession::NobodyAnswers() {
@@ -157,24 +163,32 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
   if (operations != device->operations || snapshot.in_call) device->busy_ns = now_ns;
   device->operations = operations;
   const auto number_of = [](std::uint64_t count) { return static_cast<std::int64_t>(count); };
-  return {.active = now_ns - device->busy_ns < kIdleAfterNs,
-          .phase = PhaseOf(device->memory, snapshot),
-          .wanted_bytes = Wanted(device, number_of(counters.wanted_peak_bytes), now_ns),
-          .resident_bytes = number_of(snapshot.held_bytes),
-          .unmovable_bytes = SumOfUnmovable(counters),
-          .host_bytes = number_of(snapshot.pinned_bytes),
-          .to_host_bytes = number_of(counters.offloaded_bytes),
-          .to_device_bytes = number_of(counters.restored_bytes),
-          .stall_ns = number_of(counters.stall_ns),
-          .iterations = number_of(counters.planned_iterations),
-          .demand_fetches = number_of(counters.demand_fetches),
-          .refused_allocations = number_of(counters.refused_allocations)};
+  const std::int64_t wanted_bytes = Wanted(device, number_of(counters.wanted_peak_bytes), now_ns);
+  const std::int64_t host_need_bytes = number_of(snapshot.host_need_bytes);
+  return {
+      .active = now_ns - device->busy_ns < kIdleAfterNs,
+      .phase = PhaseOf(device->memory, snapshot),
+      .wanted_bytes = wanted_bytes,
+      .resident_bytes = number_of(snapshot.held_bytes),
+      .unmovable_bytes = SumOfUnmovable(counters),
+      .host_bytes = number_of(snapshot.pinned_bytes),
+      .to_host_bytes = number_of(counters.offloaded_bytes),
+      .to_device_bytes = number_of(counters.restored_bytes),
+      .stall_ns = number_of(counters.stall_ns),
+      .iterations = number_of(counters.planned_iterations),
+      .demand_fetches = number_of(counters.demand_fetches),
+      .refused_allocations = number_of(counters.refused_allocations),
+      .host_need_bytes = MayGrow(*device, now_ns) ? 2 * host_need_bytes + kFirstHostBytes : host_need_bytes};
+}
+
+bool AgentSession::MayGrow(const Device& device, std::uint64_t now_ns) {
+  return now_ns - device.grown_ns < kSettledAfterNs;
 }
 
 std::int64_t AgentSession::Wanted(Device* device, std::int64_t peak_bytes, std::uint64_t now_ns) {
   if (peak_bytes > device->wanted_peak_bytes) device->grown_ns = now_ns;
   device->wanted_peak_bytes = peak_bytes;
-  if (now_ns - device->grown_ns >= kSettledAfterNs) return peak_bytes;
+  if (!MayGrow(*device, now_ns)) return peak_bytes;
   const auto own_host_bytes = static_cast<std::int64_t>(device->memory->own_host_limit_bytes());
   return std::max(device->own_budget_bytes, peak_bytes) + own_host_bytes;
 }
@@ -192,13 +206,15 @@ void AgentSession::SetBudget(const protocol::Grant& grant, std::int64_t) {
   device->granted_bytes = grant.budget_bytes;
   device->link_permille = std::max(grant.link_permille, 1);
   device->standing = Standing::kGranted;
-  if (device->memory) Apply(*device);
+  if (device->memory) Apply(device);
 }
 
-void AgentSession::Apply(const Device& device) {
-  device.memory->SetLinkPermille(device.link_permille);
-  device.memory->SetHostLimit(static_cast<size_t>(device.granted_host_bytes));
-  device.memory->SetBudget(static_cast<size_t>(std::min(device.granted_bytes, device.own_budget_bytes)));
+void AgentSession::Apply(Device* device) {
+  device->memory->SetLinkPermille(device->link_permille);
+  device->memory->SetHostLimit(static_cast<size_t>(device->granted_host_bytes));
+  device->memory->GrantBudget(static_cast<size_t>(std::min(device->granted_bytes, device->own_budget_bytes)));
+  device->must_shrink = true;
+  shrink_bell_.Ring();
 }
 
 std::int64_t AgentSession::MissingSlabBytes(std::uint32_t device) {
@@ -255,20 +271,32 @@ std::unique_ptr<protocol::Channel> AgentSession::Connect() {
   return socket ? std::make_unique<protocol::SocketChannel>(std::move(socket)) : nullptr;
 }
 
-void AgentSession::StartThread() {
-  if (thread_started_) return;
-  thread_started_ = true;
+void AgentSession::StartThreads() {
+  if (threads_started_) return;
+  threads_started_ = true;
   WatchExit();
   on_exit(&AtExit, this);
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  if (pthread_create(&thread, nullptr, &ThreadMain, this) == 0) {
-    pthread_setname_np(thread, "spillway-lease");
-    pthread_detach(thread);
-  }
+  const auto run = [](void* session) -> void* {
+    static_cast<AgentSession*>(session)->Run();
+    return nullptr;
+  };
+  const auto run_shrinking = [](void* session) -> void* {
+    static_cast<AgentSession*>(session)->RunShrinking();
+    return nullptr;
+  };
+  StartThread("spillway-lease", run, this);
+  StartThread("spillway-shrink", run_shrinking, this);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void AgentSession::StartThread(const char* name, void* (*run)(void*), void* session) {
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, run, session) != 0) return;
+  pthread_setname_np(thread, name);
+  pthread_detach(thread);
 }
 
 // On the thread that exits; a forked child has not spoken to the agent. The agent hears of it anyway, a little later, when the lease's
@@ -288,11 +316,6 @@ void AgentSession::TellExit(int status) {
   mutex_.Unlock();
 }
 
-void* AgentSession::ThreadMain(void* session) {
-  static_cast<AgentSession*>(session)->Run();
-  return nullptr;
-}
-
 void AgentSession::Run() {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   Driver().cuThreadExchangeStreamCaptureMode(&mode);
@@ -300,9 +323,36 @@ void AgentSession::Run() {
   std::int64_t next_ns = 0;
   while (TakeTurn(&file, &next_ns)) {
     const std::int64_t pause_ms = (next_ns - static_cast<std::int64_t>(MonotonicNs())) / 1'000'000;
-    pollfd watched{file, POLLIN, 0};
-    poll(&watched, 1, static_cast<int>(std::clamp<std::int64_t>(pause_ms, 1, kLongestPauseMs)));
+    pollfd watched[] = {{file, POLLIN, 0}, {Bell::ForGrants().file(), POLLIN, 0}};
+    poll(watched, 2, static_cast<int>(std::clamp<std::int64_t>(pause_ms, 1, kLongestPauseMs)));
+    Bell::ForGrants().Silence();
   }
+}
+
+void AgentSession::RunShrinking() {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  Driver().cuThreadExchangeStreamCaptureMode(&mode);
+  while (!ThreadsMustEnd()) {
+    pollfd watched{shrink_bell_.file(), POLLIN, 0};
+    poll(&watched, 1, kLongestPauseMs);
+    shrink_bell_.Silence();
+    while (JobMemory* const memory = TakeShrinking()) {
+      const DriverSection section;
+      if (section.may_call()) memory->MeetBudget();
+    }
+  }
+}
+
+// The next one; null when there is none. What was taken before is not touched any more.
+JobMemory* AgentSession::TakeShrinking() {
+  const MutexLock lock(mutex_);
+  shrinking_ = nullptr;
+  for (Device& device : devices_) {
+    if (!std::exchange(device.must_shrink, false) || !device.memory) continue;
+    shrinking_ = device.memory;
+    break;
+  }
+  return shrinking_;
 }
 
 // False when the process ends.

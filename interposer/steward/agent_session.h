@@ -1,8 +1,9 @@
 // Follows the node agent: says to it what this process uses, and makes what it grants the budgets of the process's jobs.
 //
 // Attach and Detach are called by runtime, with its lock held. There is an instance only where the launcher named an agent; it
-// is never destroyed. Its first Attach starts a thread of its own, so that a grant never waits for a plan being made: all signals
-// blocked; it takes the locks of the jobs' memory like any calling thread, and calls the driver only within JobMemory::SetBudget.
+// is never destroyed. Its first Attach starts two threads of its own, all signals blocked, that take the locks of the jobs' memory
+// like any calling thread: one talks with the agent, so that a grant never waits for a plan being made; the other empties memory for a
+// budget that became less (JobMemory::MeetBudget), so that the agent hears meanwhile what has been given back.
 //
 // Invariants
 //  1. A budget is the grant, but never more than the launcher allows.
@@ -25,6 +26,7 @@
 
 #include "base/mutex.h"
 #include "interposer/execute/job_memory.h"
+#include "interposer/lease/bell.h"
 #include "interposer/lease/lease_client.h"
 
 namespace spillway::interposer {
@@ -42,6 +44,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector {
   enum class Standing : std::uint8_t { kAsking, kAlone, kQueued, kRejected, kGranted };
   struct Device {
     JobMemory* memory = nullptr;  // null: its context has ended
+    bool must_shrink = false;     // its budget may be less than what it holds
     std::int64_t own_budget_bytes = 0;
     std::int64_t granted_bytes = 0;
     std::int64_t granted_host_bytes = 0;
@@ -70,25 +73,31 @@ class AgentSession final : public LeaseSubject, public LeaseConnector {
   std::unique_ptr<protocol::Channel> Connect() override;
 
   Device* Find(std::uint32_t number) SPILLWAY_REQUIRES(mutex_);
-  static void Apply(const Device& device);
+  void Apply(Device* device) SPILLWAY_REQUIRES(mutex_);
   static void AtExit(int status, void* session);
   void TellExit(int status) SPILLWAY_UNANALYSED;
+  static bool MayGrow(const Device& device, std::uint64_t now_ns);
   static std::int64_t Wanted(Device* device, std::int64_t peak_bytes, std::uint64_t now_ns);
   void AwaitFirstWord(int number) SPILLWAY_EXCLUDES(mutex_);
   Standing StandingOf(int number) SPILLWAY_EXCLUDES(mutex_);
   void StopWaiting(int number) SPILLWAY_EXCLUDES(mutex_);
   void NobodyAnswers() SPILLWAY_REQUIRES(mutex_);
-  void StartThread();
-  static void* ThreadMain(void* session);
+  void StartThreads();
+  static void StartThread(const char* name, void* (*run)(void*), void* session);
   void Run() SPILLWAY_EXCLUDES(mutex_);
+  void RunShrinking() SPILLWAY_EXCLUDES(mutex_);
+  JobMemory* TakeShrinking() SPILLWAY_EXCLUDES(mutex_);
   bool TakeTurn(int* file, std::int64_t* next_ns) SPILLWAY_EXCLUDES(mutex_);
 
   const std::string address_;
   const int pid_ = getpid();
-  bool thread_started_ = false;  // guarded by runtime's lock
+  bool threads_started_ = false;  // guarded by runtime's lock
+  Bell shrink_bell_;
   base::Mutex mutex_{base::LockRank::kSteward};
   LeaseClient client_ SPILLWAY_GUARDED_BY(mutex_);
   std::array<Device, protocol::kMostDevices> devices_ SPILLWAY_GUARDED_BY(mutex_);
+  JobMemory* shrinking_ SPILLWAY_GUARDED_BY(mutex_) =
+      nullptr;  // the memory that the other thread empties now
 };
 
 }  // namespace spillway::interposer

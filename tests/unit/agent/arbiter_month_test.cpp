@@ -101,7 +101,9 @@ class Month {
   void ChangeDemand(const Seat& seat) {
     const auto found = processes_.find(seat);
     if (found == processes_.end()) return;
-    found->second.demand = {Below(70) * kGibibyte, Below(kGibibyte), Below(kGibibyte), Below(3) != 0};
+    const int64_t need_bytes = Below(2) != 0 ? -1 : Below(90) * kGibibyte;
+    found->second.demand = {Below(70) * kGibibyte, Below(kGibibyte), Below(kGibibyte), Below(3) != 0,
+                            need_bytes};
     arbiter_.Use(seat, found->second.demand);
   }
   // Most obey when they read a grant; some get there by halves, five seconds apart.

@@ -309,6 +309,30 @@ TEST_F(ArbiterTest, AnIdleJobLendsNoHostMemory) {
   EXPECT_EQ(View(1).host_granted_bytes, 4 * kGibibyte);
 }
 
+TEST_F(ArbiterTest, HostMemoryIsGrantedByNeedAndWhatTheDeviceHoldsIsNoNeed) {
+  arbiter_.SetHost(9 * kGibibyte);
+  // Both may grow and want all of the device; one has little yet that would have to lie in host memory.
+  const auto needs = [](int64_t host_gib) {
+    return Demand{1000 * kGibibyte, 0, 0, true, host_gib * kGibibyte};
+  };
+  arbiter_.Join(SeatOf(1), Plain(), needs(9), now_ns_);
+  arbiter_.Join(SeatOf(2), Plain(), needs(14), now_ns_);
+  Settle();
+
+  // Each has 8 GiB of the device.
+  EXPECT_GE(View(1).host_granted_bytes, kGibibyte);
+  EXPECT_GE(View(2).host_granted_bytes, 6 * kGibibyte);
+
+  // What is taken from its part of the device has to lie in host memory.
+  Terms small = Plain();
+  small.memory.limit = 4 * kGibibyte;
+  arbiter_.ChangeTerms(JobId{1}, kDevice, small);
+  arbiter_.Use(SeatOf(2), needs(0));
+  Settle();
+
+  EXPECT_GE(View(1).host_granted_bytes, 5 * kGibibyte);
+}
+
 TEST_F(ArbiterTest, TheLinkIsSharedByWeightAndWhatAnIdleJobDoesNotUseIsLent) {
   Terms heavy = Plain();
   heavy.weight = 3;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "protocol/memory_channel.h"
 
 namespace spillway::interposer {
@@ -19,13 +21,11 @@ class HoldingSubject : public LeaseSubject, public LeaseConnector {
     DeviceUse use;
     use.resident_bytes = 80;
     use.host_bytes = 30;
+    use.host_need_bytes = host_need_bytes;
     return use;
   }
   void SetHostLimit(const protocol::Grant& grant) override { host_limits.push_back(grant.host_bytes); }
-  void SetBudget(const protocol::Grant& grant, int64_t) override {
-    budgets.push_back(grant.budget_bytes);
-    if (agent) said_before_budget = agent->Receive();
-  }
+  void SetBudget(const protocol::Grant& grant, int64_t) override { budgets.push_back(grant.budget_bytes); }
   void Admission(const protocol::Admission&) override {}
   std::unique_ptr<protocol::Channel> Connect() override {
     auto [near, far] = MemoryChannel::Pair(16);
@@ -35,7 +35,7 @@ class HoldingSubject : public LeaseSubject, public LeaseConnector {
 
   std::unique_ptr<MemoryChannel> agent;
   std::vector<int64_t> budgets, host_limits;
-  protocol::Received said_before_budget;
+  int64_t host_need_bytes = 10;
 };
 
 class ServedLeaseClientTest : public ::testing::Test {
@@ -50,8 +50,18 @@ class ServedLeaseClientTest : public ::testing::Test {
     welcome.job = "local-1";
     subject.agent->Send(welcome);
     client.Step(2);
-    while (subject.agent->Receive().what == protocol::Received::What::kMessage) {
+    Hear<protocol::Goodbye>();
+  }
+
+  // The last of that kind that it has said.
+  template <class Kind>
+  std::optional<Kind> Hear() {
+    std::optional<Kind> last;
+    for (protocol::Received said;
+         (said = subject.agent->Receive()).what == protocol::Received::What::kMessage;) {
+      if (const auto* one = std::get_if<Kind>(&said.message)) last = *one;
     }
+    return last;
   }
 
   void Grant(uint64_t serial, int64_t budget_bytes, int64_t host_bytes) {
@@ -73,11 +83,29 @@ TEST_F(ServedLeaseClientTest, HostMemoryIsGivenBackBeforeTheDevicesIsEmptied) {
 
   client.Step(3);
 
-  const auto* obeyed = std::get_if<protocol::Obeyed>(&subject.said_before_budget.message);
-  ASSERT_NE(obeyed, nullptr);
+  const auto obeyed = Hear<protocol::Obeyed>();
+  ASSERT_TRUE(obeyed);
   EXPECT_EQ(obeyed->held_bytes, 80);
   EXPECT_EQ(obeyed->host_bytes, 60) << "30, and 30 that leave the device now";
   EXPECT_EQ(subject.host_limits, std::vector<int64_t>{40});
+}
+
+TEST_F(ServedLeaseClientTest, WhoLacksHostMemorySaysSoAtOnceAndWhoDoesNotAtItsTurn) {
+  constexpr int64_t kTurnNs = 500'000'000;
+  Grant(1, 100, 40);
+  client.Step(3);
+  Hear<protocol::HostNeed>();
+
+  subject.host_need_bytes = 130;
+  client.Step(4);
+  EXPECT_FALSE(Hear<protocol::HostNeed>()) << "100 lie on the device, 30 are granted";
+  client.Step(3 + kTurnNs);
+  EXPECT_EQ(Hear<protocol::HostNeed>().value_or(protocol::HostNeed{}).size_bytes, 130);
+
+  subject.host_need_bytes = 141;
+  client.Step(4 + kTurnNs);
+  EXPECT_EQ(Hear<protocol::HostNeed>().value_or(protocol::HostNeed{}).size_bytes, 141)
+      << "a call may wait for it";
 }
 
 TEST_F(ServedLeaseClientTest, OnlyTheNewestOfManyGrantsIsFollowed) {

@@ -38,7 +38,7 @@ TEST(CodecTest, OtherProtocolsVersionsAndKindsAreRefused) {
   EXPECT_EQ(FaultOf(Changed(Goodbye{}, 4, kNewestVersion + 1)), Fault::kVersion);
   EXPECT_EQ(FaultOf(Changed(Goodbye{}, 4, 0)), Fault::kVersion);
   EXPECT_EQ(FaultOf(Changed(Goodbye{}, 6, 0)), Fault::kKind);
-  EXPECT_EQ(FaultOf(Changed(Goodbye{}, 6, 25)), Fault::kKind);
+  EXPECT_EQ(FaultOf(Changed(Goodbye{}, 6, 26)), Fault::kKind);
 }
 
 TEST(CodecTest, AKindIsRefusedInVersionsBeforeIt) {

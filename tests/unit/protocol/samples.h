@@ -41,6 +41,7 @@ inline std::vector<Message> Samples() {
       PlanReply{2, 5, PlanOutcome::kFailed, 4096, 1000007, "the planner took more than 10000 ms"},
       RecallPlans{2, 0x1112131415161718},
       RecalledPlans{2, 0x1112131415161718, 2, {4096, 8192}},
+      HostNeed{2, 12884901888},
   };
 }
 
