@@ -16,6 +16,8 @@ inline constexpr char kHostLimit[] =
 inline constexpr char kPark[] = "SPILLWAY_PARK";  // "auto" (default), "host" or "off": see --park
 inline constexpr char kLearn[] =
     "SPILLWAY_LEARN";  // "auto" (default), "off", "always", "wait": learn_choice.h
+inline constexpr char kRecompute[] =
+    "SPILLWAY_RECOMPUTE";  // for tests, "eager": what can be made again is dropped at once; default "plan"
 inline constexpr char kStrategy[] = "SPILLWAY_STRATEGY";     // who plans what moves; default "spillway"
 inline constexpr char kPlanStore[] = "SPILLWAY_PLAN_STORE";  // folder of plans; default: none are kept
 inline constexpr char kReport[] = "SPILLWAY_REPORT";         // file for the JSON report at exit

@@ -80,6 +80,7 @@ Config ReadConfig(Environment environment) {
   config.host_limit_bytes = reader.PositiveNumber(environment::kHostLimit, UINT64_MAX);
   config.park = reader.Park(environment::kPark);
   config.learn = reader.Learn(environment::kLearn);
+  config.drops_eagerly = reader.Text(environment::kRecompute) == "eager";
   config.strategy = reader.Text(environment::kStrategy);
   config.plan_store_path = reader.Text(environment::kPlanStore);
   config.report_path = reader.Text(environment::kReport);

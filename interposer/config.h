@@ -32,6 +32,7 @@ struct Config {
   std::optional<uint64_t> host_limit_bytes;  // unset: 80 % of what is free
   ParkChoice park = ParkChoice::kAuto;
   LearnChoice learn = LearnChoice::kAuto;
+  bool drops_eagerly = false;                // for tests: what can be made again is dropped at once
   std::string strategy;                      // empty: the scheduler's default
   std::string plan_store_path;               // empty: plans are not kept
   std::string report_path;                   // empty: no report

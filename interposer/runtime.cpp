@@ -110,6 +110,7 @@ JobMemory* MakeJob(CUcontext context) {
   const size_t host_limit_bytes = ProcessConfig().host_limit_bytes.value_or(FreeHostBytes() / 10 * 8);
   auto* job = new JobMemory(context, device, BudgetBytes(device_bytes), host_limit_bytes,
                             ProcessConfig().park, ProcessConfig().learn);
+  if (ProcessConfig().drops_eagerly) job->DropEagerly();
   job->Schedule(BudgetSchedule(ProcessConfig().budget_schedule));
   primary_is_managed[device] = IsPrimary(context, device);
   for (const Global* global = globals; global; global = global->next)

@@ -36,7 +36,10 @@ class Collector {
     transfers_.push_back(transfer);
   }
   // It is a launch, of which the library's call around it knows what it does.
-  void TakesClaims() { claims_ = call_claims; }
+  void TakesClaims() { claims_ = library_call ? library_call->claims : nullptr; }
+  // It is this launch, all of it; to be told when it may be made again.
+  void IsLaunch(const interposer::LaunchCall* launch) { launch_ = launch; }
+  const interposer::LaunchCall* launch() const { return launch_; }
   // The name of what the call does, for the trace; it lives as long as the process.
   void IsCalled(const char* name) { name_ = name; }
   const char* name() const { return name_; }
@@ -73,7 +76,13 @@ class Collector {
   const char* name_ = nullptr;
   interposer::Shape shape_ = 0;
   const interposer::Claims* claims_ = nullptr;
+  const interposer::LaunchCall* launch_ = nullptr;
 };
+
+// From here on memory may be used, or kernels be gone, without our noticing: all bytes are somewhere. False where not.
+inline bool EndRecipes() {
+  return !interposer::FindJob([](JobMemory* job) { return !job->EndRecipes(); });
+}
 
 namespace internal {
 
@@ -91,9 +100,13 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
   set.is_new = collector.is_new();
   set.shape = collector.shape();
   set.name = collector.name();
+  if (collector.launch()) {
+    set.launch = collector.launch();
+    set.call = library_call;
+  }
   const CUresult begun = job->Begin(collector.addresses(), stream, effect, &set);
   if (begun != CUDA_SUCCESS) return begun;
-  if (call_claims) NoteInCall(collector.addresses(), set.reaches);
+  if (library_call) NoteInCall(collector.addresses(), set.reaches);
   const CUresult result = AroundJobs(place, stream, effect, collect, call);
   set.failed = result != CUDA_SUCCESS;
   job->End(&set, effect);

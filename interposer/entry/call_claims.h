@@ -10,13 +10,14 @@
 namespace spillway::entry {
 
 // Null outside of such calls.
-inline constinit thread_local interposer::Claims* call_claims __attribute__((tls_model("initial-exec"))) =
-    nullptr;
+inline constinit thread_local interposer::LibraryCall* library_call
+    __attribute__((tls_model("initial-exec"))) = nullptr;
 
 // Work of the call has named these addresses; `reaches`: and may have used others.
 inline void NoteInCall(const interposer::Addresses& addresses, bool reaches) {
-  call_claims->NoteNamed({addresses.begin(), addresses.size()});
-  if (reaches) call_claims->NoteAnything();
+  ++library_call->works;
+  library_call->claims->NoteNamed({addresses.begin(), addresses.size()});
+  if (reaches) library_call->claims->NoteAnything();
 }
 
 }  // namespace spillway::entry

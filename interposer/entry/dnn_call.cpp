@@ -66,12 +66,15 @@ bool IsZero(const void* scalar, std::size_t bytes) {
 }
 
 DnnCall::DnnCall(const void* real)
-    : real_(real), is_wanted_(!call_claims && !ForwardsEverything() && IsAnyJob()) {
-  if (is_wanted_) call_claims = &claims_;
+    : real_(real), is_wanted_(!library_call && !ForwardsEverything() && IsAnyJob()) {
+  if (is_wanted_) library_call = &call_;
 }
 
 DnnCall::~DnnCall() {
-  if (is_wanted_) call_claims = nullptr;
+  if (!is_wanted_) return;
+  library_call = nullptr;
+  const ReentryGuard guard;
+  if (call_.job && guard.IsOutermost()) call_.job->CallEnded(call_);
 }
 
 DnnCall::Extent DnnCall::TensorExtent(dnn::Descriptor tensor) const {
@@ -124,6 +127,12 @@ void DnnCall::Writes(void* data, dnn::Descriptor tensor, const void* beta) {
 
 void DnnCall::Overwrites(void* data, dnn::Descriptor tensor) {
   if (data) Write(data, TensorExtent(tensor), false);
+}
+
+void DnnCall::WritesAside(void* data, dnn::Descriptor tensor) {
+  if (!data) return;
+  const Extent extent = TensorExtent(tensor);
+  extent.bytes ? claims_.WritesAside(AddressOf(data), extent.bytes) : Touches(data);
 }
 
 void DnnCall::ReadsFilter(const void* data, dnn::Descriptor filter) {

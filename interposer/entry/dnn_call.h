@@ -32,6 +32,11 @@ class DnnCall {
   void ReadsFilter(const void* data, dnn::Descriptor filter);
   void WritesFilter(void* data, dnn::Descriptor filter, const void* beta);
 
+  // Statistics, say: what is written there has no influence on the output.
+  void WritesAside(void* data, dnn::Descriptor tensor);
+  // By its documentation the function gives the same output for the same input, bit for bit.
+  void IsRepeatable() { claims_.IsRepeatable(); }
+
   void ReadsBytes(const void* data, std::size_t bytes) { claims_.Reads(AddressOf(data), bytes); }
   void OverwritesBytes(void* data, std::size_t bytes) { claims_.Overwrites(AddressOf(data), bytes); }
   void Touches(const void* data) { claims_.Touches(AddressOf(data)); }
@@ -58,6 +63,7 @@ class DnnCall {
   const void* const real_;
   const bool is_wanted_;
   interposer::Claims claims_;
+  interposer::LibraryCall call_{&claims_};
 };
 
 template <class Function>

@@ -20,6 +20,10 @@ CUresult BeginCapture(CUstream stream, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
   JobMemory::CaptureBegan();
+  if (!EndRecipes()) {
+    JobMemory::CaptureEnded();
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   ForEachJob([](JobMemory* job) { job->TakeCheckpoints(); });
   const CUresult result = call();
   result == CUDA_SUCCESS ? CaptureOrigins::Instance().Add(stream) : JobMemory::CaptureEnded();

@@ -110,6 +110,7 @@ void Claim(DnnCall& call, dnn::Handle handle, const Product& it) {
   const bool is_whole = element_bytes && c.IsSound() && c.LeaveNoGap() && ScalarsAreOnHost(call, handle) &&
                         IsZero(it.beta, it.beta_bytes);
   is_whole ? call.OverwritesBytes(it.c, c.Bytes(element_bytes)) : call.Touches(it.c);
+  call.IsRepeatable();
 }
 
 // y has as many elements as the matrix, turned or not, has rows.

@@ -2,7 +2,9 @@
 //
 // Inputs are what they take as `const`. Of an output with scaling factors: "When beta is zero, the output is not read and may
 // contain uninitialized data" (cuDNN developer guide, Scaling Parameters); then, and where the function has no beta, each element
-// gets a value. Of workspaces and reserve space nothing is said, so nothing is claimed.
+// gets a value. Of workspaces and reserve space nothing is said, so nothing is claimed. Repeatable are forward functions without
+// random state (all algorithms of the forward convolution are deterministic, cudnnConvolutionFwdAlgo_t); what they do is proved
+// besides (execute/recipe.h). "Optionally save intermediate results from the forward pass": a batch norm's statistics are outputs.
 #include "interposer/entry/dnn_call.h"
 
 using spillway::dnn::Descriptor;
@@ -16,7 +18,8 @@ SPILLWAY_DNN_HOOK(cudnnConvolutionForward,
                   (handle, alpha, x_is, x, w_is, w, convolution, algorithm, workspace, workspace_bytes, beta,
                    y_is, y),
                   call.Reads(x, x_is);
-                  call.ReadsFilter(w, w_is); call.Touches(workspace); call.Writes(y, y_is, beta))
+                  call.ReadsFilter(w, w_is); call.Touches(workspace); call.Writes(y, y_is, beta);
+                  call.IsRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnConvolutionBackwardData,
                   (Handle handle, const void* alpha, Descriptor w_is, const void* w, Descriptor dy_is,
@@ -52,7 +55,7 @@ SPILLWAY_DNN_HOOK(cudnnConvolutionBiasActivationForward,
                    z_alpha, z_is, z, bias_is, bias, activation, y_is, y),
                   call.Reads(x, x_is);
                   call.ReadsFilter(w, w_is); call.Reads(z, z_is); call.Reads(bias, bias_is);
-                  call.Touches(workspace); call.Overwrites(y, y_is))
+                  call.Touches(workspace); call.Overwrites(y, y_is); call.IsRepeatable())
 
 // Normalization.
 SPILLWAY_DNN_HOOK(cudnnBatchNormalizationForwardTraining,
@@ -64,8 +67,9 @@ SPILLWAY_DNN_HOOK(cudnnBatchNormalizationForwardTraining,
                    running_variance, epsilon, saved_mean, saved_deviation),
                   call.Reads(x, x_is);
                   call.Writes(y, y_is, beta); call.Reads(scale, scale_is); call.Reads(bias, scale_is);
-                  call.Touches(running_mean); call.Touches(running_variance); call.Touches(saved_mean);
-                  call.Touches(saved_deviation))
+                  call.WritesAside(running_mean, scale_is); call.WritesAside(running_variance, scale_is);
+                  call.WritesAside(saved_mean, scale_is); call.WritesAside(saved_deviation, scale_is);
+                  call.IsRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnBatchNormalizationForwardTrainingEx,
                   (Handle handle, int mode, int operations, const void* alpha, const void* beta,
@@ -79,9 +83,10 @@ SPILLWAY_DNN_HOOK(cudnnBatchNormalizationForwardTrainingEx,
                    workspace, workspace_bytes, reserve, reserve_bytes),
                   call.Reads(x, x_is);
                   call.Reads(z, z_is); call.Writes(y, y_is, beta); call.Reads(scale, scale_is);
-                  call.Reads(bias, scale_is); call.Touches(running_mean); call.Touches(running_variance);
-                  call.Touches(saved_mean); call.Touches(saved_deviation); call.Touches(workspace);
-                  call.Touches(reserve))
+                  call.Reads(bias, scale_is); call.WritesAside(running_mean, scale_is);
+                  call.WritesAside(running_variance, scale_is); call.WritesAside(saved_mean, scale_is);
+                  call.WritesAside(saved_deviation, scale_is); call.Touches(workspace); call.Touches(reserve);
+                  call.IsRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnBatchNormalizationForwardInference,
                   (Handle handle, int mode, const void* alpha, const void* beta, Descriptor x_is,
@@ -91,7 +96,7 @@ SPILLWAY_DNN_HOOK(cudnnBatchNormalizationForwardInference,
                    epsilon),
                   call.Reads(x, x_is);
                   call.Writes(y, y_is, beta); call.Reads(scale, scale_is); call.Reads(bias, scale_is);
-                  call.Reads(mean, scale_is); call.Reads(variance, scale_is))
+                  call.Reads(mean, scale_is); call.Reads(variance, scale_is); call.IsRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnBatchNormalizationBackward,
                   (Handle handle, int mode, const void* alpha, const void* beta, const void* parameter_alpha,
@@ -128,7 +133,7 @@ SPILLWAY_DNN_HOOK(cudnnLRNCrossChannelForward,
                   (Handle handle, Descriptor normalization, int mode, const void* alpha, Descriptor x_is,
                    const void* x, const void* beta, Descriptor y_is, void* y),
                   (handle, normalization, mode, alpha, x_is, x, beta, y_is, y), call.Reads(x, x_is);
-                  call.Writes(y, y_is, beta))
+                  call.Writes(y, y_is, beta); call.IsRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnLRNCrossChannelBackward,
                   (Handle handle, Descriptor normalization, int mode, const void* alpha, Descriptor y_is,
@@ -143,7 +148,7 @@ SPILLWAY_DNN_HOOK(cudnnActivationForward,
                   (Handle handle, Descriptor activation, const void* alpha, Descriptor x_is, const void* x,
                    const void* beta, Descriptor y_is, void* y),
                   (handle, activation, alpha, x_is, x, beta, y_is, y), call.Reads(x, x_is);
-                  call.Writes(y, y_is, beta))
+                  call.Writes(y, y_is, beta); call.IsRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnActivationBackward,
                   (Handle handle, Descriptor activation, const void* alpha, Descriptor y_is, const void* y,
@@ -157,7 +162,7 @@ SPILLWAY_DNN_HOOK(cudnnPoolingForward,
                   (Handle handle, Descriptor pooling, const void* alpha, Descriptor x_is, const void* x,
                    const void* beta, Descriptor y_is, void* y),
                   (handle, pooling, alpha, x_is, x, beta, y_is, y), call.Reads(x, x_is);
-                  call.Writes(y, y_is, beta))
+                  call.Writes(y, y_is, beta); call.IsRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnPoolingBackward,
                   (Handle handle, Descriptor pooling, const void* alpha, Descriptor y_is, const void* y,
@@ -170,7 +175,7 @@ SPILLWAY_DNN_HOOK(cudnnSoftmaxForward,
                   (Handle handle, int algorithm, int mode, const void* alpha, Descriptor x_is, const void* x,
                    const void* beta, Descriptor y_is, void* y),
                   (handle, algorithm, mode, alpha, x_is, x, beta, y_is, y), call.Reads(x, x_is);
-                  call.Writes(y, y_is, beta))
+                  call.Writes(y, y_is, beta); call.IsRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnSoftmaxBackward,
                   (Handle handle, int algorithm, int mode, const void* alpha, Descriptor y_is, const void* y,
@@ -202,7 +207,7 @@ SPILLWAY_DNN_HOOK(cudnnOpTensor,
                    const void* b_alpha, Descriptor b_is, const void* b, const void* beta, Descriptor c_is,
                    void* c),
                   (handle, operation, a_alpha, a_is, a, b_alpha, b_is, b, beta, c_is, c), call.Reads(a, a_is);
-                  call.Reads(b, b_is); call.Writes(c, c_is, beta))
+                  call.Reads(b, b_is); call.Writes(c, c_is, beta); call.IsRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnReduceTensor,
                   (Handle handle, Descriptor reduction, void* indices, size_t indices_bytes, void* workspace,
@@ -220,4 +225,4 @@ SPILLWAY_DNN_HOOK(cudnnTransformTensor,
                   (Handle handle, const void* alpha, Descriptor x_is, const void* x, const void* beta,
                    Descriptor y_is, void* y),
                   (handle, alpha, x_is, x, beta, y_is, y), call.Reads(x, x_is);
-                  call.Writes(y, y_is, beta))
+                  call.Writes(y, y_is, beta); call.IsRepeatable())

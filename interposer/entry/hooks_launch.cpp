@@ -10,14 +10,20 @@ namespace spillway::entry {
 namespace {
 
 using driver::Driver;
+using interposer::LaunchCall;
 using interposer::LaunchDimensions;
 using interposer::ShapeOfLaunch;
 
 void NoteLook(void* function) { LookedAt(static_cast<CUfunction>(function)); }
 
+// A launch that a library's call makes may be made again, if that call is such.
+bool MayRunAgain() {
+  return library_call && library_call->works == 0 && library_call->claims->is_repeatable();
+}
+
 // What a kernel does with addresses in memory is not known before it was looked at. (Note [Trust] in execute/trust.h)
 void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** parameters, void** extra,
-                Collector& add) {
+                Collector& add, LaunchCall* launch = nullptr) {
   KernelParameters scratch;
   const KernelFacts facts = FactsOf(function, &scratch);
   if (!facts.is_kept) {
@@ -27,6 +33,10 @@ void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** 
   }
   add.Says(ShapeOfLaunch(facts.name, dimensions));
   if (interposer::TraceIsOn()) add.IsCalled(ReadableName(function, facts.name));
+  if (launch && MayRunAgain() && facts.is_kept && parameters && !extra) {
+    *launch = {function, dimensions, parameters, facts.parameters->size_bytes, launch->config};
+    add.IsLaunch(launch);
+  }
   if (parameters) {
     ScanParameters(*facts.parameters, parameters, add);
   } else if (extra) {
@@ -34,13 +44,14 @@ void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** 
   }
 }
 
+// `launch`: null where it cannot be made again.
 template <class Call>
 CUresult AroundLaunch(CUfunction function, const LaunchDimensions& dimensions, StreamName stream,
-                      void** parameters, void** extra, Call call) {
+                      void** parameters, void** extra, LaunchCall* launch, Call call) {
   return Around(
       stream, Effect::kLaunches,
       [&](Collector& add) {
-        ScanLaunch(function, dimensions, parameters, extra, add);
+        ScanLaunch(function, dimensions, parameters, extra, add, launch);
         add.TakesClaims();
       },
       call);
@@ -85,32 +96,35 @@ using spillway::entry::AroundLaunch;
 using spillway::entry::Collector;
 using spillway::entry::DimensionsOf;
 using spillway::entry::Effect;
+using spillway::entry::LaunchCall;
 using spillway::entry::ReentryGuard;
 using spillway::entry::ScanLaunch;
 
-#define SPILLWAY_LAUNCH_KERNEL(name, per_thread)                                                            \
-  SPILLWAY_EXPORT CUresult name(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,            \
-                                unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,     \
-                                CUstream stream, void** parameters, void** extra) {                         \
-    return AroundLaunch(f, {gx, gy, gz, bx, by, bz, shared}, {stream, per_thread}, parameters, extra, [&] { \
-      return Driver().name(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);                   \
-    });                                                                                                     \
+#define SPILLWAY_LAUNCH_KERNEL(name, per_thread)                                                        \
+  SPILLWAY_EXPORT CUresult name(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,        \
+                                unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, \
+                                CUstream stream, void** parameters, void** extra) {                     \
+    LaunchCall launch;                                                                                  \
+    return AroundLaunch(                                                                                \
+        f, {gx, gy, gz, bx, by, bz, shared}, {stream, per_thread}, parameters, extra, &launch,          \
+        [&] { return Driver().name(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra); });   \
   }
 SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel, false)
 SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
 
-#define SPILLWAY_LAUNCH_KERNEL_EX(name, per_thread)                                            \
-  SPILLWAY_EXPORT CUresult name(const CUlaunchConfig* config, CUfunction f, void** parameters, \
-                                void** extra) {                                                \
-    const CUstream stream = config ? config->hStream : nullptr;                                \
-    return Around(                                                                             \
-        {stream, per_thread}, Effect::kLaunches,                                               \
-        [&](Collector& add) {                                                                  \
-          ScanLaunch(f, DimensionsOf(config), parameters, extra, add);                         \
-          AddAttributes(config, add);                                                          \
-          add.TakesClaims();                                                                   \
-        },                                                                                     \
-        [&] { return Driver().name(config, f, parameters, extra); });                          \
+#define SPILLWAY_LAUNCH_KERNEL_EX(name, per_thread)                                                \
+  SPILLWAY_EXPORT CUresult name(const CUlaunchConfig* config, CUfunction f, void** parameters,     \
+                                void** extra) {                                                    \
+    const CUstream stream = config ? config->hStream : nullptr;                                    \
+    LaunchCall launch{.config = config};                                                           \
+    return Around(                                                                                 \
+        {stream, per_thread}, Effect::kLaunches,                                                   \
+        [&](Collector& add) {                                                                      \
+          ScanLaunch(f, DimensionsOf(config), parameters, extra, add, config ? &launch : nullptr); \
+          AddAttributes(config, add);                                                              \
+          add.TakesClaims();                                                                       \
+        },                                                                                         \
+        [&] { return Driver().name(config, f, parameters, extra); });                              \
   }
 SPILLWAY_LAUNCH_KERNEL_EX(cuLaunchKernelEx, false)
 SPILLWAY_LAUNCH_KERNEL_EX(cuLaunchKernelEx_ptsz, true)
@@ -120,7 +134,7 @@ SPILLWAY_LAUNCH_KERNEL_EX(cuLaunchKernelEx_ptsz, true)
                                 unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, \
                                 CUstream stream, void** parameters) {                                   \
     return AroundLaunch(                                                                                \
-        f, {gx, gy, gz, bx, by, bz, shared}, {stream, per_thread}, parameters, nullptr,                 \
+        f, {gx, gy, gz, bx, by, bz, shared}, {stream, per_thread}, parameters, nullptr, nullptr,        \
         [&] { return Driver().name(f, gx, gy, gz, bx, by, bz, shared, stream, parameters); });          \
   }
 SPILLWAY_LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel, false)

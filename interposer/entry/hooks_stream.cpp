@@ -149,14 +149,16 @@ SPILLWAY_CREATE_CONTEXT(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice
 SPILLWAY_END_OF_CONTEXTS()
 SPILLWAY_END_OF_CONTEXTS(_v2)
 
-// Unloading fails only for what is no module and in a context that is beyond use: nothing needs to be known again.
-SPILLWAY_EXPORT CUresult cuModuleUnload(CUmodule module) {
-  ForgetKernelParameters();
-  if (const ReentryGuard guard; guard.IsOutermost()) spillway::interposer::ForgetGlobals(module);
-  return Driver().cuModuleUnload(module);
-}
-SPILLWAY_EXPORT CUresult cuLibraryUnload(CUlibrary library) {
-  ForgetKernelParameters();
-  if (const ReentryGuard guard; guard.IsOutermost()) spillway::interposer::ForgetGlobals(library);
-  return Driver().cuLibraryUnload(library);
-}
+// Unloading fails only for what is no module and in a context that is beyond use: nothing needs to be known again. Whose kernels
+// alone can make some bytes again stays loaded.
+#define SPILLWAY_UNLOAD(name, handle)                          \
+  SPILLWAY_EXPORT CUresult name(handle unloaded) {             \
+    ForgetKernelParameters();                                  \
+    if (const ReentryGuard guard; guard.IsOutermost()) {       \
+      if (!spillway::entry::EndRecipes()) return CUDA_SUCCESS; \
+      spillway::interposer::ForgetGlobals(unloaded);           \
+    }                                                          \
+    return Driver().name(unloaded);                            \
+  }
+SPILLWAY_UNLOAD(cuModuleUnload, CUmodule)
+SPILLWAY_UNLOAD(cuLibraryUnload, CUlibrary)

@@ -57,6 +57,13 @@ struct Counters {
   std::uint64_t offloaded_bytes = 0;            // device to host
   std::uint64_t restored_bytes = 0;             // host to device
   std::uint64_t dropped_bytes = 0;  // memory taken away without a copy: the host copy was still valid
+  std::uint64_t recipe_drops = 0;          // ranges whose bytes were let go, as they can be made again (recipe.h)
+  std::uint64_t recipe_dropped_bytes = 0;  // theirs
+  std::uint64_t recomputes = 0;            // launches made again for them
+  std::uint64_t recomputed_bytes = 0;      // what these have made
+  std::uint64_t demand_recomputes = 0;     // of these launches, those that no plan had asked for
+  std::uint64_t proved_operations = 0;     // found to make the same bytes again
+  std::uint64_t refuted_operations = 0;    // found not to
   std::uint64_t overwritten_bytes =
       0;  // brought back without a copy: the call that named them overwrites them
   std::uint64_t served_from_host = 0;  // reads answered from the host copy

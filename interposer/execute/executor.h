@@ -53,6 +53,8 @@ class Executor {
   bool TakeFromQueue(Range* range);
   void ForgetQueue();
   void SendAway(const PlanStep::Allocations& allocations);
+  // Null where the number is not known.
+  Range* Find(std::uint64_t allocation) const;
   // Something is to be copied as soon as it is this job's turn at the link.
   bool WaitsForTurn() const { return waits_for_turn_ || !postponed_.empty(); }
 
@@ -60,7 +62,6 @@ class Executor {
   bool NoteNextUses(PlanWalk* walk);
 
  private:
-  Range* Find(std::uint64_t allocation) const;
   static bool IsAway(const Range& range) {
     return range.place == Place::kHost || range.place == Place::kParked;
   }

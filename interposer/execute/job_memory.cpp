@@ -184,13 +184,8 @@ bool JobMemory::Free(CUdeviceptr base) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
   AwaitBeforeFree();
-  bool is_ours;
-  {
-    const MutexLock lock(state_);
-    Allocation* const found = FindBase(base);
-    is_ours = found != nullptr;
-    if (is_ours) FreeFound(found, timeline_.Unfinished());
-  }
+  bool is_ours = false;
+  FreeInOrder(base, nullptr, &is_ours);
   recorder_.Settle();
   return is_ours;
 }
@@ -198,21 +193,38 @@ bool JobMemory::Free(CUdeviceptr base) {
 bool JobMemory::FreeAsync(CUdeviceptr base, StreamName stream) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
-  if (!FreeInOrder(base, stream)) return false;
-  recorder_.Settle();
-  return true;
+  bool is_ours = false;
+  FreeInOrder(base, &stream, &is_ours);
+  if (is_ours) recorder_.Settle();
+  return is_ours;
 }
 
-bool JobMemory::FreeInOrder(CUdeviceptr base, StreamName stream) {
+// What can only be made from it is made first.
+void JobMemory::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool* is_ours) {
+  while (Range* const dropped = TryToFree(base, stream, is_ours)) {
+    if (MakeForFree(dropped, stream)) continue;
+    const MutexLock lock(state_);
+    if (Allocation* const found = FindBase(base)) static_cast<Tracked*>(found)->free_is_due = true;
+    return;
+  }
+}
+
+Range* JobMemory::TryToFree(CUdeviceptr base, const StreamName* stream, bool* is_ours) {
   const MutexLock lock(state_);
-  Allocation* found = FindBase(base);
-  if (!found) return false;
-  // The free has its own place in the stream: behind waits for other streams' events, too, that are no work of ours.
+  Allocation* const found = FindBase(base);
+  *is_ours = found != nullptr;
+  if (!found) return nullptr;
+  if (Range* const dropped = Outdate(static_cast<Tracked*>(found))) return dropped;
   UseList busy;
-  const Use own_place = timeline_.Issue(timeline_.Of(stream));
-  if (ordering_rules::kStreamFreeFollowsItsStream) busy.Add(own_place);
+  if (!stream) {
+    busy = timeline_.Unfinished();
+  } else {
+    // The free has its own place in the stream: behind waits for other streams' events, too, that are no work of ours.
+    const Use own_place = timeline_.Issue(timeline_.Of(*stream));
+    if (ordering_rules::kStreamFreeFollowsItsStream) busy.Add(own_place);
+  }
   FreeFound(found, busy);
-  return true;
+  return nullptr;
 }
 
 void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
@@ -222,6 +234,7 @@ void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
     slabs_.Give(static_cast<SlabBlock*>(found), busy);
     return;
   }
+  if (const Recipe* const recipe = AsRange(found)->recipe) Forget(recipe);
   if (recorder_.IsRecording()) recorder_.Freed(found->id);
   NoteFreed(AsRange(found), busy);
   ledger_.RemoveRange(found);
@@ -389,6 +402,9 @@ void JobMemory::ReleaseAll() {
   const MutexLock lock(state_);
   while (Slab* slab = slabs_.TakeAny())
     residency_.UnmapAndGive(slab->plan.base, kGranuleBytes, &slab->chunks);
+  for (const std::uint64_t id : recipes_.All()) recipes_.Forget(recipes_.Find(id));
+  replays_ = nullptr;
+  scratch_ = 0;
   residency_.ReleaseAll();
   stall_clock_.Release();
   timeline_.Reset();

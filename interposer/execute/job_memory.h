@@ -14,7 +14,7 @@
 // room), job_memory_contents.cpp (what memory holds), job_memory_idle.cpp (parking), job_memory_census.cpp,
 // job_memory_looks.cpp (at the work of new kernels),
 // job_memory_record.cpp (what the recorder is told),
-// job_memory_plan.cpp (following a plan), job_memory_lease.cpp (host memory and the link as granted), job_memory_roles.cpp (what calls promise of the memory that they name).
+// job_memory_plan.cpp (following a plan), job_memory_recompute.cpp and job_memory_proof.cpp (what is run again: Note [Recipes]), job_memory_lease.cpp (host memory and the link as granted), job_memory_roles.cpp (what calls promise of the memory that they name).
 //
 // Invariants
 //  1. Between Begin and End everything the call names is mapped and stays so.
@@ -38,6 +38,7 @@
 #include "interposer/execute/executor.h"
 #include "interposer/execute/holds.h"
 #include "interposer/execute/plan_walk.h"
+#include "interposer/execute/recipes.h"
 #include "interposer/execute/residency.h"
 #include "interposer/execute/shared_memory.h"
 #include "interposer/execute/slabs.h"
@@ -81,6 +82,9 @@ struct TouchSet {
   bool failed = false;                 // the driver has refused it
   const Claims* claims = nullptr;      // what the hook knows of the roles of what is named
   base::InlineVector<Role, 32> roles;  // of the ranges, from the first on; beyond: kReadsAndWrites
+  base::InlineVector<Tracked*, 4> reached_blocks;  // small allocations that it may reach so
+  const LaunchCall* launch = nullptr;  // it is this launch,
+  LibraryCall* call = nullptr;         // the first that this call makes, and may be made again (recipe.h)
   Shape shape = 0;                     // what the call is, as the hook says it (operation_shape.h)
   Sample sample;                       // of how long it takes
   const char* name = nullptr;          // for the trace
@@ -117,6 +121,16 @@ class JobMemory {
   void KnowGlobal(CUdeviceptr base, size_t bytes) SPILLWAY_EXCLUDES(state_);
   // Its module is about to be unloaded.
   void ForgetGlobal(CUdeviceptr base, size_t bytes) SPILLWAY_EXCLUDES(state_);
+
+  // The library's call has ended, and all its work is enqueued.
+  void CallEnded(const LibraryCall& call) SPILLWAY_EXCLUDES(making_, state_);
+  // All bytes are somewhere, and no recipe is left: memory may be used, or kernels be gone, without our noticing. False when
+  // some could not be made again.
+  bool EndRecipes() SPILLWAY_EXCLUDES(making_, state_);
+  // An operation of this token (scheduler::TokenOf) has been proved to be repeatable.
+  bool MayReplay(std::uint64_t token) SPILLWAY_EXCLUDES(state_);
+  // For tests: whatever can be made again is dropped at once. Before the first allocation.
+  void DropEagerly() { drops_eagerly_ = true; }
 
   // From now on the range stays where it is, on the device, until the owner's hold ends (holds.h). To be called between
   // Begin and End of a call that names the address; small allocations stay anyway.
@@ -250,7 +264,6 @@ class JobMemory {
   CUresult Refused() SPILLWAY_REQUIRES(state_);
   void Know(Range* range) SPILLWAY_REQUIRES(state_);
   CUresult AddSlab(size_t bytes) SPILLWAY_EXCLUDES(making_, state_);
-  bool FreeInOrder(CUdeviceptr base, StreamName stream) SPILLWAY_EXCLUDES(state_);
   void NoteFreed(Range* range, const UseList& busy) SPILLWAY_REQUIRES(state_);
   void FreeFound(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(state_);
   void DischargeLocked(size_t bytes, Unmovable reason = Unmovable::kDriverServed) SPILLWAY_REQUIRES(state_);
@@ -335,6 +348,49 @@ class JobMemory {
       SPILLWAY_EXCLUDES(state_);
   void FillWhatIsEmpty(const TouchSet& set) SPILLWAY_EXCLUDES(state_);
 
+  // Recipes.
+  void BeginRecipe(const Addresses& addresses, TouchSet* set) SPILLWAY_EXCLUDES(state_);
+  std::unique_ptr<Recipe> RecipeOf(const Addresses& addresses, const TouchSet& set, bool* lacks_scratch) const;
+  bool AddMemory(const TouchSet& set, const Addresses& addresses, Recipe* recipe) const;
+  bool MoveAside(const Claims& claims, Recipe* recipe, bool* lacks_scratch) const;
+  bool MayBegin(const Recipe& recipe, const TouchSet& set) SPILLWAY_REQUIRES(state_);
+  bool MayDropAny() SPILLWAY_REQUIRES(state_);
+  void NoteMade(const TouchSet& set) SPILLWAY_EXCLUDES(state_);
+  void TakeScratch() SPILLWAY_EXCLUDES(making_, state_);
+  bool Drop(Range* range) SPILLWAY_REQUIRES(state_);
+  void DropNow(std::uint64_t id) SPILLWAY_EXCLUDES(state_);
+  void DropOrSendAway(const PlanStep::Allocations& allocations) SPILLWAY_REQUIRES(state_);
+  void Forget(const Recipe* recipe) SPILLWAY_REQUIRES(state_);
+  Range* Outdate(Tracked* memory) SPILLWAY_REQUIRES(state_);
+  Range* FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set) SPILLWAY_REQUIRES(state_);
+  CUresult MakeWhatItAwaits(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(making_)
+      SPILLWAY_EXCLUDES(state_);
+  CUresult MakeAgain(Range* wanted, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(making_)
+      SPILLWAY_EXCLUDES(state_);
+  CUresult MakeOneAgain(Range* range, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(making_)
+      SPILLWAY_EXCLUDES(state_);
+  StreamState* StreamForReplay(StreamState* asked) SPILLWAY_REQUIRES(state_);
+  CUresult LaunchAgain(Recipe* recipe, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(state_);
+  void NoteReplay(Tracked* memory, Use use) SPILLWAY_REQUIRES(state_);
+  bool EndRecipesWhileMaking() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  void EndRecipesIfUnproven() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  CUresult MakeBeforeOperation(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
+      SPILLWAY_EXCLUDES(making_, state_);
+  bool MakeForFree(Range* dropped, const StreamName* stream) SPILLWAY_EXCLUDES(making_, state_);
+  bool AnyToRerun(const PlanStep& step) SPILLWAY_EXCLUDES(state_);
+  void Rerun(const PlanStep& step, StreamName stream) SPILLWAY_EXCLUDES(making_, state_);
+  Range* TryToFree(CUdeviceptr base, const StreamName* stream, bool* is_ours) SPILLWAY_EXCLUDES(state_);
+  void FreeInOrder(CUdeviceptr base, const StreamName* stream, bool* is_ours) SPILLWAY_EXCLUDES(making_, state_);
+
+  // Their proof.
+  void Prove(std::uint64_t id) SPILLWAY_EXCLUDES(making_, state_);
+  struct Proof;
+  bool BeginProof(std::uint64_t id, Proof* proof) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  bool RunTwice(Proof* proof) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  void EndProof(Proof* proof, bool is_complete) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  bool AwaitQuietly(Use use) SPILLWAY_EXCLUDES(state_);
+  bool ReadBackWhole(const Range& range, const HostBuffer& to) SPILLWAY_EXCLUDES(state_);
+
   // Looks at the work of new kernels.
   bool BeginNew() SPILLWAY_EXCLUDES(making_, state_);
   Finding LookAt(const Addresses& addresses, const TouchSet& set) SPILLWAY_EXCLUDES(making_, state_);
@@ -363,7 +419,7 @@ class JobMemory {
       SPILLWAY_EXCLUDES(state_);
   void BeginIteration(StreamName stream, const PlanStep& step) SPILLWAY_EXCLUDES(state_);
   void BringBack(const PlanStep::Allocations& asked_for) SPILLWAY_EXCLUDES(state_);
-  void SendAway(const PlanStep::Allocations& allocations) SPILLWAY_EXCLUDES(state_);
+  void SendAway(const PlanStep& step) SPILLWAY_EXCLUDES(state_);
 
   bool OthersMayEnd(std::uint64_t deadline_ns) SPILLWAY_REQUIRES(state_);
   template <class Ranges>
@@ -371,9 +427,13 @@ class JobMemory {
   void Find(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(state_);
   void Enter(TouchSet* set) SPILLWAY_REQUIRES(state_);
   void OrderBehind(Tracked* memory, const TouchSet& set) SPILLWAY_REQUIRES(state_);
+  void OrderBehind(Tracked* memory, StreamState* stream) SPILLWAY_REQUIRES(state_);
   CUresult OutOfMemory() const SPILLWAY_REQUIRES(state_);
   CUresult BeginSlowly(const Addresses& addresses, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(making_, state_);
+  enum class Entry { kEntered, kRefused, kTryAgain };
+  Entry TryToEnter(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(making_)
+      SPILLWAY_EXCLUDES(state_);
   bool MakeAllResident(TouchSet* set) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   base::InlineVector<Range*, 32> ThatFit(const TouchSet& set) const SPILLWAY_REQUIRES(state_);
   bool CanUseParked(const TouchSet& set) SPILLWAY_EXCLUDES(state_);
@@ -383,6 +443,7 @@ class JobMemory {
       SPILLWAY_EXCLUDES(state_);
   bool AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now)
       SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  void AwaitPrefetches(StallCause cause) SPILLWAY_EXCLUDES(state_);
   bool StartMakingRoom(size_t bytes) SPILLWAY_REQUIRES(state_);
   bool RestoreOnDemand(Range* range, Role role) SPILLWAY_REQUIRES(state_);
   void GiveBackEmptySlabs() SPILLWAY_REQUIRES(state_);
@@ -409,6 +470,7 @@ class JobMemory {
   const int device_;
   const size_t own_host_limit_bytes_;
   BudgetSchedule schedule_;
+  bool drops_eagerly_ = false;
   // Synchronises itself.
   inline static constinit std::atomic<int> captures{0};
   inline static constinit std::atomic<int> blocked_threads{0};
@@ -423,6 +485,7 @@ class JobMemory {
   base::Mutex state_{base::LockRank::kState};
   // Stands for all memory: every call that takes no lock names it, so that closing its gate sends all calls the slow way.
   Range everything_;
+  std::atomic<CUdeviceptr> scratch_{0};  // for what recipes write aside
   std::atomic<bool> looks_{false};  // new kernels are looked at; written with state_ held
   // Guarded by state_.
   int locked_calls_ SPILLWAY_GUARDED_BY(state_) = 0;  // in progress, begun with the lock
@@ -442,9 +505,10 @@ class JobMemory {
   std::uint64_t host_refused_ns_ SPILLWAY_GUARDED_BY(state_) = 0;  // when the agent last had no more for us
   Residency residency_ SPILLWAY_GUARDED_BY(state_);
   Executor executor_{&residency_, &timeline_, &counters_};  // guarded by state_, but for HasPending
+  Recipes recipes_;  // guarded by state_, but for empty
+  StreamState* replays_ SPILLWAY_GUARDED_BY(state_) = nullptr;  // a stream of ours for what no call's can do
   Slabs slabs_ SPILLWAY_GUARDED_BY(state_);
   Trust trust_ SPILLWAY_GUARDED_BY(state_);
-  void AwaitPrefetches(StallCause cause) SPILLWAY_EXCLUDES(state_);
   Contents contents_ SPILLWAY_GUARDED_BY(state_);  // of managed memory
   Contents outside_
       SPILLWAY_GUARDED_BY(state_);  // of device variables and other memory that we do not manage

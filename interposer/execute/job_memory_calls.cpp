@@ -43,6 +43,11 @@ CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect 
   if (!schedule_.empty() && effect == Effect::kLaunches) FollowSchedule();
   if (const CUresult begun = BeginEither(addresses, stream, effect, set); begun != CUDA_SUCCESS) return begun;
   if (walk_.IsActive() && set->stream && !set->recorded) FollowPlan(*set, stream, effect, &set->step);
+  if (!set->step.recompute.empty()) {
+    const CUresult made = MakeBeforeOperation(addresses, stream, effect, set);
+    if (made != CUDA_SUCCESS) return made;
+  }
+  if (set->call) BeginRecipe(addresses, set);
   if (recorder_.IsSampling()) BeginSample(set);
   if (JobTrace::IsOn()) BeginTraced(set);
   return CUDA_SUCCESS;
@@ -124,7 +129,8 @@ CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, E
     Find(addresses, effect, set);
     if (set->names_freed && effect != Effect::kLaunches && effect != Effect::kNames)
       return CUDA_ERROR_INVALID_VALUE;
-    if (!device_is_idle_ && !set->must_park && AllOnDevice(set->ranges) && !AnyEmpty(*set)) {
+    const bool all_there = AllOnDevice(set->ranges) && !AnyEmpty(*set);
+    if (!device_is_idle_ && !set->must_park && all_there && !FirstToMake(addresses, effect, *set)) {
       Enter(set);
       return CUDA_SUCCESS;
     }
@@ -136,26 +142,40 @@ CUresult JobMemory::BeginSlowly(const Addresses& addresses, Effect effect, Touch
   const CallForMemory call(&calls_for_memory_);
   const CurrentContext current(context_);
   const MutexLock making(making_);
+  EndRecipesIfUnproven();
   if (set->must_park) BeginParking();
-  AwaitOverwrites(addresses, effect, set);
+  CUresult made = CUDA_SUCCESS;
+  Entry entry = Entry::kTryAgain;
+  while (made == CUDA_SUCCESS && entry == Entry::kTryAgain) {
+    AwaitOverwrites(addresses, effect, set);
+    made = MakeWhatItAwaits(addresses, effect, set);
+    if (made == CUDA_SUCCESS) entry = TryToEnter(addresses, effect, set);
+  }
+  EndMoving();
+  if (entry == Entry::kEntered) return CUDA_SUCCESS;
+  if (made != CUDA_SUCCESS) return made;
+  const MutexLock lock(state_);
+  return OutOfMemory();
+}
+
+// Meanwhile another thread's plan may drop something that this call would have to make first.
+JobMemory::Entry JobMemory::TryToEnter(const Addresses& addresses, Effect effect, TouchSet* set) {
   {
     const MutexLock lock(state_);
     Find(addresses, effect, set);
+    if (FirstToMake(addresses, effect, *set)) return Entry::kTryAgain;
     for (Range* range : set->ranges) residency_.Pin(range);
   }
   const bool resident = MakeAllResident(set);
-  {
-    const MutexLock lock(state_);
-    if (resident) Enter(set);
-    for (Range* range : set->ranges) {
-      if (!resident) residency_.Fill(range);
-      residency_.Unpin(range);
-    }
-  }
-  EndMoving();
-  if (resident) return CUDA_SUCCESS;
   const MutexLock lock(state_);
-  return OutOfMemory();
+  const bool must_make = resident && FirstToMake(addresses, effect, *set);
+  const bool enters = resident && !must_make;
+  if (enters) Enter(set);
+  for (Range* range : set->ranges) {
+    if (!enters) residency_.Fill(range);
+    residency_.Unpin(range);
+  }
+  return enters ? Entry::kEntered : must_make ? Entry::kTryAgain : Entry::kRefused;
 }
 
 bool JobMemory::MakeAllResident(TouchSet* set) {
@@ -216,6 +236,7 @@ void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {
   }
   set->named = set->ranges.size();
   set->reaches = false;
+  set->reached_blocks.clear();
   Follow(addresses, effect, set);
   set->roles.clear();
   if (set->claims && !set->recorded) AssignRoles(addresses, set);
@@ -230,7 +251,7 @@ void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {
 
 // The stream is ordered behind all that the block's users must wait for.
 void JobMemory::OpenGate(SlabBlock* block, StreamState* stream) {
-  if (block->holds_addresses) return;
+  if (block->holds_addresses || block->serves) return;
   block->ready_after.empty() ? block->gate.OpenForAll() : block->gate.OpenFor(Timeline::SerialOf(stream));
 }
 
@@ -244,17 +265,20 @@ void JobMemory::Enter(TouchSet* set) {
 }
 
 void JobMemory::OrderBehind(Tracked* memory, const TouchSet& set) {
-  if (set.recorded) return;
+  if (!set.recorded) OrderBehind(memory, set.stream);
+}
+
+void JobMemory::OrderBehind(Tracked* memory, StreamState* user) {
   if (memory->ready_after.empty() || timeline_.AllDone(&memory->ready_after)) {
     memory->ordered.clear();
     return;
   }
   auto& ordered = memory->ordered;
-  const std::uint64_t stream = Timeline::SerialOf(set.stream);
+  const std::uint64_t stream = Timeline::SerialOf(user);
   if (std::find(ordered.begin(), ordered.end(), stream) != ordered.end()) return;
   for (Use use : memory->ready_after.items()) {
     if (ordering_rules::kUseFollowsRestore || !residency_.IsRestore(use)) {
-      timeline_.OrderAfter(set.stream, use);
+      timeline_.OrderAfter(user, use);
     }
   }
   ordered.push_back(stream);
@@ -270,8 +294,9 @@ void JobMemory::End(TouchSet* set, Effect effect) {
   count.fetch_add(1, std::memory_order_relaxed);
   set->use = timeline_.Issue(set->stream);
   if (recorder_.IsRecording()) Record(*set, effect);
+  if (set->call && set->call->recipe && set->call->job == this) NoteMade(*set);
   set->at_once ? EndAtOnce(*set) : EndLocked(set, effect);
-  if (!set->step.leave.empty()) SendAway(set->step.leave);
+  if (!set->step.leave.empty() || !set->step.drop.empty()) SendAway(set->step);
   recorder_.Settle();
 }
 

@@ -116,6 +116,7 @@ void JobMemory::Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* ho
   set->reaches = true;
   if (IsBlock(found)) {
     OrderBehind(AsBlock(found), *set);
+    set->reached_blocks.push_back(found);
   } else if (std::find(set->ranges.begin(), set->ranges.end(), found) == set->ranges.end()) {
     set->ranges.push_back(AsRange(found));
   }

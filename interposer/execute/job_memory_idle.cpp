@@ -169,6 +169,7 @@ void JobMemory::BeginParking() {
     const MutexLock lock(state_);
     UpdateParking();
   }
+  EndRecipesIfUnproven();
   AwaitRestores();
 }
 

@@ -19,7 +19,7 @@ CUresult JobMemory::AllowPeer(CUdevice peer) {
     if (counters_.wanted_bytes > budget_bytes_) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     SetPeer(peer, true);
   }
-  if (BringAll()) return CUDA_SUCCESS;
+  if (EndRecipesWhileMaking() && BringAll()) return CUDA_SUCCESS;
   const MutexLock lock(state_);
   SetPeer(peer, false);
   return OutOfMemory();

@@ -64,12 +64,13 @@ void JobMemory::BringBack(const PlanStep::Allocations& asked_for) {
   executor_.BringBack();
 }
 
-void JobMemory::SendAway(const PlanStep::Allocations& allocations) {
+void JobMemory::SendAway(const PlanStep& step) {
   if (CapturesGoOn()) return;
   const RelaxedCapture relaxed(true);
   const CurrentContext current(context_);
   const MutexLock lock(state_);
-  executor_.SendAway(allocations);
+  executor_.SendAway(step.leave);
+  DropOrSendAway(step.drop);
 }
 
 // The program waits: what is to be brought back comes as memory becomes free.

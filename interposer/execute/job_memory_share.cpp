@@ -48,6 +48,11 @@ CUresult JobMemory::Share(std::uint64_t owner, CUdeviceptr address, SharedMemory
   const CUresult result = ShareResident(address, out);
   if (result != CUDA_SUCCESS) EndHold(owner);
   End(&set, Effect::kReads);
+  if (result == CUDA_SUCCESS && !EndRecipes()) {  // another process may write what they read
+    EndHold(owner);
+    CloseAll(out);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   // The other process knows nothing of the copy that brings the bytes back.
   if (result == CUDA_SUCCESS) Driver().cuStreamSynchronize(nullptr);
   return result;

@@ -26,6 +26,8 @@ struct alignas(64) Tracked : Allocation {
   UseList ready_after;
   base::InlineVector<std::uint64_t, 2> ordered;  // serials of streams that already wait for ready_after
   bool holds_addresses = false;                  // it may lead to other allocations: its gate stays closed
+  int serves = 0;                                // so many recipes read it (recipes.h): its gate stays closed
+  bool free_is_due = false;                      // the program has freed it, and a recipe still needs it
 };
 
 struct SlabBlock : Tracked {
@@ -38,6 +40,7 @@ enum class Place : std::uint8_t {
   kLeaving,  // mapped, on its way out: unmapped when `departure` is done, unless touched before
   kHost,     // unmapped; the bytes are in `host`
   kParked,   // mapped onto `host`, where the bytes are
+  kDropped,  // unmapped; the bytes are nowhere: `recipe` makes them again
 };
 
 struct Range;
@@ -46,6 +49,8 @@ struct RangeLink {
   Range* after = nullptr;
 };
 
+struct Recipe;
+
 struct Range : Tracked {
   Place place = Place::kNowhere;
   Chunks chunks;            // when mapped onto device memory
@@ -53,13 +58,16 @@ struct Range : Tracked {
   UseList uses;             // work enqueued on it since it was last known to be idle, but for the recent uses
   UseList departure;        // when leaving: what must complete before it is unmapped
   bool host_valid = false;  // on the device, and `host` still holds the same bytes
-  bool empty = false;       // on the device, without its bytes, which are in `host`: a call overwrites them
-  bool live = true;         // not freed by the application
-  int pins = 0;             // application calls in progress that name it and took the lock
-  int holds = 0;            // who keeps it where it is, beside `unmovable` (holds.h)
-  std::uint32_t life = 0;   // how many allocations it was before this one
-  size_t position = 0;      // in residency's list of ranges
-  bool prefetched = false;  // brought back by a plan, and not used since
+  bool empty =
+      false;  // on the device, without its bytes, which are in `host`: a call overwrites them; or nobody may use it yet
+  Recipe* recipe = nullptr;  // how its bytes are made again (recipes.h); then its gate stays closed
+  bool drops = false;        // when leaving: without its bytes, which the recipe makes again
+  bool live = true;          // not freed by the application
+  int pins = 0;              // application calls in progress that name it and took the lock
+  int holds = 0;             // who keeps it where it is, beside `unmovable` (holds.h)
+  std::uint32_t life = 0;    // how many allocations it was before this one
+  size_t position = 0;       // in residency's list of ranges
+  bool prefetched = false;   // brought back by a plan, and not used since
   std::uint64_t next_use =
       0;                      // events until then, as of the last time that somebody asked; the most: unknown
   RangeLink by_age, by_size;  // when freed: its places among the freed ranges (freed_ranges.h)

@@ -69,6 +69,7 @@ Range* Residency::ReuseFreed(size_t bytes) {
 void Residency::BeginLife(Range* range) {
   range->live = true;
   range->empty = false;
+  range->drops = false;
   range->unmovable = Unmovable::kNo;
   range->holds = 0;
   ++range->life;
@@ -84,8 +85,8 @@ Range* Residency::NewObject() {
 }
 
 void Residency::OpenGate(Range* range, std::uint64_t stream_serial) {
-  const bool steady =
-      range->live && range->place == Place::kDevice && !range->host.data && !range->holds_addresses;
+  const bool steady = range->live && range->place == Place::kDevice && !range->host.data &&
+                      !range->holds_addresses && !range->serves && !range->recipe;
   if (!steady) return;
   range->ready_after.empty() ? range->gate.OpenForAll() : range->gate.OpenFor(stream_serial);
 }
@@ -117,7 +118,7 @@ void Residency::Free(Range* range, const UseList& busy) {
   range->ordered.clear();
   range->uses.Clear();
   if (!parked) range->place = on_device ? Place::kDevice : Place::kNowhere;
-  range->live = range->empty = false;
+  range->live = range->empty = range->drops = false;
   range->gate.Close();
   freed_.Add(range);
 }
@@ -140,7 +141,7 @@ void Residency::Stay(Range* range) {
   leaving_.remove(range);
   range->place = Place::kDevice;
   range->uses.Merge(range->departure);
-  range->host_valid = true;
+  range->host_valid = !std::exchange(range->drops, false);
   ++counters_->cancelled_evictions;
 }
 
@@ -157,7 +158,27 @@ void Residency::Used(Range* range, Use use, bool may_write) {
   if (outdates && ordering_rules::kTouchOutdatesHostCopy) GiveHostCopy(range);
 }
 
+bool Residency::Revive(Range* range) {
+  Chunks chunks;
+  if (!TakeChunks(range->size_bytes, &chunks)) return false;
+  if (!Map(range->base, chunks)) {
+    chunks_.Give(&chunks);
+    return false;
+  }
+  range->chunks = std::move(chunks);
+  range->place = Place::kDevice;
+  TraceMemory();
+  return true;
+}
+
+void Residency::DropAnew(Range* range) {
+  driver::MemUnmap(range->base, range->size_bytes);
+  chunks_.Give(&range->chunks);
+  range->place = Place::kDropped;
+}
+
 bool Residency::Restore(Range* range, TraceCause why, Content content) {
+  if (range->place == Place::kDropped) return false;
   Chunks chunks;
   if (!TakeChunks(range->size_bytes, &chunks)) return false;
   if (range->place == Place::kParked) {
@@ -187,7 +208,7 @@ bool Residency::Restore(Range* range, TraceCause why, Content content) {
 }
 
 void Residency::Fill(Range* range) {
-  if (!std::exchange(range->empty, false)) return;
+  if (!std::exchange(range->empty, false) || !range->host.data) return;
   CopyIn(range, TraceCause::kDemand);
   if (parking_) GiveHostCopy(range);
 }

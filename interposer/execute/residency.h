@@ -5,13 +5,14 @@
 //
 // The code: residency.cpp (lives), residency_departure.cpp, residency_mapping.cpp (mappings, parking).
 //
-// The life of a range's bytes: nowhere -> device -> leaving -> host or parked -> device -> ... -> freed -> gone.
+// The life of a range's bytes: nowhere -> device -> leaving -> host, parked or dropped -> device -> ... -> freed -> gone.
 //
 // Invariants
 //  1. A range is unmapped only when every use of it and the copy of its bytes are complete (cuMemUnmap does not wait).
 //  2. A range that an application call in progress names (by a pin, or without the lock: calls.h) neither starts
 //     leaving nor leaves, and serves no other allocation.
-//  3. The bytes of a range are on the device, or in its host copy, or both; a host copy counts as valid only from
+//  3. The bytes of a range are on the device, or in its host copy, or both, or nowhere, if it was dropped and has a recipe
+//     (recipe.h); a host copy counts as valid only from
 //     the completion of its copy until the next touch of the range that may write. Between the beginning and the end of a
 //     call that overwrites all of it, and only there, a range on the device may be empty: its host copy is kept until
 //     the call has been made.
@@ -114,6 +115,17 @@ class Residency {
   }
   // One range is to leave, as a plan says; false when it may not, or cannot now.
   bool StartToLeave(Range* range);
+  // The same without a copy: its recipe makes the bytes again.
+  bool StartToDrop(Range* range);
+  // What has left is noted now, and not only when its memory is wanted.
+  void CollectLeft() {
+    timeline_->Poll();
+    CollectLeaving();
+  }
+  // Memory for a range that was dropped, from what can be had at once; the bytes are the caller's affair.
+  bool Revive(Range* range);
+  // There are none.
+  void DropAnew(Range* range);
   // The first completion that will free memory; null stream when nothing is under way.
   Use NextToAwait();
 

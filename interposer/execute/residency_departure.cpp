@@ -32,6 +32,21 @@ bool Residency::StartToLeave(Range* range) {
   return MayLeave(*range) && CloseGate(range) && !IsHeld(range) && StartLeaving(range, TraceCause::kPlan);
 }
 
+bool Residency::StartToDrop(Range* range) {
+  if (!MayLeave(*range) || !CloseGate(range) || IsHeld(range)) return false;
+  GiveHostCopy(range);
+  range->drops = true;
+  range->departure.Clear();
+  range->departure.Merge(range->uses);
+  range->departure.Merge(range->ready_after);
+  for (Use use : range->departure.items()) timeline_->EventFor(use);
+  NoteUnusedPrefetch(range);
+  range->place = Place::kLeaving;
+  leaving_.push_back(range);
+  TraceNow(TraceKind::kDropped, range, TraceCause::kPlan);
+  return true;
+}
+
 size_t Residency::PendingBytes() const {
   size_t bytes = 0;
   for (const Range* range : leaving_) bytes += range->size_bytes;
@@ -173,7 +188,10 @@ void Residency::CollectLeaving() {
 void Residency::FinishLeaving(Range* range) {
   driver::MemUnmap(range->base, range->size_bytes);
   chunks_.Give(&range->chunks);
-  range->place = Place::kHost;
+  const bool drops = std::exchange(range->drops, false);
+  range->place = drops ? Place::kDropped : Place::kHost;
+  counters_->recipe_drops += drops;
+  counters_->recipe_dropped_bytes += drops ? range->requested_bytes : 0;
   range->host_valid = false;
   range->departure.Clear();
   range->uses.Clear();
@@ -181,7 +199,7 @@ void Residency::FinishLeaving(Range* range) {
   range->ordered.clear();
   ++counters_->evictions;
   TraceNow(TraceKind::kLeft, range);
-  if (parking_ && ordering_rules::kEvictedMemoryIsParked) Park(range);
+  if (parking_ && !drops && ordering_rules::kEvictedMemoryIsParked) Park(range);
 }
 
 void Residency::NoteUnusedPrefetch(Range* range) {

@@ -21,6 +21,24 @@ bool Claims::AllWithin(const Allocation& memory, std::span<const CUdeviceptr> na
   });
 }
 
+Claims::Kind Claims::KindAt(CUdeviceptr address) const {
+  const Claim* first = nullptr;
+  for (const Claim& claim : claims_) {
+    if (!claim.holds(address)) continue;
+    if (first && claim.kind != first->kind) return Kind::kTouches;
+    first = &claim;
+  }
+  return first ? first->kind : Kind::kTouches;
+}
+
+bool Claims::AreApart() const {
+  return std::all_of(claims_.begin(), claims_.end(), [this](const Claim& one) {
+    return std::all_of(claims_.begin(), claims_.end(), [&one](const Claim& other) {
+      return one.kind == other.kind || one.end <= other.begin || other.end <= one.begin;
+    });
+  });
+}
+
 // (Note [Roles])
 Role Claims::RoleOf(const Allocation& memory, std::span<const CUdeviceptr> named) const {
   const CUdeviceptr end = memory.base + memory.requested_bytes;

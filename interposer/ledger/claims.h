@@ -10,6 +10,9 @@
 // the call says of it is, and when every address that a launch names in it lies in such bytes. It is overwritten when one
 // output covers all of it and nothing else that the call says lies in it: an output in place of an input is not. That what was
 // there is dead holds until the first launch that names it; from then on the call's own work may be in it.
+//
+// What a call writes aside (the statistics of a batch norm) it may also read, but nothing of it gets into what it overwrites.
+// Only whoever makes the call's launch again asks for that (execute/recipe.h); for all others it is memory like any other.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +38,26 @@ class Claims {
   void Reads(CUdeviceptr address, std::size_t bytes) { Add(address, bytes, Kind::kReads); }
   // It gives every one of these bytes a value, or needs them as scratch memory, and reads none before.
   void Overwrites(CUdeviceptr address, std::size_t bytes) { Add(address, bytes, Kind::kOverwrites); }
+  // These are written, perhaps read before, and have no influence on the bytes that are overwritten.
+  void WritesAside(CUdeviceptr address, std::size_t bytes) { Add(address, bytes, Kind::kAside); }
   // Something there, in a way that is not known.
   void Touches(CUdeviceptr address) { Add(address, 1, Kind::kTouches); }
+
+  // By its documentation the call gives the same bytes whenever its inputs are the same.
+  void IsRepeatable() { is_repeatable_ = true; }
+  bool is_repeatable() const { return is_repeatable_; }
+
+  enum class Kind : std::uint8_t { kReads, kOverwrites, kAside, kTouches };
+  struct Claim {
+    CUdeviceptr begin, end;
+    Kind kind;
+    bool holds(CUdeviceptr address) const { return address >= begin && address < end; }
+  };
+  std::span<const Claim> all() const { return {claims_.begin(), claims_.size()}; }
+  // What is said of the address; kTouches where it is nothing, or not one thing.
+  Kind KindAt(CUdeviceptr address) const;
+  // What is said of one byte is one thing.
+  bool AreApart() const;
 
   bool empty() const { return claims_.empty(); }
   // Of a launch that names these addresses.
@@ -48,16 +69,11 @@ class Claims {
   void NoteAnything();
 
  private:
-  enum class Kind : std::uint8_t { kReads, kOverwrites, kTouches };
-  struct Claim {
-    CUdeviceptr begin, end;
-    Kind kind;
-    bool holds(CUdeviceptr address) const { return address >= begin && address < end; }
-  };
   void Add(CUdeviceptr address, std::size_t bytes, Kind kind);
   bool AllWithin(const Allocation& memory, std::span<const CUdeviceptr> named, Kind kind) const;
 
   base::InlineVector<Claim, 12> claims_;
+  bool is_repeatable_ = false;
 };
 
 // What copies and sets do to memory is all that they do.

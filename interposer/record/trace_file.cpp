@@ -107,6 +107,8 @@ void TraceFile::Add(const TraceEvent& event) {
     case TraceKind::kOperation:
       return AddSpan(event, "operation", kStreamRow + static_cast<int>(event.stream % 1000),
                      event.name ? event.name : "operation");
+    case TraceKind::kRecompute:
+      return AddSpan(event, "recompute", kStreamRow + static_cast<int>(event.stream % 1000), "recompute");
     case TraceKind::kCopyOut:
       return AddSpan(event, "copy", kCopyOutRow, "copy out");
     case TraceKind::kCopyIn:

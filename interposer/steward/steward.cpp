@@ -74,6 +74,7 @@ class Steward::Job final : public PlannedJob, public RecordListener {
   void BeginRecording() override { memory_->BeginRecording(); }
   std::int64_t BudgetBytes() override { return static_cast<std::int64_t>(memory_->budget_bytes()); }
   std::int64_t PlannableBytes() override { return memory_->PlannableBytes(); }
+  bool MayReplay(std::uint64_t token) override { return memory_->MayReplay(token); }
   std::int64_t LinkPermille() override { return memory_->link_permille(); }
   void EventsAreThere() override { steward_->Serve(this); }
 

@@ -1,0 +1,317 @@
+// How recipes begin, and how it is proved that an operation makes the same bytes again. (Note [Recipes] in recipe.h)
+//
+// The proof is made in the thread of the call when it has ended: its launch is made a second time, over its own output, and what
+// it made first is compared with what it makes then. Nobody can use the output meanwhile; if it differs its first bytes come back.
+#include <algorithm>
+#include <cstring>
+
+#include "interposer/driver/calling_context.h"
+#include "interposer/driver/driver_api.h"
+#include "interposer/execute/calls.h"
+#include "interposer/execute/job_memory.h"
+#include "scheduler/learn/job_event.h"
+
+namespace spillway::interposer {
+
+using base::MutexLock;
+using driver::CurrentContext;
+using driver::Driver;
+using driver::RelaxedCapture;
+using Verdict = Recipes::Verdict;
+
+namespace {
+
+constexpr size_t kScratchBytes = size_t{256} << 10;  // statistics: some bytes for each channel
+constexpr size_t kScratchAlignment = 512;
+constexpr size_t kPieceBytes = size_t{256} << 20;  // of a copy: rows have a largest width
+
+bool IsBlock(const Allocation* allocation) { return allocation->kind == AllocationKind::kSlabBlock; }
+
+void AddOnce(Tracked* memory, Recipe* recipe) {
+  if (std::find(recipe->inputs.begin(), recipe->inputs.end(), memory) == recipe->inputs.end())
+    recipe->inputs.push_back(memory);
+}
+
+bool IsShared(const SlabBlock& block) {
+  return std::any_of(block.slab->chunks.begin(), block.slab->chunks.end(),
+                     [](const Chunk& chunk) { return chunk.shared; });
+}
+
+// It is used by calls that name it alone, and `pins` is what this call holds of it.
+bool IsPlain(const Tracked& memory, int pins) {
+  if (memory.free_is_due) return false;
+  if (IsBlock(&memory)) return !IsShared(static_cast<const SlabBlock&>(memory));
+  const auto& range = static_cast<const Range&>(memory);
+  return range.live && range.unmovable == Unmovable::kNo && range.holds == 0 && range.pins == pins;
+}
+
+}  // namespace
+
+// Null where the launch cannot be made again.
+std::unique_ptr<Recipe> JobMemory::RecipeOf(const Addresses& addresses, const TouchSet& set,
+                                            bool* lacks_scratch) const {
+  auto launch = RecordedLaunch::Of(*set.launch);
+  if (!launch || !set.claims || !set.claims->AreApart()) return nullptr;
+  auto recipe = std::make_unique<Recipe>();
+  recipe->launch = std::move(*launch);
+  const bool can =
+      AddMemory(set, addresses, recipe.get()) && MoveAside(*set.claims, recipe.get(), lacks_scratch);
+  return can ? std::move(recipe) : nullptr;
+}
+
+// All that the call is given is ours, and all that its launch names is of a role that fits.
+bool JobMemory::AddMemory(const TouchSet& set, const Addresses& addresses, Recipe* recipe) const {
+  for (const Claims::Claim& claim : set.claims->all()) {
+    if (!ledger_.Find(claim.begin)) return false;
+  }
+  const size_t named = set.at_once ? set.ranges.size() : set.named;
+  for (size_t i = set.at_once ? 1 : 0; i < named; ++i) {
+    Range* const range = set.ranges[i];
+    const Role role = RoleAt(set, i);
+    if (role == Role::kReads) {
+      AddOnce(range, recipe);
+    } else if (role == Role::kOverwrites && (!recipe->output || recipe->output == range)) {
+      recipe->output = range;
+    } else {
+      return false;
+    }
+  }
+  for (CUdeviceptr address : addresses) {
+    Allocation* const found = ledger_.Find(address);
+    if (!found) return false;
+    if (!IsBlock(found)) continue;
+    const Claims::Kind kind = set.claims->KindAt(address);
+    const bool is_aside = kind == Claims::Kind::kAside && recipe->launch.LeadsInto(address, address + 1);
+    if (kind == Claims::Kind::kReads) {
+      AddOnce(static_cast<Tracked*>(found), recipe);
+    } else if (!is_aside) {
+      return false;
+    }
+  }
+  return recipe->output != nullptr;
+}
+
+bool JobMemory::MoveAside(const Claims& claims, Recipe* recipe, bool* lacks_scratch) const {
+  size_t used_bytes = 0;
+  for (const Claims::Claim& claim : claims.all()) {
+    if (claim.kind != Claims::Kind::kAside) continue;
+    const CUdeviceptr scratch = scratch_.load(std::memory_order_relaxed);
+    const size_t bytes = claim.end - claim.begin;
+    *lacks_scratch = scratch == 0;
+    if (!scratch || bytes > kScratchBytes - used_bytes) return false;
+    recipe->launch.Move(claim.begin, claim.end, scratch + used_bytes);
+    used_bytes = std::min(used_bytes + RoundUp(bytes, kScratchAlignment), kScratchBytes);
+  }
+  return true;
+}
+
+// All is at its place, and the launch not yet made.
+void JobMemory::BeginRecipe(const Addresses& addresses, TouchSet* set) {
+  if (!set->stream || set->recorded || set->reaches || set->stream->foreign) return;
+  const bool is_kept = drops_eagerly_ || set->step.keeps_recipe;
+  if (!is_kept && !recorder_.IsRecording()) return;
+  const std::uint64_t token = scheduler::TokenOf(scheduler::JobEvent::Operation(ShapeOf(*set), {}));
+  {
+    const MutexLock lock(state_);
+    const Verdict verdict = recipes_.VerdictOn(token);
+    if (verdict == Verdict::kRefuted || (verdict == Verdict::kProved && !is_kept)) return;
+  }
+  set->call->job = this;
+  auto recipe = RecipeOf(addresses, *set, &set->call->lacks_scratch);
+  if (!recipe) return;
+  recipe->token = token;
+  recipe->is_kept = is_kept;
+  const MutexLock lock(state_);
+  if (!MayBegin(*recipe, *set)) return;
+  const Recipe* const kept = recipes_.Keep(std::move(recipe));
+  // A call that passed the gates before they were closed might be made behind this one.
+  if (calls::OthersInProgress()) return Forget(kept);
+  set->call->recipe = kept->id;
+}
+
+bool JobMemory::MayBegin(const Recipe& recipe, const TouchSet& set) {
+  const int own_calls = set.at_once ? 0 : 1;
+  if (recipe.is_kept ? !MayDropAny() : CapturesGoOn() || MustStay()) return false;
+  if (driver::ContextCensus::HasSeveral() || locked_calls_ != own_calls || timeline_.AnyStreamIsHeld())
+    return false;
+  return !recipe.output->recipe && IsPlain(*recipe.output, own_calls) &&
+         std::all_of(recipe.inputs.begin(), recipe.inputs.end(),
+                     [&](const Tracked* input) { return IsPlain(*input, own_calls); });
+}
+
+void JobMemory::NoteMade(const TouchSet& set) {
+  const MutexLock lock(state_);
+  Recipe* const recipe = recipes_.Find(set.call->recipe);
+  if (!recipe) return;
+  if (set.failed) return Forget(recipe);
+  recipe->made_by = set.use;
+  recipe->state = Recipe::State::kMade;
+}
+
+void JobMemory::CallEnded(const LibraryCall& call) {
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(context_);
+  if (call.lacks_scratch) TakeScratch();
+  bool is_proved;
+  {
+    const MutexLock lock(state_);
+    const Recipe* const recipe = recipes_.Find(call.recipe);
+    if (!recipe) return;
+    if (call.works != 1 || recipe->state != Recipe::State::kMade) return Forget(recipe);
+    is_proved = recipes_.VerdictOn(recipe->token) == Verdict::kProved;
+  }
+  if (!is_proved) Prove(call.recipe);
+  {
+    const MutexLock lock(state_);
+    Recipe* const recipe = recipes_.Find(call.recipe);
+    if (!recipe) return;
+    if (!recipe->is_kept || recipes_.VerdictOn(recipe->token) != Verdict::kProved) return Forget(recipe);
+    recipe->state = Recipe::State::kLive;
+  }
+  if (drops_eagerly_) DropNow(call.recipe);
+}
+
+void JobMemory::DropNow(std::uint64_t id) {
+  Use last;
+  {
+    const MutexLock lock(state_);
+    const Recipe* const recipe = recipes_.Find(id);
+    if (!recipe || !Drop(recipe->output)) return;
+    last = recipe->made_by;
+  }
+  AwaitQuietly(last);
+  const MutexLock lock(state_);
+  residency_.CollectLeft();
+}
+
+// For the next call of the kind.
+void JobMemory::TakeScratch() {
+  CUdeviceptr taken = 0, none = 0;
+  if (scratch_.load() || Allocate(kScratchBytes, &taken) != CUDA_SUCCESS) return;
+  if (!scratch_.compare_exchange_strong(none, taken)) Free(taken);
+}
+
+bool JobMemory::MayReplay(std::uint64_t token) {
+  const MutexLock lock(state_);
+  return recipes_.VerdictOn(token) == Verdict::kProved;
+}
+
+struct JobMemory::Proof {
+  std::uint64_t id = 0;
+  Range* range = nullptr;
+  std::uint32_t life = 0;
+  base::InlineVector<Range*, 8> pinned;
+  HostBuffer first, second;
+  bool was_run = false;  // the output is what the second launch made
+};
+
+void JobMemory::Prove(std::uint64_t id) {
+  const MutexLock making(making_);
+  Proof proof;
+  if (!BeginProof(id, &proof)) return;
+  const bool is_complete = RunTwice(&proof);
+  EndProof(&proof, is_complete);
+}
+
+// Where it lacks host memory it is left for another time.
+bool JobMemory::BeginProof(std::uint64_t id, Proof* proof) {
+  const MutexLock lock(state_);
+  const Recipe* const recipe = recipes_.Find(id);
+  if (!recipe || timeline_.AnyStreamIsHeld() || device_is_idle_) return false;
+  proof->id = id;
+  proof->range = recipe->output;
+  proof->life = recipe->output->life;
+  proof->pinned.push_back(recipe->output);
+  for (Tracked* input : recipe->inputs) {
+    if (!IsBlock(input)) proof->pinned.push_back(static_cast<Range*>(input));
+  }
+  const auto is_there = [this](const Range* range)
+                            SPILLWAY_REQUIRES(state_) { return residency_.IsMapped(range) && !range->empty; };
+  const bool all_there = recipe->output->pins == 0 && !recipe->output->host.data &&
+                         std::all_of(proof->pinned.begin(), proof->pinned.end(), is_there);
+  if (!all_there || !residency_.host().TakeIdle(recipe->output->size_bytes, &proof->first)) return false;
+  if (!residency_.host().TakeIdle(recipe->output->size_bytes, &proof->second)) {
+    residency_.host().Give(&proof->first);
+    return false;
+  }
+  for (Range* range : proof->pinned) residency_.Pin(range);
+  recipe->output->empty = true;  // a call that names it waits for who makes memory
+  return true;
+}
+
+// False when there is nothing to compare.
+bool JobMemory::RunTwice(Proof* proof) {
+  Use use;
+  {
+    const MutexLock lock(state_);
+    const Recipe* const recipe = recipes_.Find(proof->id);
+    if (!recipe) return false;
+    use = recipe->made_by;
+  }
+  if (!AwaitQuietly(use) || !ReadBackWhole(*proof->range, proof->first)) return false;
+  {
+    const MutexLock lock(state_);
+    Recipe* const recipe = recipes_.Find(proof->id);
+    StreamState* const stream = StreamForReplay(nullptr);
+    if (!recipe || LaunchAgain(recipe, stream, TraceCause::kNone) != CUDA_SUCCESS) return false;
+    proof->was_run = true;
+    use = {stream, Timeline::IssuedOn(stream)};
+  }
+  return AwaitQuietly(use) && ReadBackWhole(*proof->range, proof->second);
+}
+
+void JobMemory::EndProof(Proof* proof, bool is_complete) {
+  const bool is_same =
+      is_complete && std::memcmp(proof->first.data, proof->second.data, proof->range->requested_bytes) == 0;
+  const MutexLock lock(state_);
+  const Recipe* const recipe = recipes_.Find(proof->id);
+  if (is_complete && recipe) {
+    recipes_.Judge(recipe->token, is_same ? Verdict::kProved : Verdict::kRefuted);
+    ++(is_same ? counters_.proved_operations : counters_.refuted_operations);
+  }
+  Range* const range = proof->range;
+  const bool is_there = range->live && range->life == proof->life;
+  if (is_there && proof->was_run && !is_same) {
+    std::swap(range->host, proof->first);
+    residency_.Fill(range);
+  }
+  if (is_there) range->empty = false;
+  for (Range* each : proof->pinned) residency_.Unpin(each);
+  if (proof->first.data) residency_.host().Give(&proof->first);
+  residency_.host().Give(&proof->second);
+}
+
+bool JobMemory::AwaitQuietly(Use use) {
+  CUevent event = nullptr;
+  {
+    const MutexLock lock(state_);
+    if (timeline_.Done(use)) return true;
+    event = timeline_.EventFor(use);
+  }
+  if (!event) {
+    Timeline::WaitFor(use.stream);
+    return true;
+  }
+  return Driver().cuEventSynchronize(event) == CUDA_SUCCESS;
+}
+
+bool JobMemory::ReadBackWhole(const Range& range, const HostBuffer& to) {
+  for (size_t done = 0; done < range.requested_bytes; done += kPieceBytes) {
+    CUDA_MEMCPY2D copy{};
+    copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.srcDevice = range.base + done;
+    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+    copy.dstHost = static_cast<std::byte*>(to.data) + done;
+    copy.srcPitch = copy.dstPitch = copy.WidthInBytes = std::min(kPieceBytes, range.requested_bytes - done);
+    copy.Height = 1;
+    Use use;
+    {
+      const MutexLock lock(state_);
+      use = residency_.ReadBack(copy);
+    }
+    if (!use.stream || !AwaitQuietly(use)) return false;
+  }
+  return true;
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,319 @@
+// What is dropped because it can be made again, and making it again. (Note [Recipes] in recipe.h)
+//
+// Who needs the bytes makes them: the plan before an operation, a call that names them or may write what they are made from, a
+// free of that, and whatever may use memory without our noticing. No call in progress of the same thread holds memory meanwhile.
+#include <algorithm>
+
+#include "interposer/driver/calling_context.h"
+#include "interposer/driver/driver_api.h"
+#include "interposer/execute/calls.h"
+#include "interposer/execute/job_memory.h"
+#include "interposer/execute/touch_clock.h"
+
+namespace spillway::interposer {
+
+using base::MutexLock;
+using driver::CurrentContext;
+using driver::Driver;
+using driver::RelaxedCapture;
+
+namespace {
+
+bool IsBlock(const Allocation* allocation) { return allocation->kind == AllocationKind::kSlabBlock; }
+Range* AsRange(Tracked* memory) { return static_cast<Range*>(memory); }
+
+bool IsDropped(const Range* range) { return range->place == Place::kDropped; }
+
+// Null when all that the recipe reads is somewhere.
+Range* DroppedInput(const Recipe& recipe) {
+  for (Tracked* input : recipe.inputs) {
+    if (!IsBlock(input) && IsDropped(AsRange(input))) return AsRange(input);
+  }
+  return nullptr;
+}
+
+// The first to be made for the sake of the range; null when it is not dropped. No recipe reads what is made from its own output,
+// so that there is an end.
+Range* FirstInChain(Range* range) {
+  if (!IsDropped(range)) return nullptr;
+  while (Range* const input = DroppedInput(*range->recipe)) range = input;
+  return range;
+}
+
+}  // namespace
+
+// While this holds memory is used by calls that name it alone, and moves while kernels run.
+bool JobMemory::MayDropAny() {
+  return !CapturesGoOn() && !residency_.parking() && !trust_.MustWait() && !MustStay() &&
+         !driver::ContextCensus::HasSeveral();
+}
+
+bool JobMemory::Drop(Range* range) {
+  const Recipe* const recipe = range->recipe;
+  return recipe && recipe->state == Recipe::State::kLive && MayDropAny() && residency_.StartToDrop(range);
+}
+
+void JobMemory::DropOrSendAway(const PlanStep::Allocations& allocations) {
+  PlanStep::Allocations others;
+  for (const std::uint64_t allocation : allocations) {
+    Range* const range = executor_.Find(allocation);
+    const bool is_dropped = range && !range->host_valid && Drop(range);
+    counters_.planned_departures += is_dropped;
+    if (!is_dropped) others.push_back(allocation);
+  }
+  executor_.SendAway(others);
+}
+
+// What is on its way out stays. A free that has waited for the recipe happens.
+void JobMemory::Forget(const Recipe* recipe) {
+  Range* const output = recipe->output;
+  if (output->place == Place::kLeaving && output->drops) residency_.Stay(output);
+  const auto inputs = recipe->inputs;
+  recipes_.Forget(recipe);
+  for (Tracked* input : inputs) {
+    if (input->serves > 0 || !std::exchange(input->free_is_due, false)) continue;
+    FreeFound(input, timeline_.Unfinished());
+  }
+}
+
+// The memory is about to be written or freed: recipes that it has to do with end. Not those of what is dropped and made from it:
+// then one of these is the answer, to be made first.
+Range* JobMemory::Outdate(Tracked* memory) {
+  Range* to_make = nullptr;
+  for (const std::uint64_t id : recipes_.Of(memory)) {
+    const Recipe* const recipe = recipes_.Find(id);
+    if (!recipe) continue;
+    if (!IsDropped(recipe->output)) {
+      Forget(recipe);
+    } else if (recipe->output != memory) {
+      to_make = recipe->output;
+    }
+  }
+  return to_make;
+}
+
+// What must be made before the call may be, one of it: what it names or reaches, and what is made from what it may write.
+Range* JobMemory::FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set) {
+  if (recipes_.empty()) return nullptr;
+  Range* first = nullptr;
+  const auto outdate = [&](Tracked* memory) SPILLWAY_REQUIRES(state_) {
+    if (Range* const to_make = Outdate(memory)) first = to_make;
+  };
+  for (size_t i = 0; i < set.ranges.size(); ++i) {
+    if (MayWrite(set, i, effect)) outdate(set.ranges[i]);
+    if (IsDropped(set.ranges[i])) first = set.ranges[i];
+  }
+  const bool claims_hold = set.claims && !set.recorded && !set.reaches;
+  for (CUdeviceptr address : addresses) {
+    Allocation* const found = effect == Effect::kReads ? nullptr : ledger_.Find(address);
+    if (!found || !IsBlock(found)) continue;
+    const Role role = claims_hold ? set.claims->RoleOf(*found, {addresses.begin(), addresses.size()})
+                                  : Role::kReadsAndWrites;
+    if (role != Role::kReads) outdate(static_cast<Tracked*>(found));
+  }
+  for (Tracked* block : set.reached_blocks) outdate(block);
+  return first;
+}
+
+CUresult JobMemory::MakeWhatItAwaits(const Addresses& addresses, Effect effect, TouchSet* set) {
+  if (recipes_.empty()) return CUDA_SUCCESS;
+  for (;;) {
+    Range* next;
+    {
+      const MutexLock lock(state_);
+      Find(addresses, effect, set);
+      next = FirstToMake(addresses, effect, *set);
+    }
+    if (!next) return CUDA_SUCCESS;
+    const CUresult made = MakeAgain(next, set->stream, TraceCause::kDemand);
+    if (made != CUDA_SUCCESS) return made;
+  }
+}
+
+CUresult JobMemory::MakeAgain(Range* wanted, StreamState* stream, TraceCause why) {
+  for (;;) {
+    Range* next;
+    {
+      const MutexLock lock(state_);
+      next = FirstInChain(wanted);
+    }
+    if (!next) return CUDA_SUCCESS;
+    const CUresult made = MakeOneAgain(next, stream, why);
+    if (made != CUDA_SUCCESS) return made;
+  }
+}
+
+// Nothing is done where another thread has changed what there is to do. The launch is made with the lock held under which the
+// memory is given: nobody sees it without its bytes.
+CUresult JobMemory::MakeOneAgain(Range* range, StreamState* stream, TraceCause why) {
+  base::InlineVector<Range*, 8> pinned;
+  {
+    const MutexLock lock(state_);
+    if (!IsDropped(range) || DroppedInput(*range->recipe)) return CUDA_SUCCESS;
+    for (Tracked* input : range->recipe->inputs) {
+      if (!IsBlock(input)) pinned.push_back(AsRange(input));
+    }
+    pinned.push_back(range);
+    for (Range* each : pinned) residency_.Pin(each);
+  }
+  bool all_there = true;
+  for (Range* each : pinned) all_there = all_there && (each == range || MakeResident(each, Role::kReads));
+  CUresult result = CUDA_SUCCESS;
+  all_there = all_there && MakeRoom(range->size_bytes, StallCause::kDemand, [&]() SPILLWAY_REQUIRES(state_) {
+                if (!IsDropped(range)) return true;  // it was freed
+                if (!residency_.Revive(range)) return false;
+                result = LaunchAgain(range->recipe, StreamForReplay(stream), why);
+                if (result != CUDA_SUCCESS) residency_.DropAnew(range);
+                return true;
+              });
+  {
+    const MutexLock lock(state_);
+    for (Range* each : pinned) residency_.Unpin(each);
+    if (!all_there) result = OutOfMemory();
+    const bool is_made = result == CUDA_SUCCESS;
+    counters_.recomputes += is_made;
+    counters_.recomputed_bytes += is_made ? range->requested_bytes : 0;
+    counters_.demand_recomputes += is_made && why != TraceCause::kPlan;
+  }
+  EndMoving();
+  return result;
+}
+
+// The stream asked for, of a call that stands behind the first launch. Another one where work on it would wait for the program,
+// or cannot be marked.
+StreamState* JobMemory::StreamForReplay(StreamState* asked) {
+  const bool serves = asked && !asked->foreign && !asked->is_ours && !driver::ContextCensus::HasSeveral() &&
+                      !CapturesGoOn() && !timeline_.AnyStreamIsHeld();
+  if (serves) return asked;
+  if (!replays_) {
+    CUstream stream = nullptr;
+    Driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    replays_ = timeline_.Of({stream, false});
+  }
+  return replays_;
+}
+
+// Whoever writes what it reads, or uses what it makes, stands behind it.
+CUresult JobMemory::LaunchAgain(Recipe* recipe, StreamState* stream, TraceCause why) {
+  for (Tracked* input : recipe->inputs) OrderBehind(input, stream);
+  OrderBehind(recipe->output, stream);
+  timeline_.OrderAfter(stream, recipe->made_by);
+  const TraceMoment begun = trace_.Begin(stream->handle);
+  const CUresult result = recipe->launch.LaunchOn(stream->handle);
+  if (result != CUDA_SUCCESS) {
+    trace_.Cancel(begun);
+    return result;
+  }
+  TraceEvent event = TraceOf(TraceKind::kRecompute, recipe->output, why);
+  event.stream = stream->number;
+  trace_.End(stream->handle, begun, event);
+  const Use use = timeline_.Issue(stream);
+  timeline_.EventFor(use);
+  for (Tracked* input : recipe->inputs) NoteReplay(input, use);
+  NoteReplay(recipe->output, use);
+  return CUDA_SUCCESS;
+}
+
+void JobMemory::NoteReplay(Tracked* memory, Use use) {
+  memory->ready_after.Add(use);
+  memory->ordered.clear();
+  memory->ordered.push_back(Timeline::SerialOf(use.stream));
+  memory->last_touch = TouchClock();
+  if (!IsBlock(memory)) AsRange(memory)->uses.Add(use);
+}
+
+bool JobMemory::EndRecipes() {
+  if (recipes_.empty()) return true;
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(context_);
+  const MutexLock making(making_);
+  return EndRecipesWhileMaking();
+}
+
+// What was launched for that is complete, too: its kernels may be about to go.
+bool JobMemory::EndRecipesWhileMaking() {
+  for (Range* dropped = nullptr;; dropped = nullptr) {
+    {
+      const MutexLock lock(state_);
+      for (const std::uint64_t id : recipes_.All()) {
+        const Recipe* const recipe = recipes_.Find(id);
+        if (!recipe) continue;
+        if (!IsDropped(recipe->output)) {
+          Forget(recipe);
+        } else {
+          dropped = recipe->output;
+        }
+      }
+    }
+    if (!dropped) break;
+    if (MakeAgain(dropped, nullptr, TraceCause::kDemand) != CUDA_SUCCESS) return false;
+  }
+  Use last;
+  {
+    const MutexLock lock(state_);
+    if (replays_) last = {replays_, Timeline::IssuedOn(replays_)};
+  }
+  return !last.stream || AwaitQuietly(last);
+}
+
+// Kernels may write what recipes read, and read what is dropped, without naming it.
+void JobMemory::EndRecipesIfUnproven() {
+  if (recipes_.empty()) return;
+  {
+    const MutexLock lock(state_);
+    if (!trust_.MustWait()) return;
+  }
+  EndRecipesWhileMaking();
+}
+
+bool JobMemory::MakeForFree(Range* dropped, const StreamName* stream) {
+  const MutexLock making(making_);
+  StreamState* state = nullptr;
+  if (stream) {
+    const MutexLock lock(state_);
+    state = timeline_.Of(*stream);
+  }
+  return MakeAgain(dropped, state, TraceCause::kDemand) == CUDA_SUCCESS;
+}
+
+bool JobMemory::AnyToRerun(const PlanStep& step) {
+  const MutexLock lock(state_);
+  return std::any_of(step.recompute.begin(), step.recompute.end(),
+                     [this](const PlanStep::Rerun& rerun) SPILLWAY_REQUIRES(state_) {
+                       const Range* const range = executor_.Find(rerun.allocation);
+                       return range && (rerun.drops || IsDropped(range));
+                     });
+}
+
+// The call lets go of its memory meanwhile: who makes memory waits for calls, and none waits for who makes memory.
+CUresult JobMemory::MakeBeforeOperation(const Addresses& addresses, StreamName stream, Effect effect,
+                                        TouchSet* set) {
+  if (set->awaits_look || !AnyToRerun(set->step)) return CUDA_SUCCESS;
+  Withdraw(set);
+  Rerun(set->step, stream);
+  return BeginEither(addresses, stream, effect, set);
+}
+
+void JobMemory::Rerun(const PlanStep& step, StreamName stream) {
+  const CallForMemory call(&calls_for_memory_);
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(context_);
+  const MutexLock making(making_);
+  for (const PlanStep::Rerun& rerun : step.recompute) {
+    Range* range;
+    StreamState* state;
+    {
+      const MutexLock lock(state_);
+      range = executor_.Find(rerun.allocation);
+      state = timeline_.Of(stream);
+      if (rerun.drops && range) {
+        PlanStep::Allocations one;
+        one.push_back(rerun.allocation);
+        DropOrSendAway(one);
+      }
+    }
+    if (range && !rerun.drops) MakeAgain(range, state, TraceCause::kPlan);
+  }
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,95 @@
+// How the bytes of a range are made again: the launch that made them, word for word, and what it reads.
+//
+// Filled in by job_memory_recompute.cpp in the thread of the call, kept by Recipes.
+//
+// Note [Recipes]
+// Addresses never change, so an operation is run again by making its launch again: the same function, dimensions and parameters.
+// That is allowed for a launch which
+//  - a call of cuDNN or cuBLAS makes as its only work, of a function that is deterministic by its documentation;
+//  - overwrites one range whole, and names besides only what it reads and what it writes aside (ledger/claims.h);
+//  - has been proved: once for each shape (record/operation_shape.h) it was run twice, and the bytes were compared.
+// What it writes aside goes to scratch memory when it is made again: the words of its parameters that lead there are exchanged.
+//
+// A recipe holds as long as nobody may have written what it reads or what it makes. So from before its launch on all calls that
+// name any of that take the lock (their gates stay closed), and a call that may write it ends the recipe; where the range's bytes
+// are nowhere but in the recipe, they are made first. The same goes for a free, and for whatever may use memory without naming it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/inline_vector.h"
+#include "interposer/driver/cuda_abi.h"
+#include "interposer/execute/range.h"
+#include "interposer/ledger/claims.h"
+#include "interposer/record/operation_shape.h"
+
+namespace spillway::interposer {
+
+class JobMemory;
+
+// A launch as its hook was given it; lives on the caller's stack.
+struct LaunchCall {
+  CUfunction function = nullptr;
+  LaunchDimensions dimensions{};
+  void** parameters = nullptr;
+  std::span<const std::uint32_t> parameter_bytes = {};
+  const CUlaunchConfig* config = nullptr;  // of an extended launch
+};
+
+// A call of a library, from its hook's beginning to its end, on that thread.
+struct LibraryCall {
+  Claims* claims = nullptr;
+  int works = 0;               // driver calls of it so far that name memory
+  JobMemory* job = nullptr;    // who is to be told when it has ended
+  std::uint64_t recipe = 0;    // begun for its first launch
+  bool lacks_scratch = false;  // for what it writes aside
+};
+
+// A launch that can be made again.
+class RecordedLaunch {
+ public:
+  // Nothing where it has attributes that are more than numbers.
+  static std::optional<RecordedLaunch> Of(const LaunchCall& call);
+
+  // Words that lie in these bytes lead to the same place of those at `to`.
+  void Move(CUdeviceptr begin, CUdeviceptr end, CUdeviceptr to);
+  // Any word of its parameters does.
+  bool LeadsInto(CUdeviceptr begin, CUdeviceptr end) const;
+  CUresult LaunchOn(CUstream stream);
+
+ private:
+  template <class Visit>
+  void ForEachWord(Visit visit) const;
+
+  CUfunction function_ = nullptr;
+  LaunchDimensions dimensions_{};
+  std::vector<unsigned char> bytes_;
+  struct Parameter {
+    std::size_t offset, bytes;
+  };
+  std::vector<Parameter> parameters_;
+  std::vector<CUlaunchAttribute> attributes_;
+  bool is_extended_ = false;
+};
+
+struct Recipe {
+  enum class State : std::uint8_t {
+    kBegun,  // its launch has not been made yet
+    kMade,   // its call goes on
+    kLive,
+  };
+  RecordedLaunch launch;
+  Range* output = nullptr;
+  base::InlineVector<Tracked*, 6> inputs;  // each once
+  std::uint64_t token = 0;                 // of its operation (scheduler::TokenOf)
+  bool is_kept = false;                    // beyond its proof
+  // Recipes' own:
+  std::uint64_t id = 0;
+  State state = State::kBegun;
+  Use made_by;  // the launch
+};
+
+}  // namespace spillway::interposer

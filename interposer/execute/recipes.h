@@ -1,0 +1,50 @@
+// All recipes of a job, and which operations have been proved to be repeatable.
+//
+// Called by job_memory with the state lock held, but for empty(). Owns the recipes.
+//
+// Invariants
+//  1. A range has at most one recipe, range->recipe; memory that recipes read counts them in Tracked::serves. The gates of both
+//     are closed as long as that is so.
+//  2. A range in Place::kDropped has a live recipe.
+// Never: launches, moves memory.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "interposer/execute/recipe.h"
+
+namespace spillway::interposer {
+
+class Recipes {
+ public:
+  // Any thread: there is none.
+  bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
+
+  Recipe* Keep(std::unique_ptr<Recipe> recipe);
+  void Forget(const Recipe* recipe);
+  Recipe* Find(std::uint64_t id) const;
+
+  using Ids = base::InlineVector<std::uint64_t, 8>;
+  // Those that read or make the memory.
+  Ids Of(const Tracked* memory) const;
+  Ids All() const;
+
+  enum class Verdict : std::uint8_t { kUnknown, kProved, kRefuted };
+  Verdict VerdictOn(std::uint64_t token) const;
+  void Judge(std::uint64_t token, Verdict verdict) { verdicts_[token] = verdict; }
+
+ private:
+  static bool Names(const Recipe& recipe, const Tracked* memory);
+  static bool Concerns(const Tracked& memory);
+
+  std::atomic<std::size_t> count_{0};
+  std::vector<std::unique_ptr<Recipe>> recipes_;  // in no order
+  std::unordered_map<std::uint64_t, Verdict> verdicts_;
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace spillway::interposer
