@@ -83,6 +83,13 @@ constexpr Sum kSums[] = {
     {"restored_bytes", &Counters::restored_bytes},
     {"dropped_bytes", &Counters::dropped_bytes},
     {"overwritten_bytes", &Counters::overwritten_bytes},
+    {"recipe_drops", &Counters::recipe_drops},
+    {"recipe_dropped_bytes", &Counters::recipe_dropped_bytes},
+    {"recomputes", &Counters::recomputes},
+    {"recomputed_bytes", &Counters::recomputed_bytes},
+    {"demand_recomputes", &Counters::demand_recomputes},
+    {"proved_operations", &Counters::proved_operations},
+    {"refuted_operations", &Counters::refuted_operations},
     {"evictions", &Counters::evictions},
     {"cancelled_evictions", &Counters::cancelled_evictions},
     {"demand_fetches", &Counters::demand_fetches},
@@ -191,10 +198,10 @@ void AddUnknownFunctions(Text* out) {
 void AddLearning(Text* out) {
   const LearningFigures all = Steward::Instance().Read();
   out->Add(",\n  \"learning\": {\"recorded_events\": %" PRIu64 ", \"dropped_events\": %" PRIu64
-           ", \"plans_adopted\": %" PRIu64 ", \"plans_from_store\": %" PRIu64 ", \"plans_refused\": %" PRIu64
-           ", \"plans_invalid\": %" PRIu64,
+           ", \"plans_adopted\": %" PRIu64 ", \"plans_from_store\": %" PRIu64
+           ", \"plans_from_agent\": %" PRIu64 ", \"plans_refused\": %" PRIu64 ", \"plans_invalid\": %" PRIu64,
            all.recorded_events, all.dropped_events, all.plans_adopted, all.plans_from_store,
-           all.plans_refused, all.plans_invalid);
+           all.plans_from_agent, all.plans_refused, all.plans_invalid);
   out->Add(", \"planned_at_iteration\": %" PRIu64 ", \"planning_ns\": %" PRIu64
            ", \"iterations_followed\": %" PRIu64 ", \"predicted_iteration_ns\": %" PRIu64
            ", \"lower_bound_ns\": %" PRIu64 ", \"measured_iteration_ns\": %" PRIu64

@@ -74,7 +74,9 @@ void WriteTags(const char* kernel_name, const KernelUseList& list) {
     if (IsRead(list.uses[i])) hash = MixOperand(hash, list.uses[i]);
   }
   for (std::uint32_t i = 0; i < list.count; ++i) {
-    if (list.uses[i].kind != UseKind::kRead) WriteOperand(Mix(hash, i), list.uses[i]);
+    const KernelUse& use = list.uses[i];
+    const std::uint64_t own_hash = use.kind == UseKind::kAside ? MixOperand(hash, use) : hash;
+    if (use.kind != UseKind::kRead) WriteOperand(Mix(own_hash, i), use);
   }
 }
 
@@ -82,7 +84,8 @@ std::uint64_t BytesMoved(const KernelUseList& list) {
   std::uint64_t bytes = 0;
   for (std::uint32_t i = 0; i < list.count; ++i) {
     const KernelUse& use = list.uses[i];
-    if (use.pointer != nullptr) bytes += use.kind == UseKind::kUpdate ? 2 * use.size_bytes : use.size_bytes;
+    const bool is_moved_twice = use.kind == UseKind::kUpdate || use.kind == UseKind::kAside;
+    if (use.pointer != nullptr) bytes += is_moved_twice ? 2 * use.size_bytes : use.size_bytes;
   }
   return bytes;
 }

@@ -60,6 +60,7 @@ enum class UseKind : std::uint32_t {
   kRead,
   kWrite,   // all of it, whatever was there before
   kUpdate,  // reads and writes
+  kAside,   // reads and writes; nothing else that the kernel writes depends on it
   kPart,    // writes the `part`-th of `parts` interleaved parts, at most four; the others stay
 };
 

@@ -30,6 +30,8 @@ UseKind UseKindOf(Access access) {
       return UseKind::kRead;
     case Access::kWrite:
       return UseKind::kWrite;
+    case Access::kAside:
+      return UseKind::kAside;
     case Access::kUpdate:
       break;
   }

@@ -29,8 +29,8 @@
 
 namespace spillway::simulator::dnn {
 
-// kUpdate: the operation reads what it writes over.
-enum class Access : std::uint32_t { kRead, kWrite, kUpdate };
+// kUpdate: the operation reads what it writes over. kAside: and none of its other results depend on that.
+enum class Access : std::uint32_t { kRead, kWrite, kUpdate, kAside };
 
 struct Operand {
   const void* pointer;
@@ -47,6 +47,9 @@ inline Operand Writes(void* pointer, std::uint64_t size_bytes) {
 }
 inline Operand Updates(void* pointer, std::uint64_t size_bytes) {
   return {pointer, pointer != nullptr ? size_bytes : 0, Access::kUpdate};
+}
+inline Operand UpdatesAside(void* pointer, std::uint64_t size_bytes) {
+  return {pointer, pointer != nullptr ? size_bytes : 0, Access::kAside};
 }
 
 // The last parameter of every kernel of these libraries.

@@ -254,8 +254,8 @@ cudnnStatus_t cudnnBatchNormalizationForwardTraining(
   return FromDriver(
       Enqueue(StreamOf(handle), operation,
               {Input(x_view, x), Output(y_view, y, beta), Reads(scale, bytes), Reads(bias, bytes),
-               Updates(running_mean, bytes), Updates(running_variance, bytes), Writes(saved_mean, bytes),
-               Writes(saved_inverse, bytes)},
+               UpdatesAside(running_mean, bytes), UpdatesAside(running_variance, bytes),
+               Writes(saved_mean, bytes), Writes(saved_inverse, bytes)},
               Flops(x_view), static_cast<double>(x_view.ExtentBytes())));
 }
 
