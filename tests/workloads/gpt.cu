@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <string>
 #include <vector>
 
 #include "adamw.cuh"
@@ -24,6 +25,7 @@ struct GptOptions {
   int layers = 5;
   int vocabulary = 1024;
   int steps = 3;
+  std::string until;
   bool untied = false;
   float learning_rate = 3e-4f;
 };
@@ -38,6 +40,9 @@ GptOptions parse_gpt_options(int argc, char** argv) {
   arguments.integer("batch", &options.shape.batch, 1, 65536, "sequences per step");
   arguments.integer("vocabulary", &options.vocabulary, 2, 1 << 20, "distinct tokens");
   arguments.integer("steps", &options.steps, 1, 1000000, "training steps");
+  arguments.text(
+      "until", &options.until,
+      "a file: where it exists, the step that has begun is the last, however many there should be");
   arguments.flag("untied", &options.untied, "give the output its own matrix instead of the embedding's");
   arguments.rate("rate", &options.learning_rate, "learning rate");
   options.device.declare(&arguments);
@@ -131,7 +136,7 @@ class GptTrainer {
 
   void train() {
     stage(0);
-    for (int step = 0; step < options_.steps; ++step) train_step(step);
+    for (int step = 0; !is_last_; ++step) train_step(step);
     std::printf("checksum %016" PRIx64 "\n", weights_checksum(parameters_, device_));
     device_.report_peak();
   }
@@ -162,7 +167,8 @@ class GptTrainer {
 
   void train_step(int step) {
     const TokenBatch batch = batch_at(feeder_.acquire());
-    if (step + 1 < options_.steps) stage(step + 1);
+    is_last_ = step + 1 == options_.steps || exists(options_.until);
+    if (!is_last_) stage(step + 1);
     Tensor features = blocks_.forward(embedded(batch), Mode::kTrain);
     embedding_gradients(batch, blocks_.backward(head(std::move(features), batch)));
     feeder_.release();
@@ -233,6 +239,7 @@ class GptTrainer {
   static constexpr float kTableGain = 0.2f;  // small tables: the first logits are near zero, as in GPT-2
 
   const GptOptions options_;
+  bool is_last_ = false;  // the step that has begun
   const SyntheticTokens data_;
   Device device_;
   ParameterFactory factory_;

@@ -19,8 +19,7 @@ SLAB = 2 * MIB
 HOST = f'[host]\nmemory = "1GiB"\nslab = {SLAB}\nhuge_pages = false\n'
 BUSY_S = 2  # for so long shares are measured
 LINK_BYTES_PER_S = 100_000_000  # far below what a busy machine copies
-# Steps enough for what happens in mid-run; the first part of a run shows what it wants.
-LONG = "--steps=900"
+ENDLESS = job_test.ENDLESS
 
 
 class ShareFixture(job_test.JobFixture):
@@ -43,13 +42,12 @@ class ShareFixture(job_test.JobFixture):
 
 class PoolTest(ShareFixture):
     def test_what_is_away_lies_in_slabs_until_the_job_ends(self):
-        bare = self.bare(LONG)
         self.begin_swapping()
         self.start()
-        job = self.begin(LONG, *self.follow())
+        job = self.begin(ENDLESS, *self.follow())
         self.await_pool(lambda pool: pool["leased_bytes"] > 0)
 
-        self.assertEqual(self.finish(job), bare)
+        self.assert_as_bare(self.finish(job))
         self.assertGreater(self.report()["host_slab_peak_bytes"], 0)
         self.assertEqual(self.books()["violations"], [])
         pool = self.await_pool(lambda pool: pool["ending_bytes"] == 0)
@@ -64,7 +62,7 @@ class PoolTest(ShareFixture):
         self.await_pool(lambda pool: pool["ending_bytes"] == 0)
 
     def time_until_given_back(self):
-        job = self.begin(LONG, *self.follow())
+        job = self.begin(ENDLESS, *self.follow())
         self.await_pool(lambda pool: pool["leased_bytes"] > 0)
         pid = int(self.tenancy()["job"].removeprefix("local-"))
         begin = time.monotonic()
@@ -89,11 +87,10 @@ class PoolTest(ShareFixture):
         self.assertLessEqual(self.books()["device_bytes_peak"], budget)
 
     def test_a_quota_that_becomes_less_is_obeyed_while_the_job_runs(self):
-        bare = self.bare(LONG)
         half = self.half()
         self.configure(HOST + f"[defaults]\nlimit = {half}\n")
         self.start()
-        job = self.begin(LONG, *self.follow())
+        job = self.begin(ENDLESS, *self.follow())
         tenancy = self.await_tenancy(job, lambda now: now["host_bytes"] > 0)
         # What the job cannot do without, and a little.
         wanted = 2 * half
@@ -101,7 +98,7 @@ class PoolTest(ShareFixture):
         self.assertEqual(self.spillway("budget", "set", tenancy["job"], "--host", str(enough)).returncode, 0)
 
         self.await_tenancy(job, lambda now: now["host_budget_bytes"] <= enough and 0 < now["host_bytes"] <= enough)
-        self.assertEqual(self.finish(job), bare)
+        self.assert_as_bare(self.finish(job))
 
     def test_without_a_pool_jobs_pin_their_own(self):
         bare = self.bare(job_test.SHORT)
@@ -119,11 +116,10 @@ class RestartTest(ShareFixture):
     """The pool across restarts of the agent, while a job swaps."""
 
     def begin_with_slabs(self, **environment):
-        self.bare_output = self.bare(LONG)
         half = self.begin_swapping()
         self.configure(HOST + f"[defaults]\nlimit = {half}\n", resume_ms=1000)
         notices = self.start(**environment)
-        job = self.begin(LONG, *self.follow())
+        job = self.begin(ENDLESS, *self.follow())
         self.await_pool(lambda pool: pool["leased_bytes"] >= 4 * SLAB and pool["making_bytes"] == 0)
         return job, notices
 
@@ -145,7 +141,7 @@ class RestartTest(ShareFixture):
         tenancy = self.await_tenancy(job, lambda now: now["resident_bytes"] > 0)
         self.assertEqual(self.pool()["leased_bytes"], 0)
         self.assertEqual(tenancy["host_bytes"], before["host_bytes"])
-        self.assertEqual(self.finish(job), self.bare_output)
+        self.assert_as_bare(self.finish(job))
 
     def test_run_anew_the_agent_knows_to_the_byte_who_has_what(self):
         job, notices = self.begin_with_slabs()
@@ -160,7 +156,7 @@ class RestartTest(ShareFixture):
 
         self.await_tenancy(job, lambda now: now["resident_bytes"] > 0)
         self.assertEqual(self.leased_when_steady(job), leased)
-        self.assertEqual(self.finish(job), self.bare_output)
+        self.assert_as_bare(self.finish(job))
         self.await_pool(lambda pool: pool["leased_bytes"] == pool["kept_bytes"] == pool["ending_bytes"] == 0)
 
     def status_or_none(self):
@@ -180,7 +176,7 @@ class RestartTest(ShareFixture):
         self.start_with(store.files)
         self.await_tenancy(job, lambda now: now["resident_bytes"] > 0)
         self.assertEqual(self.leased_when_steady(job), leased)
-        self.assertEqual(self.finish(job), self.bare_output)
+        self.assert_as_bare(self.finish(job))
 
     def start_with(self, files):
         """As systemd does: the kept files from number 3 on, by name."""
@@ -227,19 +223,8 @@ class Store:
 class LinkTest(ShareFixture):
     """Two jobs on one link; their virtual clocks are their own, so that the link's real rate is what holds them up."""
 
-    def begin_job(self, name, steps):
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("SPILLWAY_")}
-        folder = self.folder / name
-        folder.mkdir()
-        environment.update(XDG_STATE_HOME=str(folder), SPILLWAY_SIM_STATS=str(folder / "books.json"),
-                           SPILLWAY_SIM_COMPUTE="tags")
-        command = [agent_test.BUILD / "bin/spillway", "run", "--quiet", "--simulate=h200", "--park=off",
-                   f"--agent={self.path}", f"--report={folder}/report.json", "--",
-                   agent_test.BUILD / "workloads" / job_test.TRAINER[0], *job_test.TRAINER[1:], f"--steps={steps}"]
-        with open(folder / "output", "wb") as output, open(folder / "errors", "wb") as errors:
-            job = subprocess.Popen([str(word) for word in command], env=environment, stdout=output, stderr=errors)
-        self.addCleanup(self.end, job)
-        return job
+    def follow_as(self, name):
+        return "--park=off", f"--agent={self.path}", f"--report={self.folder}/{name}/report.json"
 
     def devices(self):
         return {job["job"]: job["devices"][0] for job in self.status()["jobs"] if job["devices"]}
@@ -264,7 +249,7 @@ class LinkTest(ShareFixture):
         link = f"[link]\nto_device = {LINK_BYTES_PER_S}\nto_host = {LINK_BYTES_PER_S}\n"
         self.configure(HOST + link + f"[defaults]\nlimit = {half}\n", usage_interval_ms=50)
         self.start()
-        jobs = [self.begin_job("anna", 32), self.begin_job("bert", 11)]
+        jobs = [self.begin(ENDLESS, *self.follow_as(name), name=name) for name in ("anna", "bert")]
         anna, bert = [f"local-{job.pid}" for job in jobs]
         self.await_devices(lambda devices: {anna, bert} <= set(devices))
         self.assertEqual(self.spillway("budget", "set", anna, "--weight", "3").returncode, 0)
@@ -276,7 +261,7 @@ class LinkTest(ShareFixture):
         self.assertAlmostEqual(max(shares), 0.75, delta=0.1, msg=shares)
 
         for job, name in zip(jobs, ("anna", "bert")):
-            self.assertEqual(job.wait(job_test.PATIENCE_S), 0)
+            self.finish(job, name)
             report = json.loads((self.folder / name / "report.json").read_text())
             books = json.loads((self.folder / name / "books.json").read_text())
             self.assertAlmostEqual(report["restored_bytes"] / books["h2d_bytes"], 1, delta=0.01)

@@ -8,16 +8,20 @@
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <cudnn.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <string>
 
 #include "arguments.h"
 #include "check.cuh"
 #include "memory.cuh"
 
 namespace workloads {
+
+inline bool exists(const std::string& file) { return !file.empty() && access(file.c_str(), F_OK) == 0; }
 
 struct DeviceOptions {
   AllocatorKind allocator = AllocatorKind::kMalloc;
@@ -26,6 +30,7 @@ struct DeviceOptions {
   std::size_t workspace_limit_bytes = std::size_t{8} << 20;
   int pause_after = 0;
   int pause_ms = 0;
+  std::string pause_until;
   bool print_peak = false;
   bool print_times = false;
 
@@ -42,7 +47,8 @@ struct DeviceOptions {
     arguments->flag("peak", &print_peak, "print the peak of live tensor bytes on standard error");
     arguments->integer("pause-after", &pause_after, 0, 1000000,
                        "step behind which the program does nothing for a while; 0: none");
-    arguments->integer("pause-ms", &pause_ms, 0, 3600000, "for how long");
+    arguments->integer("pause-ms", &pause_ms, 0, 3600000, "for how long at most");
+    arguments->text("pause-until", &pause_until, "a file: where it exists, the pause is over");
     arguments->flag("times", &print_times, "print how long each step takes on standard error");
   }
 };
@@ -82,6 +88,7 @@ class Device {
   bool tells_times() const { return options_.print_times; }
   int pause_after() const { return options_.pause_after; }
   int pause_ms() const { return options_.pause_ms; }
+  const std::string& pause_until() const { return options_.pause_until; }
 
   void synchronize() const { CHECK(cudaStreamSynchronize(compute_stream_)); }
 

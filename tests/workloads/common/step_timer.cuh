@@ -33,8 +33,7 @@ class StepTimer {
 
   // From the end of the step before to the end of this one; the first one has none before it.
   void tell() const {
-    if (steps_ == device_->pause_after())
-      std::this_thread::sleep_for(std::chrono::milliseconds(device_->pause_ms()));
+    if (steps_ == device_->pause_after()) pause();
     if (!device_->tells_times() || steps_ < 2) return;
     float milliseconds = 0.0f;
     CHECK(cudaEventElapsedTime(&milliseconds, ends_[steps_ % 2], ends_[(steps_ + 1) % 2]));
@@ -42,6 +41,11 @@ class StepTimer {
   }
 
  private:
+  void pause() const {
+    for (int ms = 0; ms < device_->pause_ms() && !exists(device_->pause_until()); ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
   Device* const device_;
   cudaEvent_t ends_[2] = {};
   int steps_ = 0;
