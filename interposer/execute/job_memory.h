@@ -89,6 +89,7 @@ struct TouchSet {
   Sample sample;                       // of how long it takes
   const char* name = nullptr;          // for the trace
   TraceMoment traced;                  // when it began
+  bool is_told = false;                // the plan has been told of it
   PlanStep step;                       // what the plan asks for
 };
 
@@ -374,6 +375,8 @@ class JobMemory {
   void NoteReplay(Tracked* memory, Use use) SPILLWAY_REQUIRES(state_);
   bool EndRecipesWhileMaking() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   void EndRecipesIfUnproven() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  void MakeBeforeMemory(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
+      SPILLWAY_EXCLUDES(making_, state_);
   CUresult MakeBeforeOperation(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(making_, state_);
   bool MakeForFree(Range* dropped, const StreamName* stream) SPILLWAY_EXCLUDES(making_, state_);
@@ -415,8 +418,8 @@ class JobMemory {
 
   // The plan.
   void TraceAdopted(const scheduler::LivePlan& plan);
-  void FollowPlan(const TouchSet& set, StreamName stream, Effect effect, PlanStep* step)
-      SPILLWAY_EXCLUDES(state_);
+  void TellPlan(Effect effect, TouchSet* set);
+  void FollowPlan(StreamName stream, Effect effect, TouchSet* set) SPILLWAY_EXCLUDES(state_);
   void BeginIteration(StreamName stream, const PlanStep& step) SPILLWAY_EXCLUDES(state_);
   void BringBack(const PlanStep::Allocations& asked_for) SPILLWAY_EXCLUDES(state_);
   void SendAway(const PlanStep& step) SPILLWAY_EXCLUDES(state_);
@@ -429,7 +432,7 @@ class JobMemory {
   void OrderBehind(Tracked* memory, const TouchSet& set) SPILLWAY_REQUIRES(state_);
   void OrderBehind(Tracked* memory, StreamState* stream) SPILLWAY_REQUIRES(state_);
   CUresult OutOfMemory() const SPILLWAY_REQUIRES(state_);
-  CUresult BeginSlowly(const Addresses& addresses, Effect effect, TouchSet* set)
+  CUresult BeginSlowly(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(making_, state_);
   enum class Entry { kEntered, kRefused, kTryAgain };
   Entry TryToEnter(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(making_)

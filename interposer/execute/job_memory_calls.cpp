@@ -42,7 +42,7 @@ CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect 
   if (addresses.empty() && IsForeign(stream)) return CUDA_SUCCESS;
   if (!schedule_.empty() && effect == Effect::kLaunches) FollowSchedule();
   if (const CUresult begun = BeginEither(addresses, stream, effect, set); begun != CUDA_SUCCESS) return begun;
-  if (walk_.IsActive() && set->stream && !set->recorded) FollowPlan(*set, stream, effect, &set->step);
+  if (walk_.IsActive() && set->stream && !set->recorded) FollowPlan(stream, effect, set);
   if (!set->step.recompute.empty()) {
     const CUresult made = MakeBeforeOperation(addresses, stream, effect, set);
     if (made != CUDA_SUCCESS) return made;
@@ -135,12 +135,13 @@ CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, E
       return CUDA_SUCCESS;
     }
   }
-  return BeginSlowly(addresses, effect, set);
+  return BeginSlowly(addresses, stream, effect, set);
 }
 
-CUresult JobMemory::BeginSlowly(const Addresses& addresses, Effect effect, TouchSet* set) {
+CUresult JobMemory::BeginSlowly(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
   const CallForMemory call(&calls_for_memory_);
   const CurrentContext current(context_);
+  if (walk_.IsActive() && !recipes_.empty()) MakeBeforeMemory(addresses, stream, effect, set);
   const MutexLock making(making_);
   EndRecipesIfUnproven();
   if (set->must_park) BeginParking();

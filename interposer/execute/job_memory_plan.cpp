@@ -1,5 +1,6 @@
 // How a plan is followed: each operation is told to the walk, what it asks for is done around the call.
 #include <algorithm>
+#include <utility>
 
 #include "base/schedule_point.h"
 #include "interposer/driver/calling_context.h"
@@ -31,14 +32,19 @@ void JobMemory::Adopt(std::shared_ptr<const scheduler::LivePlan> plan) {
   walk_.Adopt(std::move(plan));
 }
 
-// The call's own memory is there.
-void JobMemory::FollowPlan(const TouchSet& set, StreamName stream, Effect effect, PlanStep* step) {
+void JobMemory::TellPlan(Effect effect, TouchSet* set) {
+  if (std::exchange(set->is_told, true)) return;
   base::InlineVector<JobTouch, 32> touches;
-  for (const RecordedTouch& touch : TouchesOf(set, effect))
+  for (const RecordedTouch& touch : TouchesOf(*set, effect))
     touches.push_back({touch.allocation, touch.writes, touch.reads});
-  walk_.Observe(JobEvent::Operation(ShapeOf(set), {touches.begin(), touches.size()}), step);
-  if (step->began_iteration) BeginIteration(stream, *step);
-  if (!step->prefetch.empty() || executor_.HasPending()) BringBack(step->prefetch);
+  walk_.Observe(JobEvent::Operation(ShapeOf(*set), {touches.begin(), touches.size()}), &set->step);
+}
+
+// The call's own memory is there.
+void JobMemory::FollowPlan(StreamName stream, Effect effect, TouchSet* set) {
+  TellPlan(effect, set);
+  if (set->step.began_iteration) BeginIteration(stream, set->step);
+  if (!set->step.prefetch.empty() || executor_.HasPending()) BringBack(set->step.prefetch);
 }
 
 void JobMemory::BeginIteration(StreamName stream, const PlanStep& step) {

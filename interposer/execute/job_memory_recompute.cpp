@@ -3,6 +3,7 @@
 // Who needs the bytes makes them: the plan before an operation, a call that names them or may write what they are made from, a
 // free of that, and whatever may use memory without our noticing. No call in progress of the same thread holds memory meanwhile.
 #include <algorithm>
+#include <utility>
 
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
@@ -281,8 +282,22 @@ bool JobMemory::AnyToRerun(const PlanStep& step) {
   return std::any_of(step.recompute.begin(), step.recompute.end(),
                      [this](const PlanStep::Rerun& rerun) SPILLWAY_REQUIRES(state_) {
                        const Range* const range = executor_.Find(rerun.allocation);
-                       return range && (rerun.drops || IsDropped(range));
+                       return range && (rerun.drops ? residency_.IsMapped(range) : IsDropped(range));
                      });
+}
+
+// What the call needs itself is made as the plan says, and not on demand.
+void JobMemory::MakeBeforeMemory(const Addresses& addresses, StreamName stream, Effect effect,
+                                 TouchSet* set) {
+  if (set->recorded || set->is_told) return;
+  {
+    const MutexLock lock(state_);
+    Find(addresses, effect, set);
+  }
+  TellPlan(effect, set);
+  if (set->awaits_look || !AnyToRerun(set->step)) return;
+  Rerun(set->step, stream);
+  set->step.recompute.clear();
 }
 
 // The call lets go of its memory meanwhile: who makes memory waits for calls, and none waits for who makes memory.
@@ -299,6 +314,10 @@ void JobMemory::Rerun(const PlanStep& step, StreamName stream) {
   const RelaxedCapture relaxed(true);
   const CurrentContext current(context_);
   const MutexLock making(making_);
+  {
+    const MutexLock lock(state_);
+    executor_.AskFor(step.prefetch);
+  }
   for (const PlanStep::Rerun& rerun : step.recompute) {
     Range* range;
     StreamState* state;
