@@ -255,27 +255,17 @@ void Residency::TraceMemoryNow() {
 }
 
 // Freed ranges keep their mappings for allocations of the same size (ReuseFreed) until their memory is needed: by its
-// amount, or for its chunks, since those at hand would have to be cut. Nothing is cut while there is something to await that
-// makes it needless. (Note [Cutting])
+// amount, or for its chunks, since those at hand would have to be cut. Nothing is cut that an idle one makes needless; none is
+// waited for. (Note [Cutting])
 bool Residency::TakeChunks(size_t bytes, Chunks* out) {
   if (chunks_.Take(bytes, out, Cutting::kNo)) return true;
   CollectFinished();
   while (!chunks_.Take(bytes, out, Cutting::kNo)) {
     const bool enough = chunks_.ObtainableBytes() >= bytes;
     if (!RetireIdle(enough ? RetireFirst::kMostGranules : RetireFirst::kLargest))
-      return enough && !GranulesAreComing() && chunks_.Take(bytes, out, Cutting::kYes);
+      return enough && chunks_.Take(bytes, out, Cutting::kYes);
   }
   return true;
-}
-
-// From what is freed, whose work the program's next calls stand behind anyway; what leaves is awaited for its bytes alone, since
-// a prefetch that waits for granules as well comes late.
-bool Residency::GranulesAreComing() {
-  for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
-    const bool has_some = range->place == Place::kDevice && range->pins == 0 && GranulesOf(range->chunks) > 0;
-    if (has_some && timeline_->OneToAwait(&range->ready_after).stream) return true;
-  }
-  return false;
 }
 
 bool Residency::Charge(size_t bytes) {

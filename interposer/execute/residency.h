@@ -183,7 +183,6 @@ class Residency {
   bool CloseGate(Range* range);
   bool IsHeld(const Range* range);
   bool IsIdle(Range* freed);
-  bool GranulesAreComing();
   enum class RetireFirst : bool { kLargest, kMostGranules };
   bool RetireIdle(RetireFirst order);
   void Retire(Range* range);
