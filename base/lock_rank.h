@@ -18,6 +18,7 @@
 // | kRecorder  | what was live when recording began (recorder.h) | anything                                 |
 // | kTrace     | what is under way for the trace (job_trace.h) | waiting for the device                     |
 // | kHostSlabs | slabs that the agent has lent (host_slabs.h) | anything                                    |
+// | kRemotePlans | what the agent was asked for (remote_planner.h) | anything                                 |
 #pragma once
 
 namespace spillway::base {
@@ -37,7 +38,8 @@ enum class LockRank {
   kPeers,
   kRecorder,
   kTrace,
-  kHostSlabs
+  kHostSlabs,
+  kRemotePlans
 };
 
 }  // namespace spillway::base

@@ -116,8 +116,9 @@ JobMemory* MakeJob(CUcontext context) {
   for (const Global* global = globals; global; global = global->next)
     job->KnowGlobal(global->base, global->bytes);
   ReportAtExit(job);
-  Steward::Instance().Attach(job);
+  // First the agent: it may know the program from an earlier run.
   if (AgentSession* const session = AgentSession::Instance()) session->Attach(job);
+  Steward::Instance().Attach(job);
   for (const CUdevice peer : share::PeerTable::Instance().UsersOf(context)) job->AllowPeer(peer);
   internal::jobs.Set(device, job);
   return job;

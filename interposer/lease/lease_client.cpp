@@ -12,7 +12,7 @@ constexpr int64_t kLongestPauseNs = 2000 * kMillisecond;
 constexpr int64_t kRefusedPauseNs = 30'000 * kMillisecond;
 constexpr int64_t kGreetingNs = 5000 * kMillisecond;
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
-constexpr uint16_t kHostNeedVersion = 3;
+constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3;
 // What has come back in between is told in such pieces.
 constexpr int64_t kPieceBytes = int64_t{64} << 20;
 
@@ -80,6 +80,7 @@ void LeaseClient::TryToConnect(int64_t now_ns) {
 
 void LeaseClient::Lose(int64_t now_ns, int64_t again_after_ns) {
   channel_.reset();
+  subject_.SessionLost();
   state_ = State::kAway;
   pause_ns_ = again_after_ns;
   try_again_ns_ = now_ns + again_after_ns;
@@ -114,6 +115,10 @@ void LeaseClient::Hear(protocol::Received& received, int64_t now_ns) {
   } else if (const auto* place = std::get_if<protocol::LinkPlace>(&message)) {
     if (received.files.size() == 2)
       subject_.PlaceCame(*place, std::move(received.files[0]), std::move(received.files[1]));
+  } else if (const auto* plan = std::get_if<protocol::PlanReply>(&message)) {
+    subject_.PlanCame(*plan, std::move(received.files));
+  } else if (const auto* recalled = std::get_if<protocol::RecalledPlans>(&message)) {
+    subject_.PlansRecalled(*recalled, std::move(received.files));
   } else if (const auto* grant = std::get_if<protocol::Grant>(&message)) {
     Note(*grant);
   } else if (const auto* admission = std::get_if<protocol::Admission>(&message)) {
@@ -180,6 +185,21 @@ void LeaseClient::Note(const protocol::Grant& grant) {
 void LeaseClient::Follow(Device& device, int64_t now_ns) {
   subject_.SetHostLimit(device.grant);
   subject_.SetBudget(device.grant, now_ns + device.grant.deadline_ms * kMillisecond);
+}
+
+bool LeaseClient::HasPlanner(uint32_t device) {
+  const Device* const used = Find(device);
+  return state_ == State::kServed && channel_->version() >= kPlansVersion && used != nullptr &&
+         used->registered;
+}
+
+// A connection that turns out to be gone is for Step to notice.
+bool LeaseClient::AskPlan(const protocol::AskPlan& ask, int file) {
+  return HasPlanner(ask.device) && channel_->Send(ask, {&file, 1}) == protocol::Sent::kSent;
+}
+
+bool LeaseClient::RecallPlans(const protocol::RecallPlans& recall) {
+  return HasPlanner(recall.device) && channel_->Send(recall) == protocol::Sent::kSent;
 }
 
 bool LeaseClient::Say(const protocol::Message& message, int64_t now_ns) {

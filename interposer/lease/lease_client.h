@@ -9,7 +9,7 @@
 //  2. When the connection is lost, budgets stay as they are. It tries again after 50 ms, then twice as long each time, up to 2 s
 //     (30 s after a refusal), and registers with what it holds.
 //  3. Only the newest grant counts.
-//  4. What version 2 has (slabs, the link, Leaving) is not said to an agent of version 1.
+//  4. What a version has (2: slabs, the link, Leaving; 3: plans, HostNeed) is not said to an agent of one before it.
 // Never: believes that a grant is larger than what the launcher allows; that is the subject's to see to.
 #pragma once
 
@@ -49,6 +49,11 @@ class LeaseSubject {
   // A place at the device's link.
   virtual void PlaceCame(const protocol::LinkPlace& /*place*/, base::UniqueFd /*terms*/,
                          base::UniqueFd /*lanes*/) {}
+  // Plans that were asked for; and that no more of them will come, as the session has ended.
+  virtual void PlanCame(const protocol::PlanReply& /*reply*/, std::vector<base::UniqueFd> /*files*/) {}
+  virtual void PlansRecalled(const protocol::RecalledPlans& /*recalled*/,
+                             std::vector<base::UniqueFd> /*files*/) {}
+  virtual void SessionLost() {}
 };
 
 // A connection that has been begun, or null when there is no agent.
@@ -75,6 +80,10 @@ class LeaseClient {
   int64_t Step(int64_t now_ns);
   // The process is about to end; nothing is said after that. What it holds is its own until it has ended.
   void End(int exit_code);
+
+  // Of a device that is registered. False: there is nobody who plans.
+  bool AskPlan(const protocol::AskPlan& ask, int file);
+  bool RecallPlans(const protocol::RecallPlans& recall);
 
   bool is_served() const { return state_ == State::kServed; }
   // To be polled; -1 while there is no connection.
@@ -107,6 +116,7 @@ class LeaseClient {
   void TellHeldSlabs(int64_t now_ns);
   void ReturnSlabs(int64_t now_ns);
   void AskForSlabs(Device& device, int64_t now_ns);
+  bool HasPlanner(uint32_t device);
   bool HasShares() const { return channel_ != nullptr && channel_->version() >= 2; }
   void Note(const protocol::Grant& grant);
   void Follow(Device& device, int64_t now_ns);

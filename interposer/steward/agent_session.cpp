@@ -266,6 +266,26 @@ void AgentSession::Admission(const protocol::Admission& admission) {
           reason.c_str());
 }
 
+void AgentSession::PlanCame(const protocol::PlanReply& reply, std::vector<base::UniqueFd> files) {
+  planner_.Came(reply, std::move(files));
+}
+
+void AgentSession::PlansRecalled(const protocol::RecalledPlans& recalled, std::vector<base::UniqueFd> files) {
+  planner_.Came(recalled, std::move(files));
+}
+
+void AgentSession::SessionLost() { planner_.Lost(); }
+
+bool AgentSession::Send(const protocol::AskPlan& ask, int file) {
+  const MutexLock lock(mutex_);
+  return client_.AskPlan(ask, file);
+}
+
+bool AgentSession::Send(const protocol::RecallPlans& recall) {
+  const MutexLock lock(mutex_);
+  return client_.RecallPlans(recall);
+}
+
 std::unique_ptr<protocol::Channel> AgentSession::Connect() {
   base::UniqueFd socket = protocol::ConnectTo(address_);
   return socket ? std::make_unique<protocol::SocketChannel>(std::move(socket)) : nullptr;

@@ -28,10 +28,11 @@
 #include "interposer/execute/job_memory.h"
 #include "interposer/lease/bell.h"
 #include "interposer/lease/lease_client.h"
+#include "interposer/steward/remote_planner.h"
 
 namespace spillway::interposer {
 
-class AgentSession final : public LeaseSubject, public LeaseConnector {
+class AgentSession final : public LeaseSubject, public LeaseConnector, public PlanWire {
  public:
   // Null where there is no agent to follow.
   static AgentSession* Instance();
@@ -39,6 +40,8 @@ class AgentSession final : public LeaseSubject, public LeaseConnector {
   // Before the job's first allocation; waits.
   void Attach(JobMemory* memory) SPILLWAY_EXCLUDES(mutex_);
   void Detach(JobMemory* memory) SPILLWAY_EXCLUDES(mutex_);
+  // Lets the agent plan; where it does not, or is gone, that has nothing.
+  PlanSource* planner() { return &planner_; }
 
  private:
   enum class Standing : std::uint8_t { kAsking, kAlone, kQueued, kRejected, kGranted };
@@ -70,7 +73,12 @@ class AgentSession final : public LeaseSubject, public LeaseConnector {
   std::vector<protocol::SlabName> TakeReturnedSlabs() override;
   void PlaceCame(const protocol::LinkPlace& place, base::UniqueFd terms, base::UniqueFd lanes) override
       SPILLWAY_REQUIRES(mutex_);
+  void PlanCame(const protocol::PlanReply& reply, std::vector<base::UniqueFd> files) override;
+  void PlansRecalled(const protocol::RecalledPlans& recalled, std::vector<base::UniqueFd> files) override;
+  void SessionLost() override;
   std::unique_ptr<protocol::Channel> Connect() override;
+  bool Send(const protocol::AskPlan& ask, int file) override SPILLWAY_EXCLUDES(mutex_);
+  bool Send(const protocol::RecallPlans& recall) override SPILLWAY_EXCLUDES(mutex_);
 
   Device* Find(std::uint32_t number) SPILLWAY_REQUIRES(mutex_);
   void Apply(Device* device) SPILLWAY_REQUIRES(mutex_);
@@ -93,6 +101,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector {
   const int pid_ = getpid();
   bool threads_started_ = false;  // guarded by runtime's lock
   Bell shrink_bell_;
+  RemotePlanner planner_{this};
   base::Mutex mutex_{base::LockRank::kSteward};
   LeaseClient client_ SPILLWAY_GUARDED_BY(mutex_);
   std::array<Device, protocol::kMostDevices> devices_ SPILLWAY_GUARDED_BY(mutex_);

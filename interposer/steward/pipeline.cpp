@@ -104,11 +104,23 @@ void Pipeline::NoteDropped() {
 void Pipeline::BeginAnew(const std::vector<LiveAllocation>& live) {
   learner_.emplace();
   for (const LiveAllocation& allocation : live) learner_->AddAlive(allocation.id, allocation.size_bytes);
-  if (std::exchange(has_begun_, true) || !options_.store) return;
-  for (StoredPlan& stored : options_.store->Find(options_.job_key)) {
+  if (std::exchange(has_begun_, true)) return;
+  for (StoredPlan& stored : PlansOfEarlierRuns()) {
     auto pattern = std::make_shared<const IterationPattern>(stored.pattern);
     candidates_.push_back({std::move(stored), pattern, scheduler::IterationFollower(pattern)});
   }
+}
+
+bool Pipeline::KnowsEarlierRuns() const {
+  return !options_.recalled.empty() || (options_.store && options_.store->Has(options_.job_key));
+}
+
+// The job's own store's come first.
+std::vector<StoredPlan> Pipeline::PlansOfEarlierRuns() const {
+  std::vector<StoredPlan> plans;
+  if (options_.store) plans = options_.store->Find(options_.job_key);
+  plans.insert(plans.end(), options_.recalled.begin(), options_.recalled.end());
+  return plans;
 }
 
 void Pipeline::Hear(const Recorder::Drained& drained) {
@@ -216,7 +228,11 @@ void Pipeline::AskFor(std::int64_t budget_bytes, Pattern timed, std::optional<sc
                                .budget_bytes = asked_bytes_,
                                .strategy = options_.strategy},
                      .known = std::move(known),
-                     .is_stored = is_stored};
+                     .is_stored = is_stored,
+                     .elsewhere = options_.elsewhere,
+                     .device_number = options_.device_number,
+                     .program = options_.job_key,
+                     .job_budget_bytes = least_.budget_bytes()};
 }
 
 Pipeline::Answer Pipeline::Solve(const Request& request) {
@@ -225,11 +241,28 @@ Pipeline::Answer Pipeline::Solve(const Request& request) {
     if (answer.live) return {.plan = std::move(answer), .is_new = false, .is_stored = request.is_stored};
   }
   const std::uint64_t began_ns = base::MonotonicNs();
-  PlanAnswer answer = scheduler::PlanFor(request.asked);
+  PlanAnswer answer = MadeElsewhere(request);
+  const bool is_from_elsewhere = answer.live != nullptr;
+  if (!is_from_elsewhere) answer = scheduler::PlanFor(request.asked);
   return {.plan = std::move(answer),
           .is_new = true,
           .is_stored = request.is_stored,
+          .is_from_elsewhere = is_from_elsewhere,
           .planning_ns = base::MonotonicNs() - began_ns};
+}
+
+// Nothing, where there is nobody else, nor a plan that serves.
+PlanAnswer Pipeline::MadeElsewhere(const Request& request) {
+  if (!request.elsewhere) return {};
+  scheduler::PlanOrder order = {.device = request.asked.device,
+                                .job = {.pattern = *request.asked.pattern,
+                                        .plan = {},
+                                        .budget_bytes = request.asked.budget_bytes,
+                                        .job_budget_bytes = request.job_budget_bytes}};
+  order.job.plan.strategy = request.asked.strategy->name();
+  std::optional<scheduler::Plan> plan =
+      request.elsewhere->Make(request.device_number, request.program, order);
+  return plan ? scheduler::Accept(request.asked, std::move(*plan)) : PlanAnswer{};
 }
 
 void Pipeline::Take(const Answer& answer) {
@@ -248,6 +281,7 @@ void Pipeline::Take(const Answer& answer) {
   if (counts_.plans_adopted++ == 0)
     counts_.planned_at_iteration = static_cast<std::uint64_t>(tokens_ / live_->pattern().size() + 1);
   if (answer.is_stored) ++counts_.plans_from_store;
+  if (answer.is_from_elsewhere) ++counts_.plans_from_agent;
   counts_.predicted_iteration_ns = static_cast<std::uint64_t>(live_->predicted_ns());
   counts_.lower_bound_ns = static_cast<std::uint64_t>(plan.lower_bound_ns);
   counts_.measured_iteration_ns = 0;

@@ -25,6 +25,7 @@
 
 #include "interposer/steward/duration_measurement.h"
 #include "interposer/steward/least_budget.h"
+#include "interposer/steward/plan_source.h"
 #include "interposer/steward/plan_store.h"
 #include "interposer/steward/planned_job.h"
 #include "scheduler/learn/drift_monitor.h"
@@ -42,6 +43,7 @@ struct PipelineCounts {
   std::atomic<std::uint64_t> iterations_followed{0};  // of the adopted plans
   std::atomic<std::uint64_t> plans_adopted{0};
   std::atomic<std::uint64_t> plans_from_store{0};  // of these
+  std::atomic<std::uint64_t> plans_from_agent{0};  // likewise: it made them, or kept them for this program
   std::atomic<std::uint64_t> plans_refused{0};     // they would not run within the budget
   std::atomic<std::uint64_t> plans_invalid{0};     // the validator refused them
   std::atomic<std::uint64_t> planned_at_iteration{
@@ -57,6 +59,9 @@ struct PipelineOptions {
   scheduler::DeviceModel device;
   PlanStore* store = nullptr;  // null: none
   std::uint64_t job_key = 0;
+  PlanSource* elsewhere = nullptr;        // null: plans are made here
+  int device_number = 0;                  // by which it knows the device
+  std::vector<StoredPlan> recalled = {};  // what it had of earlier runs
 };
 
 class Pipeline {
@@ -67,11 +72,16 @@ class Pipeline {
     PlanRequest asked;
     std::optional<scheduler::Plan> known;  // to be taken if it still serves
     bool is_stored = false;                // the plan is the store's
+    PlanSource* elsewhere = nullptr;       // asked before it is made here
+    int device_number = 0;
+    std::uint64_t program = 0;
+    std::int64_t job_budget_bytes = 0;
   };
   struct Answer {
     PlanAnswer plan;
     bool is_new = false;  // a strategy made it
     bool is_stored = false;
+    bool is_from_elsewhere = false;
     std::uint64_t planning_ns = 0;
   };
 
@@ -80,6 +90,8 @@ class Pipeline {
   static Answer Solve(const Request& request);
   void Take(const Answer& answer);
 
+  // Whether there is something to recognise from the first event on.
+  bool KnowsEarlierRuns() const;
   // What the steward's patience depends on.
   bool IsRecording() const { return recorder_.IsRecording(); }
   const PipelineCounts& counts() const { return counts_; }
@@ -97,8 +109,10 @@ class Pipeline {
     scheduler::Plan plan;
   };
 
+  static PlanAnswer MadeElsewhere(const Request& request);
   void Drain(bool* more);
   void BeginAnew(const std::vector<LiveAllocation>& live);
+  std::vector<StoredPlan> PlansOfEarlierRuns() const;
   void NoteDropped();
   void Hear(const Recorder::Drained& drained);
   void OfferToCandidates(const scheduler::JobEvent& event);

@@ -13,6 +13,7 @@
 #include "interposer/config.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
+#include "interposer/steward/agent_session.h"
 #include "interposer/steward/device_model.h"
 #include "interposer/steward/driver_section.h"
 #include "interposer/steward/job_key.h"
@@ -55,11 +56,23 @@ std::string NameOf(int device) {
   return name;
 }
 
-PipelineOptions OptionsFor(const std::string& device_name) {
-  return {.strategy = ChosenStrategy(),
-          .device = DeviceModelFor(device_name).model,
-          .store = Store(),
-          .job_key = JobKey(device_name)};
+PlanSource* Elsewhere() {
+  AgentSession* const session = AgentSession::Instance();
+  return session ? session->planner() : nullptr;
+}
+
+// The agent is asked what it keeps where the job itself keeps nothing.
+PipelineOptions OptionsFor(int device) {
+  const std::string name = NameOf(device);
+  PipelineOptions options = {.strategy = ChosenStrategy(),
+                             .device = DeviceModelFor(name).model,
+                             .store = Store(),
+                             .job_key = JobKey(name),
+                             .elsewhere = Elsewhere(),
+                             .device_number = device};
+  if (options.elsewhere && !Store()->Has(options.job_key))
+    options.recalled = options.elsewhere->Recall(device, options.job_key);
+  return options;
 }
 
 }  // namespace
@@ -67,7 +80,7 @@ PipelineOptions OptionsFor(const std::string& device_name) {
 class Steward::Job final : public PlannedJob, public RecordListener {
  public:
   Job(Steward* steward, JobMemory* memory)
-      : steward_(steward), memory_(memory), pipeline_(this, OptionsFor(NameOf(memory->device()))) {}
+      : steward_(steward), memory_(memory), pipeline_(this, OptionsFor(memory->device())) {}
 
   Recorder& recorder() override { return memory_->recorder(); }
   void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) override { memory_->Adopt(std::move(plan)); }
@@ -125,7 +138,7 @@ void Steward::Attach(JobMemory* memory) {
     WatchExit();
     jobs_.store(job, std::memory_order_release);
   }
-  memory->recorder().Attach(job, Store()->Has(JobKey(NameOf(memory->device()))));
+  memory->recorder().Attach(job, job->pipeline().KnowsEarlierRuns());
 }
 
 void Steward::Detach(JobMemory* memory) {
@@ -215,6 +228,7 @@ void Steward::Job::IncludeIn(LearningFigures* all) {
   all->iterations_followed += counts.iterations_followed;
   all->plans_adopted += counts.plans_adopted;
   all->plans_from_store += counts.plans_from_store;
+  all->plans_from_agent += counts.plans_from_agent;
   all->plans_refused += counts.plans_refused;
   all->plans_invalid += counts.plans_invalid;
   all->planning_ns += counts.planning_ns;

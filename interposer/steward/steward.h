@@ -29,6 +29,7 @@ struct LearningFigures {
   std::uint64_t iterations_followed = 0;
   std::uint64_t plans_adopted = 0;
   std::uint64_t plans_from_store = 0;
+  std::uint64_t plans_from_agent = 0;
   std::uint64_t plans_refused = 0;
   std::uint64_t plans_invalid = 0;
   std::uint64_t planned_at_iteration = 0;  // the last job's that was planned, like all that follow

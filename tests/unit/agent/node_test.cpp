@@ -141,7 +141,7 @@ TEST_F(NodeTest, TheHighestCommonVersionIsSpoken) {
   young->Say(protocol::Hello{.oldest_version = 2, .newest_version = 9});
 
   EXPECT_EQ(old->Next<protocol::Welcome>().version, 1);
-  EXPECT_EQ(young->Next<protocol::Welcome>().version, 2);
+  EXPECT_EQ(young->Next<protocol::Welcome>().version, protocol::kNewestVersion);
 }
 
 TEST_F(NodeTest, VersionsWithoutOverlapAreRefusedWithTheAgents) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 #include <set>
 
 #include "scheduler/plan/strategies/registry.h"
@@ -19,11 +20,15 @@ constexpr std::uint64_t kJob = 1;
 // Follows no plan; says that it did. The pipeline runs in the calling thread, as with LearnChoice::kWait.
 class FakeJob final : public PlannedJob, public RecordListener {
  public:
-  explicit FakeJob(PlanStore* store = nullptr)
+  explicit FakeJob(PlanStore* store = nullptr, PlanSource* elsewhere = nullptr,
+                   std::vector<StoredPlan> recalled = {})
       : pipeline_(this, {.strategy = scheduler::FindStrategy(scheduler::kDefaultStrategy),
                          .device = kSmallDevice,
                          .store = store,
-                         .job_key = kJob}) {
+                         .job_key = kJob,
+                         .elsewhere = elsewhere,
+                         .device_number = 3,
+                         .recalled = std::move(recalled)}) {
     recorder_.Attach(this, false);
     BeginRecording();
   }
@@ -81,6 +86,31 @@ bool RunsAnything(const scheduler::LivePlan& plan) {
     if (plan.RunsAgain(event)) return true;
   }
   return false;
+}
+
+// Somebody who plans, or lies.
+class FakeSource final : public PlanSource {
+ public:
+  std::vector<StoredPlan> Recall(int, std::uint64_t) override { return {}; }
+  std::optional<scheduler::Plan> Make(int device, std::uint64_t program,
+                                      const scheduler::PlanOrder& order) override {
+    EXPECT_EQ(device, 3);
+    EXPECT_EQ(program, kJob);
+    orders.push_back(order);
+    return make(order);
+  }
+
+  std::vector<scheduler::PlanOrder> orders;
+  std::function<std::optional<scheduler::Plan>(const scheduler::PlanOrder&)> make;
+};
+
+std::optional<scheduler::Plan> MadeFor(const scheduler::PlanOrder& order) {
+  return scheduler::PlanFor(
+             {.pattern = std::make_shared<const scheduler::IterationPattern>(order.job.pattern),
+              .device = order.device,
+              .budget_bytes = order.job.budget_bytes,
+              .strategy = scheduler::FindStrategy(order.job.plan.strategy)})
+      .plan;
 }
 
 class PipelineTest : public ::testing::Test {
@@ -281,6 +311,70 @@ TEST_F(PipelineTest, WhereNothingIsEverProvenAStoredPlanIsMadeAnewWithoutRunning
 
   EXPECT_EQ(second.counts().plans_from_store, 0u);
   EXPECT_FALSE(RunsAnything(*second.adopted[0]));
+}
+
+TEST_F(PipelineTest, APlanThatWasMadeElsewhereIsFollowedAndKept) {
+  PlanStore store(folder_.string());
+  FakeSource source;
+  source.make = MadeFor;
+  FakeJob job(&store, &source);
+
+  ASSERT_NE(job.RunUntilPlanned(8), 0);
+
+  ASSERT_EQ(source.orders.size(), 1u);
+  EXPECT_EQ(source.orders[0].job.budget_bytes, kHalf - kChunk);
+  EXPECT_EQ(source.orders[0].job.job_budget_bytes, kHalf);
+  EXPECT_EQ(source.orders[0].device, kSmallDevice);
+  EXPECT_EQ(job.counts().plans_from_agent, 1u);
+  EXPECT_TRUE(store.Has(kJob));
+}
+
+// Nothing, a plan that exceeds the budget, and one that names what is not there: the job's own is the same.
+TEST_F(PipelineTest, WhatIsOfNoUseIsMadeHere) {
+  FakeJob alone;
+  ASSERT_NE(alone.RunUntilPlanned(8), 0);
+  const auto nothing = [](const scheduler::PlanOrder&) { return std::optional<scheduler::Plan>(); };
+  const auto too_large = [](const scheduler::PlanOrder& order) {
+    return std::optional(scheduler::PlanWithoutActions(order.job.pattern.profile));
+  };
+  const auto nonsense = [](const scheduler::PlanOrder& order) {
+    scheduler::Plan plan = *MadeFor(order);
+    plan.actions.push_back({.kind = scheduler::ActionKind::kPrefetch, .buffer = {1 << 20}, .step = -7});
+    plan.steps.resize(3);
+    return std::optional(plan);
+  };
+
+  for (const auto& make : {decltype(FakeSource::make)(nothing), decltype(FakeSource::make)(too_large),
+                           decltype(FakeSource::make)(nonsense)}) {
+    FakeSource source;
+    source.make = make;
+    FakeJob job(nullptr, &source);
+    ASSERT_NE(job.RunUntilPlanned(8), 0);
+    EXPECT_EQ(source.orders.size(), 1u);
+    EXPECT_EQ(job.counts().plans_from_agent, 0u);
+    EXPECT_EQ(job.adopted[0]->action_count(), alone.adopted[0]->action_count());
+    EXPECT_EQ(job.adopted[0]->predicted_ns(), alone.adopted[0]->predicted_ns());
+  }
+}
+
+TEST_F(PipelineTest, WhatIsKeptElsewhereIsRecognisedInTheFirstIteration) {
+  PlanStore store(folder_.string());
+  FakeJob first(&store);
+  ASSERT_NE(first.RunUntilPlanned(8), 0);
+
+  FakeJob second(nullptr, nullptr, store.Find(kJob));
+
+  ASSERT_EQ(second.RunUntilPlanned(1), 1);
+  EXPECT_EQ(second.counts().plans_from_store, 1u);
+}
+
+TEST_F(PipelineTest, WhatIsKeptElsewhereForAnotherJobIsForgotten) {
+  StoredPlan foreign = SmallStoredPlan();
+  for (scheduler::PatternEvent& event : foreign.pattern.events) event.token += 1;
+  FakeJob job(nullptr, nullptr, {foreign});
+
+  EXPECT_GT(job.RunUntilPlanned(8), 1);
+  EXPECT_EQ(job.counts().plans_from_store, 0u);
 }
 
 }  // namespace
