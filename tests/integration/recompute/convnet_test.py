@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Trainings while outputs are dropped and made again: the same losses and weights, bit for bit, and no rule of the driver broken.
+
+Usage: convnet_test.py BUILD_FOLDER [unittest's options]
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+MIB = 1 << 20
+BUILD = ""
+
+
+class Run:
+    """One run of the trainer: what it printed, our report, the simulator's books."""
+
+    def __init__(self, options, compute, **settings):
+        with tempfile.TemporaryDirectory() as folder:
+            report, books = os.path.join(folder, "report"), os.path.join(folder, "books")
+            simulator = os.path.join(BUILD, "simulator")
+            environment = dict(os.environ, LD_LIBRARY_PATH=simulator, SPILLWAY_SIM_PROFILE="h200",
+                               SPILLWAY_SIM_STATS=books, SPILLWAY_SIM_COMPUTE=compute)
+            environment.pop("LD_PRELOAD", None)
+            if settings:
+                environment.update({f"SPILLWAY_{name}": str(value) for name, value in settings.items()})
+                environment.update(SPILLWAY_DRIVER=os.path.join(simulator, "libcuda.so.1"), SPILLWAY_REPORT=report,
+                                   LD_PRELOAD=os.path.join(BUILD, "lib", "libspillway.so"))
+            command = [os.path.join(BUILD, "workloads", "convnet"), *options.split()]
+            result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+            self.code, self.output, self.errors = result.returncode, result.stdout, result.stderr
+            self.report = self.read(report)
+            self.books = self.read(books)
+
+    @staticmethod
+    def read(path):
+        if not os.path.exists(path):
+            return {}
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
+
+class ConvnetTest(unittest.TestCase):
+    def same(self, options, compute="full", **settings):
+        """The report of a run under Spillway that printed what the bare program prints."""
+        bare = Run(options, compute)
+        run = Run(options, compute, **settings)
+        self.assertEqual(bare.code, 0, bare.errors)
+        self.assertEqual(run.code, 0, run.errors)
+        self.assertEqual(run.output, bare.output)
+        self.assertEqual(run.books["violations"], [])
+        self.assertEqual(run.books["illegal_accesses"], 0)
+        self.assertEqual(run.report["refuted_operations"], 0)
+        return run.report
+
+    def test_everything_that_can_be_made_again_is_dropped(self):
+        report = self.same("--model=resnet18 --batch=32 --image=64 --steps=2", BUDGET=250 * MIB, PARK="off",
+                           RECOMPUTE="eager")
+        self.assertGreater(report["proved_operations"], 5)
+        self.assertGreater(report["recomputes"], 30)
+        self.assertGreater(report["offloaded_bytes"], 0)
+
+    def test_a_job_that_does_not_vouch_for_its_pointers(self):
+        report = self.same("--model=resnet50 --batch=32 --image=128 --steps=3", "tags", BUDGET=1200 * MIB, PARK="auto",
+                           RECOMPUTE="eager")
+        self.assertGreater(report["recomputes"], 50)
+
+    def test_a_plan_recomputes(self):
+        report = self.same("--model=resnet50 --batch=32 --image=128 --steps=12", "tags", BUDGET=776 * MIB, PARK="off",
+                           LEARN="wait")
+        self.assertGreater(report["recomputes"], 50)
+        self.assertLess(report["demand_recomputes"], report["recomputes"] / 10)
+
+
+if __name__ == "__main__":
+    BUILD = sys.argv.pop(1)
+    unittest.main()

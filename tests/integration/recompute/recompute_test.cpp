@@ -1,0 +1,263 @@
+// What cuDNN has made and Spillway has dropped is there for whoever asks, whatever became of its inputs.
+#include <cuda.h>
+#include <cudnn.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "simulator/kernels/image.h"
+
+namespace {
+
+using spillway::simulator::Image;
+using spillway::simulator::KernelEntry;
+using spillway::simulator::LaunchShape;
+
+constexpr size_t kMiB = size_t{1} << 20;
+constexpr size_t kBytes = 8 * kMiB;
+constexpr int kCount = kBytes / sizeof(float);
+constexpr int kChannels = 4;
+
+void NothingBody(const LaunchShape&, void* const*) {}
+constexpr KernelEntry kKernels[] = {{"nothing", NothingBody, nullptr, 0, nullptr}};
+constexpr Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 0, nullptr};
+
+unsigned long long Books(const char* key) {
+  static void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
+  using Read = unsigned long long (*)(const char*);
+  const auto read = driver ? reinterpret_cast<Read>(dlsym(driver, "spillway_sim_read")) : nullptr;
+  return read ? read(key) : ~0ull;
+}
+
+class RecomputeProgramTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("SPILLWAY_DRIVER", SPILLWAY_SIMULATED_DRIVER, 1);
+    setenv("SPILLWAY_SIM_PROFILE", "a100", 1);
+    setenv("SPILLWAY_BUDGET", std::to_string(64 * kMiB).c_str(), 1);
+    setenv("SPILLWAY_PARK", "off", 1);
+    setenv("SPILLWAY_RECOMPUTE", "eager", 1);
+    CUcontext context = nullptr;
+    ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+    ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    context_ = context;
+    ASSERT_EQ(cudnnCreate(&cudnn_), CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(cudnnCreateActivationDescriptor(&relu_), CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(cudnnSetActivationDescriptor(relu_, CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN, 0.0),
+              CUDNN_STATUS_SUCCESS);
+    data_ = Tensor(kCount / kChannels / 2);
+    parameters_ = Tensor(1, 1);
+    x_ = Filled(3);
+    y_ = Filled(-1);
+  }
+  void TearDown() override { EXPECT_EQ(Books("illegal_accesses"), 0u); }
+
+  static cudnnTensorDescriptor_t Tensor(int width, int images = 2) {
+    cudnnTensorDescriptor_t tensor = nullptr;
+    EXPECT_EQ(cudnnCreateTensorDescriptor(&tensor), CUDNN_STATUS_SUCCESS);
+    EXPECT_EQ(
+        cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, images, kChannels, 1, width),
+        CUDNN_STATUS_SUCCESS);
+    return tensor;
+  }
+  static CUdeviceptr At(const float* data) { return reinterpret_cast<CUdeviceptr>(data); }
+  static unsigned int Bits(float value) { return std::bit_cast<unsigned int>(value); }
+  static float* Filled(float value, size_t bytes = kBytes) {
+    CUdeviceptr address = 0;
+    EXPECT_EQ(cuMemAlloc(&address, bytes), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemsetD32(address, Bits(value), bytes / 4), CUDA_SUCCESS);
+    return reinterpret_cast<float*>(address);
+  }
+  void Relu(const float* x, float* y, float beta = 0) {
+    const float alpha = 1;
+    ASSERT_EQ(cudnnActivationForward(cudnn_, relu_, &alpha, data_, x, &beta, data_, y), CUDNN_STATUS_SUCCESS);
+  }
+  static std::vector<float> Read(const float* data, size_t count = kCount) {
+    std::vector<float> values(count);
+    EXPECT_EQ(cuMemcpyDtoH(values.data(), At(data), count * sizeof(float)), CUDA_SUCCESS);
+    return values;
+  }
+  static void ExpectAll(const float* data, float value) {
+    const std::vector<float> values = Read(data);
+    EXPECT_EQ(std::count(values.begin(), values.end(), value), kCount) << "it begins with " << values[0];
+  }
+  // Launches that were made meanwhile.
+  template <class Work>
+  static unsigned long long LaunchesBy(Work work) {
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    const unsigned long long before = Books("kernels");
+    work();
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    return Books("kernels") - before;
+  }
+
+  CUcontext context_ = nullptr;
+  cudnnHandle_t cudnn_ = nullptr;
+  cudnnActivationDescriptor_t relu_ = nullptr;
+  cudnnTensorDescriptor_t data_ = nullptr, parameters_ = nullptr;
+  float *x_ = nullptr, *y_ = nullptr;
+};
+
+TEST_F(RecomputeProgramTest, AReadMakesItAgain) {
+  EXPECT_EQ(LaunchesBy([&] { Relu(x_, y_); }), 2u) << "the call's own, and its proof's";
+  EXPECT_EQ(LaunchesBy([&] { ExpectAll(y_, 3); }), 1u);
+  EXPECT_EQ(LaunchesBy([&] { Relu(x_, y_); }), 1u) << "it is proved";
+  EXPECT_EQ(LaunchesBy([&] { ExpectAll(y_, 3); }), 1u);
+}
+
+TEST_F(RecomputeProgramTest, OverwritingTheInputMakesItBefore) {
+  Relu(x_, y_);
+  ASSERT_EQ(cuMemsetD32(At(x_), Bits(9), kCount), CUDA_SUCCESS);
+  ExpectAll(y_, 3);
+  Relu(x_, y_);
+  const std::vector<float> other(kCount, 11);
+  ASSERT_EQ(cuMemcpyHtoD(At(x_), other.data(), kBytes), CUDA_SUCCESS);
+  ExpectAll(y_, 9);
+}
+
+TEST_F(RecomputeProgramTest, OverwritingTheInputByAnotherCallOfTheLibraryMakesItBefore) {
+  Relu(x_, y_);
+  float* const z = Filled(7);
+  Relu(z, x_);
+  ExpectAll(y_, 3);
+  ExpectAll(x_, 7);
+}
+
+TEST_F(RecomputeProgramTest, FreeingTheInputMakesItBefore) {
+  Relu(x_, y_);
+  ASSERT_EQ(cuMemFree(At(x_)), CUDA_SUCCESS);
+  Filled(9);
+  ExpectAll(y_, 3);
+  Relu(y_, x_ = Filled(0));
+  ASSERT_EQ(cuMemFreeAsync(At(y_), nullptr), CUDA_SUCCESS);
+  Filled(9);
+  ExpectAll(x_, 3);
+}
+
+TEST_F(RecomputeProgramTest, ARefusedCopyChangesNothing) {
+  Relu(x_, y_);
+  const std::vector<float> other(2 * kCount, 11);
+  EXPECT_NE(cuMemcpyHtoD(At(x_), other.data(), kBytes + 4 * kMiB), CUDA_SUCCESS);
+  ExpectAll(y_, 3);
+}
+
+TEST_F(RecomputeProgramTest, WhatIsBlendedOrInPlaceIsNotDropped) {
+  EXPECT_EQ(LaunchesBy([&] { Relu(x_, y_, 1); }), 1u);
+  EXPECT_EQ(LaunchesBy([&] { Relu(x_, x_); }), 1u);
+  ExpectAll(y_, 2);
+}
+
+TEST_F(RecomputeProgramTest, ABatchNormCountsItsStatisticsOnce) {
+  float* const scale = Filled(2, kChannels * 4);
+  float* const bias = Filled(5, kChannels * 4);
+  float* const mean = Filled(0, kChannels * 4);
+  float* const variance = Filled(0, kChannels * 4);
+  const float one = 1, zero = 0;
+  std::vector<float> values(kCount);
+  for (int i = 0; i < kCount; ++i) values[static_cast<size_t>(i)] = static_cast<float>(i % 17);
+  ASSERT_EQ(cuMemcpyHtoD(At(x_), values.data(), kBytes), CUDA_SUCCESS);
+  const auto normalize = [&](float* y) {
+    ASSERT_EQ(cudnnBatchNormalizationForwardTraining(cudnn_, CUDNN_BATCHNORM_SPATIAL, &one, &zero, data_, x_,
+                                                     data_, y, parameters_, scale, bias, 0.5, mean, variance,
+                                                     1e-5, nullptr, nullptr),
+              CUDNN_STATUS_SUCCESS);
+  };
+
+  // Given a first call, for which there is no scratch memory yet, and a second one, whose output is dropped
+  normalize(y_);
+  const std::vector<float> first = Read(y_), mean_after_one = Read(mean, kChannels);
+  normalize(y_);
+  const std::vector<float> mean_after_two = Read(mean, kChannels);
+  ASSERT_EQ(cuMemsetD32(At(scale), Bits(100), kChannels), CUDA_SUCCESS);
+
+  // Then it is what it was before its scale changed, and the mean has come closer twice
+  EXPECT_EQ(LaunchesBy([&] { EXPECT_TRUE(first == Read(y_)); }), 0u)
+      << "changing the scale has made it again";
+  EXPECT_EQ(Read(mean, kChannels), mean_after_two);
+  for (size_t i = 0; i < kChannels; ++i) EXPECT_NEAR(mean_after_two[i], 1.5 * mean_after_one[i], 1e-4);
+}
+
+TEST_F(RecomputeProgramTest, OtherStreamsAndThreadsFindIt) {
+  CUstream one = nullptr, other = nullptr;
+  ASSERT_EQ(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cudnnSetStream(cudnn_, one), CUDNN_STATUS_SUCCESS);
+  for (int round = 1; round < 10; ++round) {
+    ASSERT_EQ(cuMemsetD32Async(At(x_), Bits(static_cast<float>(round)), kCount, one), CUDA_SUCCESS);
+    Relu(x_, y_);
+    ASSERT_EQ(cuStreamSynchronize(one), CUDA_SUCCESS);
+    std::thread overwrites([&] {
+      cuCtxSetCurrent(context_);
+      EXPECT_EQ(cuMemsetD32Async(At(x_), Bits(-5), kCount, other), CUDA_SUCCESS);
+    });
+    std::vector<float> values(kCount);
+    EXPECT_EQ(cuMemcpyDtoHAsync(values.data(), At(y_), kBytes, one), CUDA_SUCCESS);
+    overwrites.join();
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    EXPECT_EQ(std::count(values.begin(), values.end(), static_cast<float>(round)), kCount);
+    ExpectAll(y_, static_cast<float>(round));
+  }
+}
+
+TEST_F(RecomputeProgramTest, AGraphReadsItAndOverwritesItsInput) {
+  float* const z = Filled(0);
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cudnnSetStream(cudnn_, stream), CUDNN_STATUS_SUCCESS);
+  Relu(x_, y_);
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+
+  // Given a graph that reads the output and then overwrites what it was made from
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  Relu(y_, z);
+  ASSERT_EQ(cuMemsetD32Async(At(x_), Bits(9), kCount, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphInstantiate(&executable, graph, 0), CUDA_SUCCESS);
+
+  // When the output has been dropped again
+  Relu(x_, y_);
+  ASSERT_EQ(cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+
+  ExpectAll(z, 3);
+  ExpectAll(y_, 3);
+  ExpectAll(x_, 9);
+}
+
+TEST_F(RecomputeProgramTest, BeforeAModuleIsUnloadedAllIsMade) {
+  CUmodule module = nullptr;
+  ASSERT_EQ(cuModuleLoadData(&module, &kImage), CUDA_SUCCESS);
+  Relu(x_, y_);
+  EXPECT_EQ(LaunchesBy([&] { ASSERT_EQ(cuModuleUnload(module), CUDA_SUCCESS); }), 1u);
+  EXPECT_EQ(LaunchesBy([&] { ExpectAll(y_, 3); }), 0u);
+}
+
+TEST_F(RecomputeProgramTest, BeforeMemoryIsSharedAllIsMade) {
+  Relu(x_, y_);
+  CUipcMemHandle handle;
+  EXPECT_EQ(LaunchesBy([&] { ASSERT_EQ(cuIpcGetMemHandle(&handle, At(x_)), CUDA_SUCCESS); }), 1u);
+  EXPECT_EQ(LaunchesBy([&] { Relu(x_, y_); }), 1u);
+  EXPECT_EQ(LaunchesBy([&] { ExpectAll(y_, 3); }), 0u) << "what others may write is no input to count on";
+}
+
+TEST_F(RecomputeProgramTest, AChainOfItFitsNowhereButIsRight) {
+  // Given eight outputs, each made from the one before, of 8 MiB each, and a budget for less than all of them
+  std::vector<float*> outputs{x_};
+  for (int i = 0; i < 8; ++i) {
+    outputs.push_back(Filled(-1));
+    Relu(outputs[outputs.size() - 2], outputs.back());
+  }
+  ASSERT_EQ(cuMemsetD32(At(x_), Bits(9), kCount), CUDA_SUCCESS);
+  for (size_t i = outputs.size() - 1; i > 0; --i) ExpectAll(outputs[i], 3);
+}
+
+}  // namespace
