@@ -66,6 +66,7 @@ void JobMemory::AskBeforeGranting(size_t size_bytes) {
     const MutexLock lock(state_);
     if (counters_.wanted_bytes + size_bytes <= budget_bytes_ || !trust_.MustAskBeforeGranting()) return;
   }
+  const CallForMemory call(&calls_for_memory_);
   const MutexLock making(making_);
   PrepareToMove();
   EndMoving();
@@ -108,6 +109,7 @@ void JobMemory::AwaitBeforeFree() {
     unfinished = timeline_.Unfinished();
     for (Use use : unfinished.items()) events.push_back(timeline_.EventFor(use));
   }
+  const CallForMemory call(&calls_for_memory_);
   for (size_t i = 0; i < events.size(); ++i) Await(unfinished.items()[i], events[i], StallCause::kIdle);
 }
 
@@ -157,6 +159,7 @@ void JobMemory::BeginParkingIfDue() {
     const MutexLock lock(state_);
     if (!parking_is_due_) return;
   }
+  const CallForMemory call(&calls_for_memory_);
   const driver::RelaxedCapture relaxed(CapturesGoOn());
   const driver::CurrentContext current(context_);
   const MutexLock making(making_);

@@ -41,6 +41,7 @@ bool JobMemory::EndNew(const Addresses& addresses, const TouchSet& set, bool ran
 }
 
 Finding JobMemory::LookAt(const Addresses& addresses, const TouchSet& set) {
+  const CallForMemory call(&calls_for_memory_);
   const RelaxedCapture relaxed(true);
   const CurrentContext current(context_);
   if (!AwaitWork(set.use)) return Finding::kUnknown;
