@@ -421,6 +421,7 @@ class JobMemory {
   void TellPlan(Effect effect, TouchSet* set);
   void FollowPlan(StreamName stream, Effect effect, TouchSet* set) SPILLWAY_EXCLUDES(state_);
   void BeginIteration(StreamName stream, const PlanStep& step) SPILLWAY_EXCLUDES(state_);
+  bool NoteIteration(const PlanStep& step) SPILLWAY_EXCLUDES(state_);
   void BringBack(const PlanStep::Allocations& asked_for) SPILLWAY_EXCLUDES(state_);
   void SendAway(const PlanStep& step) SPILLWAY_EXCLUDES(state_);
 
@@ -496,6 +497,7 @@ class JobMemory {
   StallClock stall_clock_ SPILLWAY_GUARDED_BY(state_);
   driver::MappingCalls calls_at_iteration_ SPILLWAY_GUARDED_BY(state_);  // all calls until it began
   driver::MappingCalls iteration_calls_ SPILLWAY_GUARDED_BY(state_);
+  std::uint64_t censuses_at_iteration_ SPILLWAY_GUARDED_BY(state_) = 0;
   Timeline timeline_;  // but for Known and Issue
   Ledger ledger_;      // but for MightBeManaged and Find
   PassedThrough passed_through_ SPILLWAY_GUARDED_BY(state_);

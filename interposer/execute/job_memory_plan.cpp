@@ -52,7 +52,13 @@ void JobMemory::BeginIteration(StreamName stream, const PlanStep& step) {
   trace_.At(HandleOf(stream),
             {.kind = TraceKind::kIteration, .values = {static_cast<std::int64_t>(step.last_misses)}});
   const CurrentContext current(context_);
-  if (!driver::ContextCensus::HasSeveral()) recorder_.IterationBegan(stream.handle, step.last_misses);
+  const bool was_stopped = NoteIteration(step);
+  if (!driver::ContextCensus::HasSeveral())
+    recorder_.IterationBegan(stream.handle, step.last_misses, was_stopped);
+}
+
+// Whether a census was made in the one before.
+bool JobMemory::NoteIteration(const PlanStep& step) {
   const MutexLock lock(state_);
   const driver::MappingCalls calls = driver::ReadMappingCalls();
   if (counters_.planned_iterations > 0 && step.last_misses == 0)
@@ -60,6 +66,7 @@ void JobMemory::BeginIteration(StreamName stream, const PlanStep& step) {
   calls_at_iteration_ = calls;
   ++counters_.planned_iterations;
   counters_.planned_iterations_missed += step.last_misses > 0;
+  return std::exchange(censuses_at_iteration_, counters_.censuses) != counters_.censuses;
 }
 
 void JobMemory::BringBack(const PlanStep::Allocations& asked_for) {

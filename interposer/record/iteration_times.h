@@ -19,12 +19,14 @@ namespace spillway::interposer {
 struct IterationTime {
   std::int64_t duration_ns = 0;
   std::uint64_t misses = 0;  // events that were other than the plan's
+  bool was_stopped =
+      false;  // a census stopped it: it took longer than its plan says, and the next ones will not
 };
 
 class IterationTimes {
  public:
-  // `misses`: of the iteration that this one follows.
-  void Began(CUstream stream, std::uint64_t misses);
+  // `misses`, `was_stopped`: of the iteration that this one follows.
+  void Began(CUstream stream, std::uint64_t misses, bool was_stopped = false);
   // The oldest that has not been told; false when there is none yet.
   bool Next(IterationTime* out);
   std::uint64_t begun() const { return begun_.load(std::memory_order_relaxed); }
@@ -37,6 +39,7 @@ class IterationTimes {
     bool is_recorded = false;
     std::uint64_t iteration = 0;
     std::uint64_t misses = 0;
+    bool was_stopped = false;
   };
   static constexpr std::size_t kMarks = 16;
 

@@ -84,8 +84,10 @@ class Recorder {
   void BeforeLaunch(CUstream stream, Sample* sample) { samples_.Before(stream, sample); }
   void AfterLaunch(CUstream stream, const Sample& sample) { samples_.After(stream, sample); }
   // A plan's follower has come to the first event of an iteration, `misses` events of the last one having been other than
-  // the plan's. The job's context is current; no stream captures.
-  void IterationBegan(CUstream stream, std::uint64_t misses) { iterations_.Began(stream, misses); }
+  // the plan's, and a census having stopped it or not. The job's context is current; no stream captures.
+  void IterationBegan(CUstream stream, std::uint64_t misses, bool was_stopped) {
+    iterations_.Began(stream, misses, was_stopped);
+  }
 
   // The reader's, one at a time.
   struct Drained {

@@ -27,6 +27,9 @@ constexpr std::int64_t kCandidatePatience = 4;
 constexpr std::int64_t kRecordedIterations = 24;
 constexpr int kCleanIterations = 3;
 
+// The first iterations of a plan begin with memory where another one left it.
+constexpr int kSettlingIterations = 2;
+
 constexpr std::int64_t kDriftPercent = 10;
 constexpr std::uint32_t kMostRelearnPatience = 64;
 constexpr std::uint64_t kLostAfterNs = 10'000'000'000;
@@ -285,6 +288,7 @@ void Pipeline::Take(const Answer& answer) {
   counts_.predicted_iteration_ns = static_cast<std::uint64_t>(live_->predicted_ns());
   counts_.lower_bound_ns = static_cast<std::uint64_t>(plan.lower_bound_ns);
   counts_.measured_iteration_ns = 0;
+  settling_iterations_ = kSettlingIterations;
   known_[live_->pattern().fingerprint] = {live_->shared_pattern(), plan.plan};
   if (answer.is_new)
     KeepInStore(plan);
@@ -306,10 +310,11 @@ void Pipeline::Watch(std::uint64_t now_ns) {
     if (!monitor_) continue;
     ++counts_.iterations_followed;
     clean_in_a_row_ = time.misses == 0 ? clean_in_a_row_ + 1 : 0;
-    if (time.misses == 0) {
+    const bool settles = settling_iterations_ > 0 && settling_iterations_-- > 0;
+    if (time.misses == 0 && !time.was_stopped && !settles) {
       counts_.measured_iteration_ns = Averaged(counts_.measured_iteration_ns, time.duration_ns);
     }
-    Judge(monitor_->Add(time.duration_ns, static_cast<std::int64_t>(time.misses)));
+    if (!time.was_stopped) Judge(monitor_->Add(time.duration_ns, static_cast<std::int64_t>(time.misses)));
   }
   const std::uint64_t begun = recorder_.iterations().begun();
   if (begun != begun_seen_ || last_begun_ns_ == 0 || recorder_.IsRecording()) last_begun_ns_ = now_ns;

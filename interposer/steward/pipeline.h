@@ -165,6 +165,7 @@ class Pipeline {
   std::int64_t tokens_adopted_ = 0;      // when the plan was adopted
   std::int64_t iterations_adopted_ = 0;  // that had begun then
   int clean_in_a_row_ = 0;
+  int settling_iterations_ = 0;         // still to come, of the plan adopted last
   std::int64_t replanned_at_ns_ = 0;    // what an iteration took when its operations were measured again
   std::uint32_t relearn_patience_ = 1;  // so many verdicts make one
   std::uint32_t relearn_verdicts_ = 0;

@@ -3,7 +3,8 @@
 
 Every cell is a whole run of a trainer (tests/workloads) at real size, in the compute mode `tags`: bare, or under the preload
 library at a part of the peak that the job wants. A figure is the steady time of a step on the virtual clock over the
-bare one's. Every run's losses and checksum are compared with the bare run's: `!` marks a run whose bytes differ,
+bare one's: the median of the last steps, two by two, so that a census (the job is stopped and its memory looked through, each
+time after twice as many launches) does not count as if it came in every sixth step. Every run's losses and checksum are compared with the bare run's: `!` marks a run whose bytes differ,
 `-` one that ended with an error.
 
   movement.py                                          everything (about half an hour on two cores)
@@ -17,6 +18,7 @@ import json
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -38,7 +40,7 @@ PROFILES = ("h200", "a100", "1080ti")
 BUDGETS = (100, 90, 75, 50, 35, 25)
 # Who decides what moves: the learned plan of a strategy, or `reactive`, which learns nothing.
 POLICIES = ("reactive", "vdnn-all", "autoswap", "delta", "spillway")
-STEADY_STEPS = 6  # even: some trainers repeat themselves every two steps only, since they feed from two buffers
+STEADY_STEPS = 12  # by twos: some trainers repeat themselves every two steps only, since they feed from two buffers
 UNLIMITED = 1 << 40
 HOST_BYTES = 128 << 30  # as a GPU node has; in `tags` only what holds tags takes real memory
 
@@ -90,7 +92,8 @@ def measured(ended, report, books):
     if ended.returncode != 0 or len(times_ms) < STEADY_STEPS:
         lines = [line for line in ended.stderr.splitlines() if not line.startswith("step ")]
         return Measured(0, times_ms, ended.stdout, report, books, lines[-1] if lines else f"ended with {ended.returncode}")
-    step_ns = round(sum(times_ms[-STEADY_STEPS:]) / STEADY_STEPS * 1e6)
+    steady_ms = times_ms[-STEADY_STEPS:]
+    step_ns = round(statistics.median(map(sum, zip(steady_ms[::2], steady_ms[1::2]))) / 2 * 1e6)
     return Measured(step_ns, times_ms, ended.stdout, report, books, "")
 
 
