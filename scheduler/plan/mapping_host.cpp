@@ -72,6 +72,7 @@ bool MappingHost::TakeMapped(int32_t size) {
   still_mapped_bytes_ -= costs_.sizes()[static_cast<size_t>(size)].bytes;
   for (size_t back = 1; back <= releases_.size(); ++back) {
     Release& release = releases_[(next_release_ - back) % releases_.size()];
+    if (release.time_ns <= ready_ns_) break;  // AvailableNs looks no further
     if (release.mapped_size != size || release.bytes == 0) continue;
     release.bytes = 0;
     break;
