@@ -9,6 +9,7 @@
 #include <ctime>
 #include <filesystem>
 #include <iterator>
+#include <limits>
 
 namespace spillway::agent {
 namespace {
@@ -35,6 +36,7 @@ class Families {
     families_.back().metric.push_back(std::move(metric));
   }
   void Add(Labels labels, int64_t value) { Add(std::move(labels), static_cast<double>(value)); }
+  void Add(MetricFamily family) { families_.push_back(std::move(family)); }
   void Gauge(const char* name, const char* help, double value) {
     Begin(name, MetricType::Gauge, help);
     Add({}, value);
@@ -179,6 +181,50 @@ void AddCounters(const NodeCounters& counters, Families& out) {
               static_cast<double>(counters.faulty_frames));
 }
 
+MetricFamily PlanSecondsOf(const PlanningView& planning) {
+  ClientMetric metric;
+  uint64_t count = 0;
+  for (size_t i = 0; i < planning.by_seconds.size(); ++i) {
+    count += static_cast<uint64_t>(planning.by_seconds[i]);
+    const bool is_last = i == kPlanSeconds.size();
+    metric.histogram.bucket.push_back(
+        {count, is_last ? std::numeric_limits<double>::infinity() : kPlanSeconds[i]});
+  }
+  metric.histogram.sample_count = count;
+  metric.histogram.sample_sum = static_cast<double>(planning.planning_ns) / kNs;
+  return {"spillway_plan_seconds",
+          "Time that processes took for a plan, or for failing at it.",
+          MetricType::Histogram,
+          {metric}};
+}
+
+void AddPlanning(const PlanningView& planning, Families& out) {
+  out.Begin("spillway_plan_requests_total", MetricType::Counter,
+            "Plans that jobs asked for, by what became of it.");
+  for (size_t i = 0; i < kPlanOutcomes; ++i)
+    out.Add({{"result", kPlanOutcomeNames[i]}}, planning.outcomes[i]);
+  out.Begin("spillway_plan_recalls_total", MetricType::Counter,
+            "Jobs that asked at their start for plans of earlier runs.");
+  out.Add({{"result", "found"}}, planning.recalls_served);
+  out.Add({{"result", "none"}}, planning.recalls_empty);
+  out.Add(PlanSecondsOf(planning));
+  out.Begin("spillway_plan_requests", MetricType::Gauge,
+            "Requests that wait, or that a process is planning for.");
+  out.Add({{"state", "waiting"}}, planning.waiting);
+  out.Add({{"state", "running"}}, planning.running);
+  out.Gauge("spillway_plan_store_size_bytes", "What kept plans may take on disk.",
+            static_cast<double>(planning.store_most_bytes));
+  out.Gauge("spillway_plan_store_used_bytes", "What kept plans take on disk.",
+            static_cast<double>(planning.store_bytes));
+  out.Gauge("spillway_plan_store_plans", "Plans that are kept.", static_cast<double>(planning.store_plans));
+  out.Begin("spillway_plan_store_discarded_total", MetricType::Counter,
+            "Plans that are not kept any more, by why.");
+  out.Add({{"reason", "damaged"}}, planning.store_damaged);
+  out.Add({{"reason", "room"}}, planning.store_evicted);
+  out.Counter("spillway_plan_store_write_failures_total", "Plans that the disk did not take.",
+              static_cast<double>(planning.store_not_written));
+}
+
 // The states that a job can be in on a device, as labels; each has a series, so that none goes missing.
 constexpr const char* kPhases[] = {"waiting", "learning", "planned", "reactive", "passthrough", "rejected"};
 
@@ -280,6 +326,7 @@ std::string MetricsOf(const NodeReport& report) {
   AddProcess(families);
   AddNode(report, families);
   AddCounters(report.counters, families);
+  if (report.planning) AddPlanning(*report.planning, families);
   AddDevices(report, families);
   AddPhases(report, families);
   AddJobs(report, families);

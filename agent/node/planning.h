@@ -25,6 +25,8 @@ struct PlanOwner {
 };
 
 inline constexpr size_t kPlanOutcomes = static_cast<size_t>(protocol::PlanOutcome::kNotHere);
+inline constexpr std::array<const char*, kPlanOutcomes> kPlanOutcomeNames = {
+    "made", "kept", "none", "refused", "busy", "expired", "failed", "not_here"};
 
 // The time that processes take to make a plan; a last one counts all.
 inline constexpr std::array<double, 8> kPlanSeconds = {0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30};

@@ -61,6 +61,23 @@ ordered_json JsonOf(const JobReport& job) {
   return json;
 }
 
+ordered_json JsonOf(const PlanningView& planning) {
+  ordered_json requests;
+  for (size_t i = 0; i < kPlanOutcomes; ++i) requests[kPlanOutcomeNames[i]] = planning.outcomes[i];
+  return {{"requests", requests},
+          {"recalls", {{"found", planning.recalls_served}, {"none", planning.recalls_empty}}},
+          {"waiting", planning.waiting},
+          {"running", planning.running},
+          {"planning_ns", planning.planning_ns},
+          {"store",
+           {{"plans", planning.store_plans},
+            {"bytes", planning.store_bytes},
+            {"size_bytes", planning.store_most_bytes},
+            {"damaged", planning.store_damaged},
+            {"evicted", planning.store_evicted},
+            {"not_written", planning.store_not_written}}}};
+}
+
 ordered_json JsonOf(const PoolView& pool) {
   return {{"making_bytes", pool.making_bytes}, {"unused_bytes", pool.unused_bytes},
           {"leased_bytes", pool.leased_bytes}, {"kept_bytes", pool.kept_bytes},
@@ -81,6 +98,7 @@ ordered_json JsonOfNode(const NodeReport& report) {
       {"devices", ordered_json::array()},
       {"jobs", ordered_json::array()}};
   if (report.pool) json["host"]["pool"] = JsonOf(*report.pool);
+  if (report.planning) json["planning"] = JsonOf(*report.planning);
   for (const DeviceReport& device : report.devices) {
     json["devices"].push_back({{"device", device.number},
                                {"uuid", device.uuid},

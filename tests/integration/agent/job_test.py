@@ -29,6 +29,9 @@ ENDLESS = "--steps=1000000"
 class JobFixture(agent_test.AgentFixture):
     """Trainers that follow an agent of the test's own."""
 
+    trainer = TRAINER
+    more_environment = {}
+
     def configure(self, more="", **settings):
         super().configure(f'[[device]]\nuuid = "{UUID}"\nmemory = "1GiB"\n' + more, **settings)
 
@@ -40,9 +43,10 @@ class JobFixture(agent_test.AgentFixture):
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SPILLWAY_")}
         environment.update(XDG_STATE_HOME=str(folder), SPILLWAY_SIM_STATS=str(folder / "books.json"),
                            SPILLWAY_SIM_COMPUTE="tags")
+        environment.update(self.more_environment)
         until = [f"--until={folder}/end"] if length == ENDLESS else []
         command = [agent_test.BUILD / "bin/spillway", "run", "--quiet", "--simulate=h200", *options, "--",
-                   agent_test.BUILD / "workloads" / TRAINER[0], *TRAINER[1:], length, *until]
+                   agent_test.BUILD / "workloads" / self.trainer[0], *self.trainer[1:], length, *until]
         with open(folder / "output", "wb") as output, open(folder / "errors", "wb") as errors:
             job = subprocess.Popen([str(word) for word in command], env=environment, stdout=output, stderr=errors)
         self.addCleanup(self.end, job)
