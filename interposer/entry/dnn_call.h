@@ -39,6 +39,10 @@ class DnnCall {
 
   void ReadsBytes(const void* data, std::size_t bytes) { claims_.Reads(AddressOf(data), bytes); }
   void OverwritesBytes(void* data, std::size_t bytes) { claims_.Overwrites(AddressOf(data), bytes); }
+  // Scratch memory of so many bytes: what is in it means nothing before the call, nor after.
+  void UsesWorkspace(void* data, std::size_t bytes) {
+    bytes ? claims_.WritesAside(AddressOf(data), bytes) : Touches(data);
+  }
   void Touches(const void* data) { claims_.Touches(AddressOf(data)); }
 
   // Another function of the same library; null where it has none of that name.

@@ -2,7 +2,8 @@
 //
 // Inputs are what they take as `const`. Of an output with scaling factors: "When beta is zero, the output is not read and may
 // contain uninitialized data" (cuDNN developer guide, Scaling Parameters); then, and where the function has no beta, each element
-// gets a value. Of workspaces and reserve space nothing is said, so nothing is claimed. Repeatable are forward functions without
+// gets a value. Of reserve space nothing is said, so nothing is claimed; nor of workspaces, but that a forward convolution's
+// means nothing before the call or after ("workspace needed to be able to execute"). Repeatable are forward functions without
 // random state (all algorithms of the forward convolution are deterministic, cudnnConvolutionFwdAlgo_t); what they do is proved
 // besides (execute/recipe.h). "Optionally save intermediate results from the forward pass": a batch norm's statistics are outputs.
 #include "interposer/entry/dnn_call.h"
@@ -18,8 +19,8 @@ SPILLWAY_DNN_HOOK(cudnnConvolutionForward,
                   (handle, alpha, x_is, x, w_is, w, convolution, algorithm, workspace, workspace_bytes, beta,
                    y_is, y),
                   call.Reads(x, x_is);
-                  call.ReadsFilter(w, w_is); call.Touches(workspace); call.Writes(y, y_is, beta);
-                  call.IsRepeatable())
+                  call.ReadsFilter(w, w_is); call.UsesWorkspace(workspace, workspace_bytes);
+                  call.Writes(y, y_is, beta); call.IsRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnConvolutionBackwardData,
                   (Handle handle, const void* alpha, Descriptor w_is, const void* w, Descriptor dy_is,
@@ -55,7 +56,8 @@ SPILLWAY_DNN_HOOK(cudnnConvolutionBiasActivationForward,
                    z_alpha, z_is, z, bias_is, bias, activation, y_is, y),
                   call.Reads(x, x_is);
                   call.ReadsFilter(w, w_is); call.Reads(z, z_is); call.Reads(bias, bias_is);
-                  call.Touches(workspace); call.Overwrites(y, y_is); call.IsRepeatable())
+                  call.UsesWorkspace(workspace, workspace_bytes); call.Overwrites(y, y_is);
+                  call.IsRepeatable())
 
 // Normalization.
 SPILLWAY_DNN_HOOK(cudnnBatchNormalizationForwardTraining,

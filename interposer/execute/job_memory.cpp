@@ -405,6 +405,7 @@ void JobMemory::ReleaseAll() {
   for (const std::uint64_t id : recipes_.All()) recipes_.Forget(recipes_.Find(id));
   replays_ = nullptr;
   scratch_ = 0;
+  scratch_use_ = {};
   residency_.ReleaseAll();
   stall_clock_.Release();
   timeline_.Reset();

@@ -83,14 +83,14 @@ struct TouchSet {
   const Claims* claims = nullptr;      // what the hook knows of the roles of what is named
   base::InlineVector<Role, 32> roles;  // of the ranges, from the first on; beyond: kReadsAndWrites
   base::InlineVector<Tracked*, 4> reached_blocks;  // small allocations that it may reach so
-  const LaunchCall* launch = nullptr;  // it is this launch,
-  LibraryCall* call = nullptr;         // the first that this call makes, and may be made again (recipe.h)
-  Shape shape = 0;                     // what the call is, as the hook says it (operation_shape.h)
-  Sample sample;                       // of how long it takes
-  const char* name = nullptr;          // for the trace
-  TraceMoment traced;                  // when it began
-  bool is_told = false;                // the plan has been told of it
-  PlanStep step;                       // what the plan asks for
+  const LaunchCall* launch = nullptr;              // it is this launch,
+  LibraryCall* call = nullptr;  // the first that this call makes, and may be made again (recipe.h)
+  Shape shape = 0;              // what the call is, as the hook says it (operation_shape.h)
+  Sample sample;                // of how long it takes
+  const char* name = nullptr;   // for the trace
+  TraceMoment traced;           // when it began
+  bool is_told = false;         // the plan has been told of it
+  PlanStep step;                // what the plan asks for
 };
 
 class JobMemory {
@@ -233,7 +233,7 @@ class JobMemory {
   struct Snapshot {
     Counters counters;
     size_t held_bytes, held_peak_bytes, pinned_bytes, pinned_peak_bytes, slab_peak_bytes;
-    size_t host_need_bytes;  // were the budget nothing, at its peak
+    size_t host_need_bytes;                // were the budget nothing, at its peak
     driver::MappingCalls iteration_calls;  // of the last iteration that was its plan's event for event
     bool follows_plan;
     bool in_call;  // the program waits in a call, for memory or for the device, however long
@@ -351,7 +351,8 @@ class JobMemory {
 
   // Recipes.
   void BeginRecipe(const Addresses& addresses, TouchSet* set) SPILLWAY_EXCLUDES(state_);
-  std::unique_ptr<Recipe> RecipeOf(const Addresses& addresses, const TouchSet& set, bool* lacks_scratch) const;
+  std::unique_ptr<Recipe> RecipeOf(const Addresses& addresses, const TouchSet& set,
+                                   bool* lacks_scratch) const;
   bool AddMemory(const TouchSet& set, const Addresses& addresses, Recipe* recipe) const;
   bool MoveAside(const Claims& claims, Recipe* recipe, bool* lacks_scratch) const;
   bool MayBegin(const Recipe& recipe, const TouchSet& set) SPILLWAY_REQUIRES(state_);
@@ -363,9 +364,10 @@ class JobMemory {
   void DropOrSendAway(const PlanStep::Allocations& allocations) SPILLWAY_REQUIRES(state_);
   void Forget(const Recipe* recipe) SPILLWAY_REQUIRES(state_);
   Range* Outdate(Tracked* memory) SPILLWAY_REQUIRES(state_);
-  Range* FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set) SPILLWAY_REQUIRES(state_);
-  CUresult MakeWhatItAwaits(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(making_)
-      SPILLWAY_EXCLUDES(state_);
+  Range* FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set)
+      SPILLWAY_REQUIRES(state_);
+  CUresult MakeWhatItAwaits(const Addresses& addresses, Effect effect, TouchSet* set)
+      SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   CUresult MakeAgain(Range* wanted, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(making_)
       SPILLWAY_EXCLUDES(state_);
   CUresult MakeOneAgain(Range* range, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(making_)
@@ -383,7 +385,8 @@ class JobMemory {
   bool AnyToRerun(const PlanStep& step) SPILLWAY_EXCLUDES(state_);
   void Rerun(const PlanStep& step, StreamName stream) SPILLWAY_EXCLUDES(making_, state_);
   Range* TryToFree(CUdeviceptr base, const StreamName* stream, bool* is_ours) SPILLWAY_EXCLUDES(state_);
-  void FreeInOrder(CUdeviceptr base, const StreamName* stream, bool* is_ours) SPILLWAY_EXCLUDES(making_, state_);
+  void FreeInOrder(CUdeviceptr base, const StreamName* stream, bool* is_ours)
+      SPILLWAY_EXCLUDES(making_, state_);
 
   // Their proof.
   void Prove(std::uint64_t id) SPILLWAY_EXCLUDES(making_, state_);
@@ -490,8 +493,9 @@ class JobMemory {
   // Stands for all memory: every call that takes no lock names it, so that closing its gate sends all calls the slow way.
   Range everything_;
   std::atomic<CUdeviceptr> scratch_{0};  // for what recipes write aside
-  std::atomic<bool> looks_{false};  // new kernels are looked at; written with state_ held
+  std::atomic<bool> looks_{false};       // new kernels are looked at; written with state_ held
   // Guarded by state_.
+  Use scratch_use_ SPILLWAY_GUARDED_BY(state_);       // the last
   int locked_calls_ SPILLWAY_GUARDED_BY(state_) = 0;  // in progress, begun with the lock
   Counters counters_ SPILLWAY_GUARDED_BY(state_);
   StallClock stall_clock_ SPILLWAY_GUARDED_BY(state_);
@@ -509,8 +513,8 @@ class JobMemory {
   size_t host_need_bytes_ SPILLWAY_GUARDED_BY(state_) = 0;  // the most there was (job_memory_lease.cpp)
   std::uint64_t host_refused_ns_ SPILLWAY_GUARDED_BY(state_) = 0;  // when the agent last had no more for us
   Residency residency_ SPILLWAY_GUARDED_BY(state_);
-  Executor executor_{&residency_, &timeline_, &counters_};  // guarded by state_, but for HasPending
-  Recipes recipes_;  // guarded by state_, but for empty
+  Executor executor_{&residency_, &timeline_, &counters_};      // guarded by state_, but for HasPending
+  Recipes recipes_;                                             // guarded by state_, but for empty
   StreamState* replays_ SPILLWAY_GUARDED_BY(state_) = nullptr;  // a stream of ours for what no call's can do
   Slabs slabs_ SPILLWAY_GUARDED_BY(state_);
   Trust trust_ SPILLWAY_GUARDED_BY(state_);

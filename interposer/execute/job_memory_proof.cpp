@@ -21,7 +21,8 @@ using Verdict = Recipes::Verdict;
 
 namespace {
 
-constexpr size_t kScratchBytes = size_t{256} << 10;  // statistics: some bytes for each channel
+// For statistics, some bytes for each channel, and workspaces that are blocks of slabs; a block itself.
+constexpr size_t kScratchBytes = kSmallBytes - 512;
 constexpr size_t kScratchAlignment = 512;
 constexpr size_t kPieceBytes = size_t{256} << 20;  // of a copy: rows have a largest width
 
@@ -100,6 +101,7 @@ bool JobMemory::MoveAside(const Claims& claims, Recipe* recipe, bool* lacks_scra
     *lacks_scratch = scratch == 0;
     if (!scratch || bytes > kScratchBytes - used_bytes) return false;
     recipe->launch.Move(claim.begin, claim.end, scratch + used_bytes);
+    recipe->writes_aside = true;
     used_bytes = std::min(used_bytes + RoundUp(bytes, kScratchAlignment), kScratchBytes);
   }
   return true;

@@ -199,6 +199,7 @@ CUresult JobMemory::LaunchAgain(Recipe* recipe, StreamState* stream, TraceCause 
   for (Tracked* input : recipe->inputs) OrderBehind(input, stream);
   OrderBehind(recipe->output, stream);
   timeline_.OrderAfter(stream, recipe->made_by);
+  if (recipe->writes_aside && scratch_use_.stream) timeline_.OrderAfter(stream, scratch_use_);
   const TraceMoment begun = trace_.Begin(stream->handle);
   const CUresult result = recipe->launch.LaunchOn(stream->handle);
   if (result != CUDA_SUCCESS) {
@@ -210,6 +211,7 @@ CUresult JobMemory::LaunchAgain(Recipe* recipe, StreamState* stream, TraceCause 
   trace_.End(stream->handle, begun, event);
   const Use use = timeline_.Issue(stream);
   timeline_.EventFor(use);
+  if (recipe->writes_aside) scratch_use_ = use;
   for (Tracked* input : recipe->inputs) NoteReplay(input, use);
   NoteReplay(recipe->output, use);
   return CUDA_SUCCESS;
@@ -223,8 +225,12 @@ void JobMemory::NoteReplay(Tracked* memory, Use use) {
   if (!IsBlock(memory)) AsRange(memory)->uses.Add(use);
 }
 
+// Asked with the lock held: none is dropped any more once the caller has said why (a capture that began, say).
 bool JobMemory::EndRecipes() {
-  if (recipes_.empty()) return true;
+  {
+    const MutexLock lock(state_);
+    if (recipes_.empty()) return true;
+  }
   const RelaxedCapture relaxed(true);
   const CurrentContext current(context_);
   const MutexLock making(making_);
@@ -259,10 +265,9 @@ bool JobMemory::EndRecipesWhileMaking() {
 
 // Kernels may write what recipes read, and read what is dropped, without naming it.
 void JobMemory::EndRecipesIfUnproven() {
-  if (recipes_.empty()) return;
   {
     const MutexLock lock(state_);
-    if (!trust_.MustWait()) return;
+    if (recipes_.empty() || !trust_.MustWait()) return;
   }
   EndRecipesWhileMaking();
 }

@@ -86,6 +86,7 @@ struct Recipe {
   base::InlineVector<Tracked*, 6> inputs;  // each once
   std::uint64_t token = 0;                 // of its operation (scheduler::TokenOf)
   bool is_kept = false;                    // beyond its proof
+  bool writes_aside = false;               // made again it needs the scratch memory for itself
   // Recipes' own:
   std::uint64_t id = 0;
   State state = State::kBegun;

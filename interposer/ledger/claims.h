@@ -11,7 +11,7 @@
 // output covers all of it and nothing else that the call says lies in it: an output in place of an input is not. That what was
 // there is dead holds until the first launch that names it; from then on the call's own work may be in it.
 //
-// What a call writes aside (the statistics of a batch norm) it may also read, but nothing of it gets into what it overwrites.
+// What a call writes aside (the statistics of a batch norm, a convolution's workspace) it may also read, but nothing of it gets into what it overwrites.
 // Only whoever makes the call's launch again asks for that (execute/recipe.h); for all others it is memory like any other.
 #pragma once
 

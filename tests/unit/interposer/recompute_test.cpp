@@ -75,7 +75,7 @@ class RecomputeTest : public testing::Test {
     derive_ = Function("derive");
     MakeJob(ParkChoice::kOff);
   }
-  void MakeJob(ParkChoice choice, size_t budget_bytes = kBuffers * kBufferBytes + 2 * kGranuleBytes) {
+  void MakeJob(ParkChoice choice, size_t budget_bytes = (kBuffers + 1) * kBufferBytes + 2 * kGranuleBytes) {
     job_ = std::make_unique<JobMemory>(context_, 0, budget_bytes, size_t{1} << 30, choice, LearnChoice::kOff);
     job_->DropEagerly();
     for (CUdeviceptr& buffer : buffers_) ASSERT_EQ(job_->Allocate(kBufferBytes, &buffer), CUDA_SUCCESS);
@@ -107,7 +107,7 @@ class RecomputeTest : public testing::Test {
     claims.Overwrites(buffers_[y], kBufferBytes);
     claims.Reads(buffers_[x], kBufferBytes);
     claims.Reads(added, kSmallWords * 4);
-    claims.WritesAside(aside, kSmallWords * 4);
+    claims.WritesAside(aside, aside_bytes_);
     claims.IsRepeatable();
     CUdeviceptr words[] = {buffers_[y], buffers_[x], added, aside};
     void* parameters[] = {&words[0], &words[1], &words[2], &words[3]};
@@ -132,6 +132,17 @@ class RecomputeTest : public testing::Test {
               CUDA_SUCCESS);
     job_->End(&set, Effect::kLaunches);
     if (call.job) job_->CallEnded(call);
+    UseWhatIsFree();
+  }
+  // What was dropped must not be found where it was.
+  void UseWhatIsFree() {
+    CUdeviceptr taken[2] = {};
+    for (CUdeviceptr& each : taken) {
+      ASSERT_EQ(job_->Allocate(kBufferBytes, &each), CUDA_SUCCESS);
+      Set(each, 77, kWords);
+    }
+    Driver().cuStreamSynchronize(stream_);
+    for (const CUdeviceptr each : taken) ASSERT_TRUE(job_->Free(each));
   }
   void Derive(size_t y, size_t x) { Launch(derive_, y, x); }
 
@@ -176,6 +187,7 @@ class RecomputeTest : public testing::Test {
   std::unique_ptr<JobMemory> job_;
   CUdeviceptr buffers_[kBuffers] = {};
   CUdeviceptr added_ = 0, aside_ = 0;
+  size_t aside_bytes_ = kSmallWords * 4;
 };
 
 TEST_F(RecomputeTest, AnOutputIsMadeAgainWhenItIsRead) {
@@ -209,6 +221,7 @@ TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreed) {
   Derive(1, 0);
   ASSERT_EQ(Count().recipe_drops, 1u);
   ASSERT_TRUE(job_->Free(buffers_[0]));
+  EXPECT_EQ(Count().recomputes, 1u);
   CUdeviceptr next = 0;
   ASSERT_EQ(job_->Allocate(kBufferBytes, &next), CUDA_SUCCESS);
   Set(next, 9, kWords);
@@ -218,6 +231,7 @@ TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreed) {
 TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreedInAStreamsOrder) {
   Derive(1, 0);
   ASSERT_TRUE(job_->FreeAsync(buffers_[0], {other_stream_, false}));
+  EXPECT_EQ(Count().recomputes, 1u);
   CUdeviceptr next = 0;
   ASSERT_EQ(job_->Allocate(kBufferBytes, &next), CUDA_SUCCESS);
   Set(next, 9, kWords, other_stream_);
@@ -234,6 +248,7 @@ TEST_F(RecomputeTest, SmallInputsCountToo) {
 TEST_F(RecomputeTest, SmallInputsMayBeFreed) {
   Launch(derive_, 1, 0, added_);
   ASSERT_TRUE(job_->Free(added_));
+  EXPECT_EQ(Count().recomputes, 1u);
   CUdeviceptr next = 0;
   ASSERT_EQ(job_->Allocate(kSmallWords * 4, &next), CUDA_SUCCESS);
   Set(next, 100, kSmallWords);
@@ -251,6 +266,20 @@ TEST_F(RecomputeTest, WhatIsWrittenAsideIsWrittenOnce) {
 
   EXPECT_EQ(Count().recomputes, 1u);
   EXPECT_EQ(Read(aside_, 1)[0], 2);
+}
+
+// As a convolution's often is: a call's workspace lies in a slab, and is no larger than that allows.
+TEST_F(RecomputeTest, AsideThereIsRoomForTheLargestSmallAllocation) {
+  aside_bytes_ = kSmallBytes - 512;
+  ASSERT_EQ(job_->Allocate(aside_bytes_, &aside_), CUDA_SUCCESS);
+  Launch(derive_, 1, 0, added_, aside_);
+  Launch(derive_, 1, 0, added_, aside_);
+  ASSERT_EQ(Count().recipe_drops, 1u);
+  ASSERT_TRUE(job_->Free(aside_));
+
+  ExpectAll(1, 17);
+
+  EXPECT_EQ(Count().recomputes, 1u);
 }
 
 TEST_F(RecomputeTest, AChainIsMadeFromItsBeginning) {
