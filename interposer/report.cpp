@@ -59,7 +59,8 @@ struct Readable {
 struct Figures {
   size_t budget_bytes = 0;  // the last one's
   Counters sums;
-  size_t wanted_peak_bytes = 0, held_peak_bytes = 0, pinned_peak_bytes = 0, slab_peak_bytes = 0;
+  size_t wanted_peak_bytes = 0, held_peak_bytes = 0, pinned_peak_bytes = 0, slab_peak_bytes = 0,
+         ordinary_peak_bytes = 0;
   size_t parked_peak_bytes = 0, held_addresses = 0;
   driver::MappingCalls iteration_calls;    // the last one's that followed a plan
   Standing standing = Standing::kVouched;  // the worst of all
@@ -122,6 +123,7 @@ void Include(const JobMemory::Snapshot& life, Figures* all) {
   all->held_peak_bytes = std::max(all->held_peak_bytes, life.held_peak_bytes);
   all->pinned_peak_bytes = std::max(all->pinned_peak_bytes, life.pinned_peak_bytes);
   all->slab_peak_bytes = std::max(all->slab_peak_bytes, life.slab_peak_bytes);
+  all->ordinary_peak_bytes = std::max(all->ordinary_peak_bytes, life.ordinary_peak_bytes);
   all->parked_peak_bytes = std::max(all->parked_peak_bytes, life.counters.parked_peak_bytes);
   all->held_addresses = std::max(all->held_addresses, life.held_addresses);
   if (life.counters.planned_iterations > 0) all->iteration_calls = life.iteration_calls;
@@ -275,6 +277,7 @@ void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
   add("resident_peak_bytes", all.held_peak_bytes);
   add("host_peak_bytes", all.pinned_peak_bytes);
   add("host_slab_peak_bytes", all.slab_peak_bytes);
+  add("host_ordinary_peak_bytes", all.ordinary_peak_bytes);
   for (const Sum& sum : kSums) add(sum.name, all.sums.*sum.counter);
   add("parked_peak_bytes", all.parked_peak_bytes);
   add("held_addresses", all.held_addresses);

@@ -1,5 +1,7 @@
 #include "interposer/driver/host_memory.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 
 #include "interposer/driver/driver_api.h"
@@ -66,7 +68,20 @@ bool NewPinnedHostMemory(std::size_t bytes, HostMemory* out) {
   return true;
 }
 
+// A forked child has no use for it.
+bool NewOrdinaryHostMemory(std::size_t bytes, HostMemory* out) {
+  void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) return false;
+  madvise(data, bytes, MADV_DONTFORK);
+  *out = {.data = data, .bytes = bytes, .is_pinned = false};
+  return true;
+}
+
 void DeleteHostMemory(const HostMemory& memory) {
+  if (!memory.is_pinned) {
+    munmap(memory.data, memory.bytes);
+    return;
+  }
   if (!memory.handle) {
     Driver().cuMemFreeHost(memory.data);
     return;

@@ -1,6 +1,8 @@
 #include "interposer/execute/host_pool.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 namespace spillway::interposer {
 
@@ -34,7 +36,7 @@ bool HostPool::TakeFromSlab(size_t bytes, HostBuffer* out) {
     UnpinIdle([&](const HostBuffer& buffer) { return slabs_.Owns(buffer.data); });
     data = slabs_.Take(bytes);
   }
-  const size_t room_bytes = limit_bytes_ - std::min(limit_bytes_, pinned_bytes());
+  const size_t room_bytes = limit_bytes() - std::min(limit_bytes(), pinned_bytes());
   if (!data && slabs_.MapFor(bytes, room_bytes)) data = slabs_.Take(bytes);
   if (!data) return false;
   *out = HostBuffer{};
@@ -45,8 +47,8 @@ bool HostPool::TakeFromSlab(size_t bytes, HostBuffer* out) {
 }
 
 bool HostPool::Pin(size_t bytes, HostBuffer* out) {
-  if (pinned_bytes() + bytes > limit_bytes_) UnpinForRoom(bytes);
-  if (pinned_bytes() + bytes > limit_bytes_) return false;
+  if (pinned_bytes() + bytes > limit_bytes()) UnpinForRoom(bytes);
+  if (pinned_bytes() + bytes > limit_bytes()) return false;
   if (!New(bytes, out)) return false;
   own_bytes_ += bytes;
   NotePeak();
@@ -65,7 +67,7 @@ bool HostPool::New(size_t bytes, HostBuffer* out) {
 void HostPool::Unpin(const HostBuffer& buffer) {
   if (slabs_.Owns(buffer.data)) return slabs_.Give(buffer.data, buffer.bytes);
   driver::DeleteHostMemory(buffer);
-  own_bytes_ -= buffer.bytes;
+  (buffer.is_pinned ? own_bytes_ : ordinary_bytes_) -= buffer.bytes;
 }
 
 template <class Goes>
@@ -80,11 +82,11 @@ void HostPool::UnpinIdle(Goes goes) {
 
 // Our own memory first: the agent's serves buffers of any size.
 void HostPool::UnpinForRoom(size_t bytes) {
-  const auto is_short = [&] { return pinned_bytes() + bytes > limit_bytes_; };
+  const auto is_short = [&] { return pinned_bytes() + bytes > limit_bytes(); };
   UnpinIdle([&](const HostBuffer& buffer) { return is_short() && !slabs_.Owns(buffer.data); });
   if (!is_short() || slabs_.bytes() == 0) return;
   UnpinIdle([&](const HostBuffer& buffer) { return slabs_.Owns(buffer.data); });
-  slabs_.ReleaseEmpty(pinned_bytes() + bytes - limit_bytes_);
+  slabs_.ReleaseEmpty(pinned_bytes() + bytes - limit_bytes());
   LikeSlabs();
 }
 
@@ -93,8 +95,10 @@ void HostPool::Give(HostBuffer* buffer) {
   HostBuffer given = std::move(*buffer);
   *buffer = HostBuffer{};
   if (!given.data) return;
+  if (ordinary_bytes_ > 0) UnpinIdle([](const HostBuffer& buffer) { return !buffer.is_pinned; });
   const bool is_own = !slabs_.Owns(given.data);
-  const bool goes = is_own && (IsOverLimit() || (!must_map_ && !given.handle && slabs_.HasRoom(given.bytes)));
+  const bool goes = is_own && (!given.is_pinned || IsOverLimit() ||
+                               (!must_map_ && !given.handle && slabs_.HasRoom(given.bytes)));
   if (goes && timeline_->AllDone(&given.busy)) {
     Unpin(given);
     return LikeSlabs();
@@ -118,12 +122,41 @@ void HostPool::ReleaseAll() {
   slabs_.Like(slabs_.bytes());
 }
 
-void HostPool::SetLimit(size_t limit_bytes, size_t expected_bytes) {
-  if (limit_bytes == limit_bytes_ && expected_bytes == expected_bytes_) return;
-  limit_bytes_ = limit_bytes;
-  expected_bytes_ = expected_bytes;
+void HostPool::SetLimits(const Limits& limits) {
+  if (limits == limits_) return;
+  limits_ = limits;
   if (IsOverLimit()) UnpinForRoom(0);
   LikeSlabs();
+}
+
+size_t HostPool::limit_bytes() const {
+  const bool all_pinned = must_map_ && mappable_;
+  const size_t least_bytes =
+      all_pinned ? limits_.needed_bytes : std::min(limits_.needed_bytes, limits_.moving_bytes);
+  return std::max(limits_.granted_bytes, least_bytes);
+}
+
+bool HostPool::MakeOrdinary(HostBuffer* buffer) {
+  HostBuffer ordinary;
+  if (!buffer->is_pinned || !timeline_->AllDone(&buffer->busy)) return false;
+  if (!driver::NewOrdinaryHostMemory(buffer->bytes, &ordinary)) return false;
+  std::memcpy(ordinary.data, buffer->data, buffer->bytes);
+  ordinary_bytes_ += ordinary.bytes;
+  ordinary_peak_bytes_ = std::max(ordinary_peak_bytes_, ordinary_bytes_);
+  std::swap(*buffer, ordinary);
+  Give(&ordinary);
+  return true;
+}
+
+// A copy may begin in it at once.
+bool HostPool::MakePinned(HostBuffer* buffer) {
+  HostBuffer pinned;
+  if (buffer->is_pinned || !timeline_->AllDone(&buffer->busy) || !TakeIdle(buffer->bytes, &pinned))
+    return false;
+  std::memcpy(pinned.data, buffer->data, buffer->bytes);
+  std::swap(*buffer, pinned);
+  Give(&pinned);
+  return true;
 }
 
 void HostPool::MustMap(bool must_map) {
@@ -133,9 +166,9 @@ void HostPool::MustMap(bool must_map) {
 
 // As much as is expected to be away, as far as our own memory leaves room for it.
 void HostPool::LikeSlabs() {
-  const size_t room_bytes = limit_bytes_ - std::min(limit_bytes_, own_bytes_);
+  const size_t room_bytes = limit_bytes() - std::min(limit_bytes(), own_bytes_);
   const bool has_no_use = must_map_ && mappable_;
-  slabs_.Like(has_no_use ? slabs_.bytes() : std::min(room_bytes, expected_bytes_));
+  slabs_.Like(has_no_use ? slabs_.bytes() : std::min(room_bytes, limits_.expected_bytes));
 }
 
 void HostPool::NotePeak() {

@@ -115,7 +115,7 @@ bool JobMemory::Admits(size_t size_bytes) {
     return false;
   const size_t wanted_bytes = counters_.wanted_bytes + size_bytes;
   const size_t largest_bytes = std::max(largest_range_bytes_, size_bytes);
-  const bool fits = HostBytesFor(wanted_bytes, largest_bytes) <= host_limit_bytes_;
+  const bool fits = HostBytesFor(wanted_bytes, largest_bytes) <= HostLimitToAllocate();
   if (fits) largest_range_bytes_ = largest_bytes;  // what is refused needs no room
   return fits;
 }
@@ -382,6 +382,8 @@ JobMemory::Snapshot JobMemory::ReadLocked() {
           .pinned_bytes = residency_.host().pinned_bytes(),
           .pinned_peak_bytes = residency_.host().pinned_peak_bytes(),
           .slab_peak_bytes = residency_.host().slab_peak_bytes(),
+          .ordinary_bytes = residency_.host().ordinary_bytes(),
+          .ordinary_peak_bytes = residency_.host().ordinary_peak_bytes(),
           .host_need_bytes = host_need_bytes_,
           .iteration_calls = iteration_calls_,
           .follows_plan = walk_.IsActive(),

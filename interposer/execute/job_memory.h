@@ -233,8 +233,9 @@ class JobMemory {
   struct Snapshot {
     Counters counters;
     size_t held_bytes, held_peak_bytes, pinned_bytes, pinned_peak_bytes, slab_peak_bytes;
-    size_t host_need_bytes;                // were the budget nothing, at its peak
-    driver::MappingCalls iteration_calls;  // of the last iteration that was its plan's event for event
+    size_t ordinary_bytes, ordinary_peak_bytes;  // host memory that is not pinned, for what is away
+    size_t host_need_bytes;                      // were the budget nothing, at its peak
+    driver::MappingCalls iteration_calls;        // of the last iteration that was its plan's event for event
     bool follows_plan;
     bool in_call;  // the program waits in a call, for memory or for the device, however long
     size_t held_addresses;
@@ -255,6 +256,7 @@ class JobMemory {
   void NoteHostNeed(size_t wanted_bytes, size_t largest_bytes) SPILLWAY_REQUIRES(state_);
   void AwaitHostLimit(size_t size_bytes) SPILLWAY_EXCLUDES(state_);
   bool LacksHostGrant(size_t size_bytes) SPILLWAY_REQUIRES(state_);
+  size_t HostLimitToAllocate() const SPILLWAY_REQUIRES(state_);
   void AwaitTurn(protocol::Direction direction) SPILLWAY_EXCLUDES(state_);
   void AwaitTurnOf(std::int64_t wait_ns) SPILLWAY_EXCLUDES(state_);
   CUresult ShareResident(CUdeviceptr address, SharedMemory* out) SPILLWAY_EXCLUDES(state_);

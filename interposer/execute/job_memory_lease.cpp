@@ -20,6 +20,7 @@ namespace {
 // How long an allocation hopes that the agent grants more host memory (others have two seconds to give it back, unless the operator
 // says otherwise), and for how long it does not hope again after that.
 constexpr std::uint64_t kGrantPatienceNs = 3'000'000'000;
+constexpr std::uint64_t kShortGrantPatienceNs = 200'000'000;  // of a job that does without
 constexpr std::uint64_t kHopelessNs = 10'000'000'000;
 constexpr std::int64_t kShortestPauseNs = 500'000;
 constexpr std::int64_t kLongestPauseNs = 16'000'000;
@@ -45,15 +46,22 @@ size_t JobMemory::HostBytesFor(size_t wanted_bytes, size_t largest_bytes) const 
 // What the program has been given must be able to move: a quota that became less than that does not make its calls fail. What an
 // iteration gives back at its end the next one wants again.
 void JobMemory::UpdateHostLimit() {
-  const size_t needed_bytes = HostBytesFor(counters_.wanted_bytes, largest_range_bytes_);
-  const size_t expected_bytes = HostBytesFor(counters_.wanted_peak_bytes, largest_range_bytes_);
-  residency_.host().SetLimit(std::max(host_limit_bytes_, needed_bytes), expected_bytes);
+  residency_.host().SetLimits(
+      {.granted_bytes = host_limit_bytes_,
+       .needed_bytes = HostBytesFor(counters_.wanted_bytes, largest_range_bytes_),
+       .moving_bytes = 2 * largest_range_bytes_,
+       .expected_bytes = HostBytesFor(counters_.wanted_peak_bytes, largest_range_bytes_)});
   NoteHostNeed(counters_.wanted_peak_bytes, largest_range_bytes_);
 }
 
 // For the agent, which knows best what the budget will be.
 void JobMemory::NoteHostNeed(size_t wanted_bytes, size_t largest_bytes) {
   host_need_bytes_ = std::max(host_need_bytes_, wanted_bytes + 2 * largest_bytes);
+}
+
+// What the agent does not grant lies in ordinary memory, as far as the launcher allows. What is parked cannot.
+size_t JobMemory::HostLimitToAllocate() const {
+  return trust_.MustPark() ? host_limit_bytes_ : own_host_limit_bytes_;
 }
 
 // The launcher allows it, and the agent does not yet.
@@ -77,7 +85,7 @@ void JobMemory::AwaitHostLimit(size_t size_bytes) {
     counters_.wanted_peak_bytes = std::max(counters_.wanted_peak_bytes, counters_.wanted_bytes + size_bytes);
     NoteHostNeed(counters_.wanted_peak_bytes, std::max(largest_range_bytes_, size_bytes));
     Bell::ForGrants().Ring();
-    if (now_ns - start_ns < kGrantPatienceNs) continue;
+    if (now_ns - start_ns < (trust_.MustPark() ? kGrantPatienceNs : kShortGrantPatienceNs)) continue;
     host_refused_ns_ = now_ns;
     return;
   }

@@ -94,19 +94,27 @@ void Residency::SortCandidates(LeaveFirst order) {
   });
 }
 
-// A good host copy of data that is on the device is a convenience: its buffer serves data that must leave.
+// A good host copy of data that is on the device is a convenience: its buffer serves data that must leave. What is away already can
+// wait in ordinary memory. What the present call names comes last: it is about to be used.
 bool Residency::TakeHostBuffer(Range* range) {
-  if (range->host.data || host_.Take(range->size_bytes, &range->host)) return true;
-  for (const auto& other : ranges_) {
-    const bool spare = other->place == Place::kDevice && other->host_valid && other->pins == 0;
-    if (!spare) continue;
-    GiveHostCopy(other.get());
-    if (host_.Take(range->size_bytes, &range->host)) return true;
-  }
-  for (Range* freed = freed_.oldest(); freed; freed = FreedRanges::Younger(freed)) {
-    if (freed->place != Place::kParked || !IsIdle(freed)) continue;
-    Unpark(freed);
-    if (host_.Take(range->size_bytes, &range->host)) return true;
+  const auto take = [&] { return host_.Take(range->size_bytes, &range->host); };
+  if (range->host.data || take()) return true;
+  for (const bool is_named : {false, true}) {
+    for (const auto& other : ranges_) {
+      const bool is_spare = other->place == Place::kDevice && other->host_valid && !other->empty;
+      if (!is_spare || (other->pins > 0) != is_named) continue;
+      GiveHostCopy(other.get());
+      if (take()) return true;
+    }
+    for (Range* freed = freed_.oldest(); freed; freed = FreedRanges::Younger(freed)) {
+      if (freed->place != Place::kParked || !IsIdle(freed)) continue;
+      Unpark(freed);
+      if (take()) return true;
+    }
+    for (const auto& other : ranges_) {
+      if (other->place != Place::kHost || (other->pins > 0) != is_named) continue;
+      if (host_.MakeOrdinary(&other->host) && take()) return true;
+    }
   }
   return false;
 }

@@ -101,6 +101,11 @@ class Chaos:
             return False
         job.is_stopped = not job.is_stopped
         job.signal(signal.SIGSTOP if job.is_stopped else signal.SIGCONT)
+        # Stopped within the lock of the simulated machine it would stop the machine, as no process stops a real one.
+        while job.is_stopped and not self.machine.is_free():
+            job.signal(signal.SIGCONT)
+            time.sleep(0.01)
+            job.signal(signal.SIGSTOP)
         return True
 
     def kill_agent(self):

@@ -130,6 +130,14 @@ class Machine:
     def process_books(self, name):
         return json.loads((self.folder / f"{name}.books").read_text())
 
+    def is_free(self):
+        """Nobody keeps its lock: a process that is stopped within it does."""
+        try:
+            subprocess.run([self.build / "simulator/node_books", self.folder / "node"], capture_output=True, timeout=5)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def books(self):
         """Of all processes, also while they run; none before the first has come."""
         read = subprocess.run([self.build / "simulator/node_books", self.folder / "node"], capture_output=True, text=True)

@@ -86,6 +86,20 @@ class PoolTest(ShareFixture):
         self.assertLessEqual(report["host_peak_bytes"], quota)
         self.assertLessEqual(self.books()["device_bytes_peak"], budget)
 
+    def test_a_quota_far_too_small_makes_a_job_slower_and_no_failure(self):
+        bare = self.bare(job_test.SHORT)
+        half = self.half()
+        self.configure(HOST + f"[defaults]\nlimit = {half}\nhost_limit = {SLAB}\n")
+        self.start()
+
+        self.assertEqual(self.finish(self.begin(job_test.SHORT, *self.follow())), bare)
+        report = self.report()
+        self.assertGreater(report["host_ordinary_peak_bytes"], 0)
+        self.assertLess(report["host_peak_bytes"], half / 2)
+        self.assertEqual(report["refused_allocations"], 0)
+        self.assertEqual(self.books()["violations"], [])
+        self.assertLessEqual(self.books()["device_bytes_peak"], half)
+
     def test_a_quota_that_becomes_less_is_obeyed_while_the_job_runs(self):
         half = self.half()
         self.configure(HOST + f"[defaults]\nlimit = {half}\n")
