@@ -25,7 +25,7 @@ MOST_PLAN_BYTES = 64 << 20
 SEALS = 0x2 | 0x4 | 0x8  # shrink, grow, write
 F_ADD_SEALS = 1033
 PATIENCE_S = 60
-STEPS = "--steps=8"
+STEPS = "--steps=16"
 
 
 def sealed(size, content=b""):
@@ -216,7 +216,12 @@ class BrokenWorkerTest(PlanFixture):
 
     def test_stopped_workers_do_not_stop_the_loop(self):
         self.serve("time_limit_ms = 1000\n")
-        watcher = Watcher(self.agent, lambda pid: os.kill(pid, signal.SIGSTOP))
+
+        def stop_it(pid):
+            self.await_confined(pid)
+            os.kill(pid, signal.SIGSTOP)
+
+        watcher = Watcher(self.agent, stop_it)
         learned = self.run_job("job")
         slowest_s = 0.0
         for _ in range(20):
