@@ -362,7 +362,7 @@ class JobMemory {
   void NoteMade(const TouchSet& set) SPILLWAY_EXCLUDES(state_);
   void TakeScratch() SPILLWAY_EXCLUDES(making_, state_);
   bool Drop(Range* range) SPILLWAY_REQUIRES(state_);
-  void DropNow(std::uint64_t id) SPILLWAY_EXCLUDES(state_);
+  void DropAll(Use last) SPILLWAY_EXCLUDES(state_);
   void DropOrSendAway(const PlanStep::Allocations& allocations) SPILLWAY_REQUIRES(state_);
   void Forget(const Recipe* recipe) SPILLWAY_REQUIRES(state_);
   Range* Outdate(Tracked* memory) SPILLWAY_REQUIRES(state_);

@@ -163,23 +163,23 @@ void JobMemory::CallEnded(const LibraryCall& call) {
     is_proved = recipes_.VerdictOn(recipe->token) == Verdict::kProved;
   }
   if (!is_proved) Prove(call.recipe);
+  Use made_by;
   {
     const MutexLock lock(state_);
     Recipe* const recipe = recipes_.Find(call.recipe);
     if (!recipe) return;
     if (!recipe->is_kept || recipes_.VerdictOn(recipe->token) != Verdict::kProved) return Forget(recipe);
     recipe->state = Recipe::State::kLive;
+    made_by = recipe->made_by;
   }
-  if (drops_eagerly_) DropNow(call.recipe);
+  if (drops_eagerly_) DropAll(made_by);
 }
 
-void JobMemory::DropNow(std::uint64_t id) {
-  Use last;
+// All that can be dropped is, and has left when the call's own work is over.
+void JobMemory::DropAll(Use last) {
   {
     const MutexLock lock(state_);
-    const Recipe* const recipe = recipes_.Find(id);
-    if (!recipe || !Drop(recipe->output)) return;
-    last = recipe->made_by;
+    for (const std::uint64_t id : recipes_.All()) Drop(recipes_.Find(id)->output);
   }
   AwaitQuietly(last);
   const MutexLock lock(state_);
