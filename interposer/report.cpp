@@ -207,10 +207,14 @@ void AddLearning(Text* out) {
   out->Add(", \"planned_at_iteration\": %" PRIu64 ", \"planning_ns\": %" PRIu64
            ", \"iterations_followed\": %" PRIu64 ", \"predicted_iteration_ns\": %" PRIu64
            ", \"lower_bound_ns\": %" PRIu64 ", \"measured_iteration_ns\": %" PRIu64
-           ", \"to_host_bytes_per_second\": %" PRIu64 ", \"to_device_bytes_per_second\": %" PRIu64 "}",
+           ", \"to_host_bytes_per_second\": %" PRIu64 ", \"to_device_bytes_per_second\": %" PRIu64
+           ", \"not_planned_because\": ",
            all.planned_at_iteration, all.planning_ns, all.iterations_followed, all.predicted_iteration_ns,
            all.lower_bound_ns, all.measured_iteration_ns, all.to_host_bytes_per_second,
            all.to_device_bytes_per_second);
+  const char* const why = all.not_planned_because ? all.not_planned_because : "";
+  AddQuoted(why, strlen(why), out);
+  out->Add("}");
 }
 
 void AddCalls(const char* name, const driver::MappingCalls& calls, Text* out) {

@@ -106,6 +106,7 @@ void Pipeline::NoteDropped() {
 
 void Pipeline::BeginAnew(const std::vector<LiveAllocation>& live) {
   learner_.emplace();
+  if (!live_) counts_.not_planned_because = "no iteration has come twice in a row";
   for (const LiveAllocation& allocation : live) learner_->AddAlive(allocation.id, allocation.size_bytes);
   if (std::exchange(has_begun_, true)) return;
   for (StoredPlan& stored : PlansOfEarlierRuns()) {
@@ -194,6 +195,7 @@ void Pipeline::Learned(Pattern pattern) {
 
 void Pipeline::Measure(Pattern pattern) {
   measurement_.emplace(std::move(pattern));
+  if (!live_) counts_.not_planned_because = "the iteration's operations are being measured";
   recorder_.samples().Start(measurement_->SamplesWanted());
 }
 
@@ -271,10 +273,8 @@ PlanAnswer Pipeline::MadeElsewhere(const Request& request) {
 void Pipeline::Take(const Answer& answer) {
   counts_.planning_ns += answer.planning_ns;
   const PlanAnswer& plan = answer.plan;
-  if (!plan.live) {
-    ++(plan.is_invalid ? counts_.plans_invalid : counts_.plans_refused);
-    return;
-  }
+  if (!plan.live) return NoteRefusal(plan);
+  counts_.not_planned_because = nullptr;
   live_ = plan.live;
   job_->Adopt(live_);
   monitor_.emplace(live_->pattern().size(), live_->predicted_ns());
@@ -294,6 +294,11 @@ void Pipeline::Take(const Answer& answer) {
     KeepInStore(plan);
   else if (options_.store)
     options_.store->NoteUse(options_.job_key, live_->pattern().fingerprint);
+}
+
+void Pipeline::NoteRefusal(const PlanAnswer& answer) {
+  ++(answer.is_invalid ? counts_.plans_invalid : counts_.plans_refused);
+  if (!live_) counts_.not_planned_because = refusals_.insert(answer.why_not).first->c_str();
 }
 
 void Pipeline::KeepInStore(const PlanAnswer& answer) {

@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,8 @@ struct PipelineCounts {
   std::atomic<std::uint64_t> predicted_iteration_ns{0};  // of the plan that is followed
   std::atomic<std::uint64_t> lower_bound_ns{0};          // no plan's iteration is shorter
   std::atomic<std::uint64_t> measured_iteration_ns{0};   // a running mean over its iterations
+  std::atomic<const char*> not_planned_because{
+      "nothing has been recorded: all that it wants fits"};  // null: it has a plan
 };
 
 struct PipelineOptions {
@@ -134,6 +137,7 @@ class Pipeline {
   bool IsProven(const StoredPlan& stored);
   void FollowProofs();
   void EndRecordingWhenSteady();
+  void NoteRefusal(const PlanAnswer& answer);
   void KeepInStore(const PlanAnswer& answer);
 
   // Constant after construction.
@@ -169,7 +173,8 @@ class Pipeline {
   std::int64_t replanned_at_ns_ = 0;    // what an iteration took when its operations were measured again
   std::uint32_t relearn_patience_ = 1;  // so many verdicts make one
   std::uint32_t relearn_verdicts_ = 0;
-  std::uint64_t begun_seen_ = 0;  // iterations
+  std::set<std::string> refusals_;  // in words, which the counts name
+  std::uint64_t begun_seen_ = 0;    // iterations
   std::uint64_t last_begun_ns_ = 0;
 };
 

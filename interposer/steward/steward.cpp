@@ -232,6 +232,7 @@ void Steward::Job::IncludeIn(LearningFigures* all) {
   all->plans_refused += counts.plans_refused;
   all->plans_invalid += counts.plans_invalid;
   all->planning_ns += counts.planning_ns;
+  if (const char* const why = counts.not_planned_because) all->not_planned_because = why;
   if (counts.planned_at_iteration == 0 || all->planned_at_iteration != 0) return;
   all->planned_at_iteration = counts.planned_at_iteration;
   all->predicted_iteration_ns = counts.predicted_iteration_ns;

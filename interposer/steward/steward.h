@@ -39,6 +39,7 @@ struct LearningFigures {
   std::uint64_t to_device_bytes_per_second = 0;
   std::uint64_t lower_bound_ns = 0;
   std::uint64_t measured_iteration_ns = 0;
+  const char* not_planned_because = nullptr;  // the last job's that has no plan
 };
 
 class Steward {

@@ -45,6 +45,13 @@ PlanAnswer Refused(std::string why_not, bool is_invalid) {
           .why_not = std::move(why_not)};
 }
 
+std::string WhyNone(const Problem& problem, std::string why_not) {
+  const LowerBound bound = FindLowerBound(problem);
+  if (bound.possible) return why_not;
+  return "one operation touches " + std::to_string(bound.memory_bytes) + " bytes, of a budget of " +
+         std::to_string(problem.budget_bytes);
+}
+
 }  // namespace
 
 PlanAnswer Accept(const PlanRequest& request, Plan plan) {
@@ -66,7 +73,7 @@ PlanAnswer Accept(const PlanRequest& request, Plan plan) {
 
 PlanAnswer PlanFor(const PlanRequest& request) {
   StrategyOutcome outcome = request.strategy->MakeRunnablePlan(ProblemOf(request));
-  if (!outcome.plan) return Refused(std::move(outcome.why_not), false);
+  if (!outcome.plan) return Refused(WhyNone(ProblemOf(request), std::move(outcome.why_not)), false);
   return Accept(request, std::move(*outcome.plan));
 }
 

@@ -1,5 +1,6 @@
 #include "interposer/steward/pipeline.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -139,6 +140,14 @@ TEST_F(PipelineTest, PlansAJobThatRepeatsItself) {
   EXPECT_EQ(job.counts().plans_adopted, 1u);
   EXPECT_EQ(job.counts().plans_invalid, 0u);
   EXPECT_GT(job.counts().predicted_iteration_ns, 0u);
+  EXPECT_EQ(job.counts().not_planned_because, nullptr);
+}
+
+TEST_F(PipelineTest, AJobWhoseBudgetNoPlanMeetsIsToldWhy) {
+  FakeJob job;
+  job.budget_bytes = kActivationBytes;
+  EXPECT_EQ(job.RunUntilPlanned(8), 0);
+  EXPECT_THAT(job.counts().not_planned_because.load(), ::testing::HasSubstr("one operation touches"));
 }
 
 TEST_F(PipelineTest, AJobThatNeverRepeatsItselfGetsNoPlan) {
@@ -149,6 +158,7 @@ TEST_F(PipelineTest, AJobThatNeverRepeatsItselfGetsNoPlan) {
     job.recorder().Settle();
   }
   EXPECT_TRUE(job.adopted.empty());
+  EXPECT_STREQ(job.counts().not_planned_because, "no iteration has come twice in a row");
 }
 
 TEST_F(PipelineTest, TheSecondRunIsPlannedBeforeItsSecondIteration) {
