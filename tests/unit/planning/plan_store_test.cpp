@@ -222,6 +222,20 @@ TEST_F(AgentPlanStoreTest, ADiskThatTakesNothingIsSaidOnceAndWhenItDoesAgain) {
   EXPECT_TRUE(store_->Find(kAnn, KeyOf(1, 2)));
 }
 
+TEST_F(AgentPlanStoreTest, AnOldPlanStaysWhereTheNewOneCannotBeWritten) {
+  store_->Keep(kAnn, KeyOf(1, 2), PlanOf(kGiB));
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{64, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+
+  store_->Keep(kAnn, KeyOf(1, 2), PlanOf(kGiB - 1));
+
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(store_->Find(kAnn, KeyOf(1, 2)), PlanOf(kGiB));
+}
+
 TEST_F(AgentPlanStoreTest, OnlyTheAgentsUserCanReadThem) {
   store_->Keep(kAnn, KeyOf(1, 2), PlanOf(kGiB));
 
