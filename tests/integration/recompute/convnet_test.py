@@ -56,7 +56,7 @@ class ConvnetTest(unittest.TestCase):
         return run.report
 
     def test_everything_that_can_be_made_again_is_dropped(self):
-        report = self.same("--model=resnet18 --batch=32 --image=64 --steps=2", BUDGET=250 * MIB, PARK="off",
+        report = self.same("--model=resnet18 --batch=32 --image=64 --steps=2", BUDGET=120 * MIB, PARK="off",
                            RECOMPUTE="eager")
         self.assertGreater(report["proved_operations"], 5)
         self.assertGreater(report["recomputes"], 30)

@@ -139,9 +139,9 @@ class RecomputeTest : public testing::Test {
     CUdeviceptr taken[2] = {};
     for (CUdeviceptr& each : taken) {
       ASSERT_EQ(job_->Allocate(kBufferBytes, &each), CUDA_SUCCESS);
-      Set(each, 77, kWords);
+      Set(each, 77, kWords, other_stream_);
     }
-    Driver().cuStreamSynchronize(stream_);
+    Driver().cuStreamSynchronize(other_stream_);
     for (const CUdeviceptr each : taken) ASSERT_TRUE(job_->Free(each));
   }
   void Derive(size_t y, size_t x) { Launch(derive_, y, x); }
@@ -348,6 +348,7 @@ TEST_F(RecomputeTest, AWriterOnAnotherStreamWaitsForWhatIsMadeAgain) {
 }
 
 TEST_F(RecomputeTest, AReaderOnAnotherStreamWaitsForWhatIsMadeAgain) {
+  // Given an output that is made again behind much other work
   Derive(1, 0);
   Busy(stream_);
   Addresses addresses;
@@ -355,7 +356,16 @@ TEST_F(RecomputeTest, AReaderOnAnotherStreamWaitsForWhatIsMadeAgain) {
   TouchSet set;
   ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
   job_->End(&set, Effect::kReads);
-  ExpectAll(1, 15, other_stream_);
+  ASSERT_EQ(Count().recomputes, 1u);
+
+  // When another stream copies it within the device
+  addresses.push_back(buffers_[3]);
+  TouchSet copies;
+  ASSERT_EQ(job_->Begin(addresses, {other_stream_, false}, Effect::kMayWrite, &copies), CUDA_SUCCESS);
+  Driver().cuMemcpyDtoDAsync_v2(buffers_[3], buffers_[1], kBufferBytes, other_stream_);
+  job_->End(&copies, Effect::kMayWrite);
+
+  ExpectAll(3, 15, other_stream_);
 }
 
 TEST_F(RecomputeTest, WhatIsNotTheSameTwiceIsNotDroppedAndStays) {
