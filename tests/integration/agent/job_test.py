@@ -35,7 +35,7 @@ class JobFixture(agent_test.AgentFixture):
     def configure(self, more="", **settings):
         super().configure(f'[[device]]\nuuid = "{UUID}"\nmemory = "1GiB"\n' + more, **settings)
 
-    def begin(self, length, *options, name="."):
+    def begin(self, length, *options, name=".", more=()):
         """The trainer under `spillway run`, on its way; its output and report are in the folder of that name in the test's."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
@@ -46,7 +46,7 @@ class JobFixture(agent_test.AgentFixture):
         environment.update(self.more_environment)
         until = [f"--until={folder}/end"] if length == ENDLESS else []
         command = [agent_test.BUILD / "bin/spillway", "run", "--quiet", "--simulate=h200", *options, "--",
-                   agent_test.BUILD / "workloads" / self.trainer[0], *self.trainer[1:], length, *until]
+                   agent_test.BUILD / "workloads" / self.trainer[0], *self.trainer[1:], length, *until, *more]
         with open(folder / "output", "wb") as output, open(folder / "errors", "wb") as errors:
             job = subprocess.Popen([str(word) for word in command], env=environment, stdout=output, stderr=errors)
         self.addCleanup(self.end, job)

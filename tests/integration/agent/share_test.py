@@ -127,27 +127,27 @@ class PoolTest(ShareFixture):
 
 
 class RestartTest(ShareFixture):
-    """The pool across restarts of the agent, while a job swaps."""
+    """The pool across restarts of the agent, while a job that swaps pauses, so that bytes can be compared, and goes on to swap."""
 
     def begin_with_slabs(self, **environment):
         half = self.begin_swapping()
         self.configure(HOST + f"[defaults]\nlimit = {half}\n", resume_ms=1000)
         notices = self.start(**environment)
-        job = self.begin(ENDLESS, *self.follow())
-        self.await_pool(lambda pool: pool["leased_bytes"] >= 4 * SLAB and pool["making_bytes"] == 0)
-        return job, notices
+        job = self.begin_pausing()
+        self.await_tenancy(job, lambda now: not now["active"] and now["host_bytes"] > 0)
+        pool = self.await_pool(lambda pool: pool["leased_bytes"] >= 4 * SLAB and pool["making_bytes"] == 0)
+        return job, notices, pool["leased_bytes"]
 
-    def leased_when_steady(self, job):
-        last = None
-        while (now := self.pool()["leased_bytes"]) != last:
-            self.assertIsNone(job.poll(), self.errors())
-            last = now
-            time.sleep(0.3)
-        return last
+    def begin_pausing(self):
+        pause = ["--pause-after=60", "--pause-ms=3600000", f"--pause-until={self.folder}/end"]
+        return self.begin(ENDLESS, *self.follow(), more=pause)
+
+    def leased(self, job):
+        self.assertIsNone(job.poll(), self.errors())
+        return self.pool()["leased_bytes"]
 
     def test_killed_without_a_keeper_the_job_keeps_its_slabs_as_its_own(self):
-        job, _ = self.begin_with_slabs()
-        self.leased_when_steady(job)
+        job, _, _ = self.begin_with_slabs()
         before = self.tenancy()
         self.stop(signal.SIGKILL)
         self.start()
@@ -158,8 +158,7 @@ class RestartTest(ShareFixture):
         self.assert_as_bare(self.finish(job))
 
     def test_run_anew_the_agent_knows_to_the_byte_who_has_what(self):
-        job, notices = self.begin_with_slabs()
-        leased = self.leased_when_steady(job)
+        job, notices, leased = self.begin_with_slabs()
         Store(notices).hear()
         instance = self.status()["agent_instance"]
         self.agent.send_signal(signal.SIGUSR2)
@@ -169,7 +168,7 @@ class RestartTest(ShareFixture):
             time.sleep(0.01)
 
         self.await_tenancy(job, lambda now: now["resident_bytes"] > 0)
-        self.assertEqual(self.leased_when_steady(job), leased)
+        self.assertEqual(self.leased(job), leased)
         self.assert_as_bare(self.finish(job))
         self.await_pool(lambda pool: pool["leased_bytes"] == pool["kept_bytes"] == pool["ending_bytes"] == 0)
 
@@ -178,8 +177,7 @@ class RestartTest(ShareFixture):
         return None if answer.returncode else json.loads(answer.stdout)
 
     def test_killed_under_systemd_its_successor_has_the_files_from_the_store(self):
-        job, notices = self.begin_with_slabs()
-        leased = self.leased_when_steady(job)
+        job, notices, leased = self.begin_with_slabs()
         store = Store(notices)
         store.hear()
         self.stop(signal.SIGKILL)
@@ -189,7 +187,7 @@ class RestartTest(ShareFixture):
 
         self.start_with(store.files)
         self.await_tenancy(job, lambda now: now["resident_bytes"] > 0)
-        self.assertEqual(self.leased_when_steady(job), leased)
+        self.assertEqual(self.leased(job), leased)
         self.assert_as_bare(self.finish(job))
 
     def start_with(self, files):
