@@ -10,9 +10,15 @@
 namespace spillway::scheduler {
 namespace {
 
-// A strategy bounds its search by what large iterations take; of a small one more than this is not worth the wait.
-constexpr std::size_t kFewOperations = 400;
-constexpr std::int64_t kEvaluationsForFew = 4'000;
+// A strategy bounds its search by what large iterations take. Of a small one more than this is not worth the wait; one of some
+// thousand operations (ResNet-152) needs more than the strategy's own for what runs again.
+constexpr std::size_t kFewOperations = 400, kManyOperations = 5'000;
+constexpr std::int64_t kEvaluationsForFew = 4'000, kEvaluations = 2'000;
+
+std::int64_t EvaluationsFor(std::size_t operations) {
+  if (operations >= kManyOperations) return 0;  // the strategy's own
+  return operations < kFewOperations ? kEvaluationsForFew : kEvaluations;
+}
 
 Problem ProblemOf(const PlanRequest& request) {
   const IterationProfile& profile = request.pattern->profile;
@@ -20,7 +26,7 @@ Problem ProblemOf(const PlanRequest& request) {
           .device = request.device,
           .budget_bytes = request.budget_bytes,
           .is_live = true,
-          .node_limit = profile.operations.size() < kFewOperations ? kEvaluationsForFew : 0};
+          .node_limit = EvaluationsFor(profile.operations.size())};
 }
 
 const char* WhyNot(Verdict verdict) {
