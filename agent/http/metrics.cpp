@@ -126,11 +126,23 @@ void AddDevices(const NodeReport& report, Families& out) {
   for (const DeviceReport& device : report.devices) out.Add(Of(device), device.promised_bytes);
 }
 
+// Where nobody knows where a slab is, its node is "any".
+void AddPoolNodes(const PoolView& pool, Families& out) {
+  const auto name_of = [](int node) { return node == kAnyNode ? std::string("any") : std::to_string(node); };
+  out.Begin("spillway_host_pool_size_bytes", MetricType::Gauge, "Slabs of the host pool, by NUMA node.");
+  for (const auto& [node, view] : pool.by_node) out.Add({{"numa_node", name_of(node)}}, view.size_bytes);
+  out.Begin("spillway_host_pool_used_bytes", MetricType::Gauge,
+            "Of these, those that jobs have, by NUMA node.");
+  for (const auto& [node, view] : pool.by_node) out.Add({{"numa_node", name_of(node)}}, view.used_bytes);
+}
+
 void AddNode(const NodeReport& report, Families& out) {
   out.Begin("spillway_build_info", MetricType::Gauge, "Version of the running agent; always 1.");
   out.Add({{"version", SPILLWAY_VERSION}}, 1.0);
   out.Gauge("spillway_config_last_reload_successful", "Whether the last reload was accepted.",
             report.last_reload_succeeded ? 1 : 0);
+  out.Gauge("spillway_config_last_reload_success_timestamp_seconds",
+            "When the configuration that holds was read, since unix epoch.", report.config_read_s);
   out.Gauge("spillway_host_memory_size_bytes", "Host memory that can be promised to jobs.",
             static_cast<double>(report.host_bytes));
   out.Gauge("spillway_host_memory_budgeted_bytes", "Host memory that is promised to jobs.",
@@ -145,6 +157,7 @@ void AddNode(const NodeReport& report, Families& out) {
     out.Add({{"state", "leased"}}, pool.leased_bytes);
     out.Add({{"state", "kept"}}, pool.kept_bytes);
     out.Add({{"state", "ending"}}, pool.ending_bytes);
+    AddPoolNodes(pool, out);
     out.Gauge("spillway_host_pool_unserved_bytes", "Asked for within quotas, and not there.",
               static_cast<double>(pool.unserved_bytes));
     out.Counter("spillway_host_pool_not_made_total", "Slabs for which there was no memory.",

@@ -11,6 +11,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -95,6 +96,8 @@ sigset_t HandledSignals() {
   return handled;
 }
 
+double SecondsSince1970() { return static_cast<double>(time(nullptr)); }
+
 uint64_t RandomNumber() {
   uint64_t number = 0;
   while (number == 0 && getrandom(&number, sizeof number, 0) != sizeof number) {
@@ -116,6 +119,7 @@ Agent::Agent(AgentOptions options, const Config& config) : options_(std::move(op
   Config used = config;
   if (!options_.socket.empty()) used.socket = options_.socket;
   AllowManyFiles();
+  config_read_s_ = SecondsSince1970();
   std::vector<NodeShares::KeptFile> kept;
   TakeInherited(&kept);
   NodeServices* const services = this;
@@ -312,7 +316,9 @@ void Agent::KeepState() {
 void Agent::Publish() {
   if (NowNs() < next_publish_ns_) return;
   next_publish_ns_ = NowNs() + kPublishNs;
-  latest_.Set(std::make_shared<NodeReport>(node_->Report(NowNs())));
+  auto report = std::make_shared<NodeReport>(node_->Report(NowNs()));
+  report->config_read_s = config_read_s_;
+  latest_.Set(std::move(report));
 }
 
 std::optional<JobIdentity> Agent::IdentityOf(const Peer& peer, pid_t leader_pid) {
@@ -341,6 +347,7 @@ std::string Agent::Reload() {
   node_->SetConfig(next);
   shares_->SetRates(next, devices_);
   desk_->SetRules(PlanDeskRulesOf(next));
+  config_read_s_ = SecondsSince1970();
   return "";
 }
 

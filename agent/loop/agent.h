@@ -76,6 +76,7 @@ class Agent : private NodeServices, private FileKeeper {
   int64_t next_keep_ns_ = 0;
   int64_t next_shortage_ns_ = 0;
   LatestReport latest_;
+  double config_read_s_ = 0;  // since 1970
   std::unique_ptr<HttpServer> http_;
 };
 

@@ -56,6 +56,7 @@ struct NodeReport {
   uint64_t instance = 0;
   int64_t up_ns = 0;
   bool draining = false, resuming = false, last_reload_succeeded = true;
+  double config_read_s = 0;  // since 1970; the loop's to say
   int64_t host_bytes = 0, host_promised_bytes = 0;
   std::optional<PoolView> pool;  // none: there is no host pool
   std::optional<PlanningView> planning;

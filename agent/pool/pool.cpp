@@ -307,6 +307,11 @@ PoolView Pool::View() const {
   view.ending_bytes = Count(State::kEnding) * rules_.slab_bytes;
   for (const auto& [holder, by_node] : unserved_) view.unserved_bytes += Sum(by_node) * rules_.slab_bytes;
   view.not_made = not_made_;
+  for (const auto& [id, slab] : slabs_) {
+    PoolNodeView& node = view.by_node[slab.file.node];
+    node.size_bytes += rules_.slab_bytes;
+    if (slab.state == State::kLeased || slab.state == State::kKept) node.used_bytes += rules_.slab_bytes;
+  }
   return view;
 }
 

@@ -46,11 +46,16 @@ struct Lease {
   int node = kAnyNode;
 };
 
+struct PoolNodeView {
+  int64_t size_bytes = 0, used_bytes = 0;  // slabs that there are; of these, leased or kept for their job
+};
+
 struct PoolView {
   int64_t capacity_bytes = 0, making_bytes = 0, unused_bytes = 0, leased_bytes = 0, kept_bytes = 0,
           ending_bytes = 0;
   int64_t unserved_bytes = 0;  // asked for, within the quota, and not there yet
   uint64_t not_made = 0;       // slabs for which there was no memory
+  std::map<int, PoolNodeView> by_node;
 };
 
 class Pool {

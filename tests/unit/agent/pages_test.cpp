@@ -114,6 +114,39 @@ TEST(MetricsTest, ProcessesWithoutAConnectionAreCountedApart) {
   }
 }
 
+TEST(MetricsTest, PlanningTellsWhatBecameOfRequestsAndHowLongItTook) {
+  NodeReport report = Report();
+  report.planning.emplace();
+  report.planning->outcomes = {5, 4, 3, 2, 1, 0, 7, 0};
+  report.planning->by_seconds = {0, 2, 0, 0, 0, 0, 0, 0, 1};
+  report.planning->planning_ns = 31'500'000'000;
+  report.planning->store_evicted = 6;
+
+  const std::string metrics = MetricsOf(report);
+
+  for (const char* line :
+       {"spillway_plan_requests_total{result=\"made\"} 5\n",
+        "spillway_plan_requests_total{result=\"failed\"} 7\n",
+        "spillway_plan_seconds_bucket{le=\"0.01\"} 0\n", "spillway_plan_seconds_bucket{le=\"0.03\"} 2\n",
+        "spillway_plan_seconds_bucket{le=\"30\"} 2\n", "spillway_plan_seconds_bucket{le=\"+Inf\"} 3\n",
+        "spillway_plan_seconds_count 3\n", "spillway_plan_seconds_sum 31.5\n",
+        "spillway_plan_store_discarded_total{reason=\"room\"} 6\n"})
+    EXPECT_NE(metrics.find(line), std::string::npos) << line << " is not in\n" << metrics;
+}
+
+TEST(MetricsTest, TheHostPoolIsToldByNode) {
+  NodeReport report = Report();
+  report.pool.emplace();
+  report.pool->by_node = {{kAnyNode, {64, 0}}, {1, {128, 64}}};
+
+  const std::string metrics = MetricsOf(report);
+
+  for (const char* line : {"spillway_host_pool_size_bytes{numa_node=\"any\"} 64\n",
+                           "spillway_host_pool_size_bytes{numa_node=\"1\"} 128\n",
+                           "spillway_host_pool_used_bytes{numa_node=\"1\"} 64\n"})
+    EXPECT_NE(metrics.find(line), std::string::npos) << line << " is not in\n" << metrics;
+}
+
 TEST(MetricsTest, WithoutJobsThereAreNoSeriesOfJobs) {
   EXPECT_EQ(MetricsOf(NodeReport{}).find("job_id"), std::string::npos);
 }
