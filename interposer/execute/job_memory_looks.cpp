@@ -19,7 +19,10 @@ bool JobMemory::BeginNew() {
   if (!ordering_rules::kNewKernelsAreNoted || !looks_.load()) return false;
   {
     const MutexLock lock(state_);
-    if (!trust_.WantsLooks()) return false;
+    if (!trust_.WantsLooks()) {
+      looks_ = false;
+      return false;
+    }
     parking_is_due_ |= trust_.BeginNew();
   }
   BeginParkingIfDue();

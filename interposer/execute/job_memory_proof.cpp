@@ -100,7 +100,7 @@ bool JobMemory::MoveAside(const Claims& claims, Recipe* recipe, bool* lacks_scra
     const size_t bytes = claim.end - claim.begin;
     *lacks_scratch = scratch == 0;
     if (!scratch || bytes > kScratchBytes - used_bytes) return false;
-    recipe->launch.Move(claim.begin, claim.end, scratch + used_bytes);
+    if (!recipe->launch.Move(claim.begin, claim.end, scratch + used_bytes)) return false;
     recipe->writes_aside = true;
     used_bytes = std::min(used_bytes + RoundUp(bytes, kScratchAlignment), kScratchBytes);
   }
@@ -220,6 +220,7 @@ bool JobMemory::BeginProof(std::uint64_t id, Proof* proof) {
   const MutexLock lock(state_);
   const Recipe* const recipe = recipes_.Find(id);
   if (!recipe || timeline_.AnyStreamIsHeld() || device_is_idle_) return false;
+  timeline_.EventFor(recipe->made_by);  // before another thread lets the stream wait for the program
   proof->id = id;
   proof->range = recipe->output;
   proof->life = recipe->output->life;

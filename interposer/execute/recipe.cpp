@@ -67,17 +67,15 @@ void RecordedLaunch::ForEachWord(Visit visit) const {
   }
 }
 
-void RecordedLaunch::Move(CUdeviceptr begin, CUdeviceptr end, CUdeviceptr to) {
+bool RecordedLaunch::Move(CUdeviceptr begin, CUdeviceptr end, CUdeviceptr to) {
   base::InlineVector<std::size_t, 8> places;
+  bool may_be_number = false;
   ForEachWord([&](std::size_t place, CUdeviceptr word) {
-    if (word >= begin && word < end) places.push_back(place);
+    if (word == begin) places.push_back(place);
+    may_be_number = may_be_number || (word > begin && word < end);
   });
-  for (const std::size_t place : places) {
-    CUdeviceptr word;
-    std::memcpy(&word, bytes_.data() + place, sizeof word);
-    word = to + (word - begin);
-    std::memcpy(bytes_.data() + place, &word, sizeof word);
-  }
+  for (const std::size_t place : places) std::memcpy(bytes_.data() + place, &to, sizeof to);
+  return !may_be_number;
 }
 
 bool RecordedLaunch::LeadsInto(CUdeviceptr begin, CUdeviceptr end) const {
@@ -86,7 +84,18 @@ bool RecordedLaunch::LeadsInto(CUdeviceptr begin, CUdeviceptr end) const {
   return leads;
 }
 
+// Libraries allow a kernel as much shared memory as their next launch of it needs, which may be less than this one does.
 CUresult RecordedLaunch::LaunchOn(CUstream stream) {
+  const CUresult result = LaunchAsAllowedOn(stream);
+  const int shared_bytes = static_cast<int>(dimensions_.shared_bytes);
+  const bool may_allow = result == CUDA_ERROR_INVALID_VALUE && shared_bytes > 0 && Driver().cuFuncSetAttribute;
+  if (!may_allow || Driver().cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                shared_bytes) != CUDA_SUCCESS)
+    return result;
+  return LaunchAsAllowedOn(stream);
+}
+
+CUresult RecordedLaunch::LaunchAsAllowedOn(CUstream stream) {
   std::vector<void*> parameters;
   for (const Parameter& parameter : parameters_) parameters.push_back(bytes_.data() + parameter.offset);
   const LaunchDimensions& d = dimensions_;

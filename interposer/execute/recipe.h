@@ -54,13 +54,15 @@ class RecordedLaunch {
   // Nothing where it has attributes that are more than numbers.
   static std::optional<RecordedLaunch> Of(const LaunchCall& call);
 
-  // Words that lie in these bytes lead to the same place of those at `to`.
-  void Move(CUdeviceptr begin, CUdeviceptr end, CUdeviceptr to);
+  // Words that lead to the beginning of these bytes lead to `to`. False where one leads elsewhere into them: that may be a
+  // number, and nothing may be made of it.
+  bool Move(CUdeviceptr begin, CUdeviceptr end, CUdeviceptr to);
   // Any word of its parameters does.
   bool LeadsInto(CUdeviceptr begin, CUdeviceptr end) const;
   CUresult LaunchOn(CUstream stream);
 
  private:
+  CUresult LaunchAsAllowedOn(CUstream stream);
   template <class Visit>
   void ForEachWord(Visit visit) const;
 

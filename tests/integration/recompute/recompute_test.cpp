@@ -260,4 +260,137 @@ TEST_F(RecomputeProgramTest, AChainOfItFitsNowhereButIsRight) {
   for (size_t i = outputs.size() - 1; i > 0; --i) ExpectAll(outputs[i], 3);
 }
 
+// Scale and bias are small allocations, of which the driver's work on graphs says no more than their addresses.
+TEST_F(RecomputeProgramTest, AGraphOverwritesASmallInput) {
+  float* const scale = Filled(2, kChannels * 4);
+  float* const bias = Filled(5, kChannels * 4);
+  float* const mean = Filled(0, kChannels * 4);
+  float* const variance = Filled(1, kChannels * 4);
+  const float one = 1, zero = 0;
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD32Async(At(bias), Bits(100), kChannels, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphInstantiate(&executable, graph, 0), CUDA_SUCCESS);
+  const auto infer = [&] {
+    ASSERT_EQ(
+        cudnnBatchNormalizationForwardInference(cudnn_, CUDNN_BATCHNORM_SPATIAL, &one, &zero, data_, x_,
+                                                data_, y_, parameters_, scale, bias, mean, variance, 1e-5),
+        CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  };
+  infer();
+  const std::vector<float> before = Read(y_);
+  infer();
+
+  ASSERT_EQ(cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+
+  EXPECT_TRUE(Read(y_) == before);
+}
+
+TEST_F(RecomputeProgramTest, AStreamWritesAWordOfTheInput) {
+  Relu(x_, y_);
+  ASSERT_EQ(cuStreamWriteValue32(nullptr, At(x_) + 64, Bits(9), 0), CUDA_SUCCESS);
+  ExpectAll(y_, 3);
+}
+
+TEST_F(RecomputeProgramTest, AStreamWithTheHandleOfOneThatIsGone) {
+  float* const z = Filled(0);
+  for (int round = 1; round < 6; ++round) {
+    CUstream stream = nullptr;
+    ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ASSERT_EQ(cudnnSetStream(cudnn_, stream), CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(cuMemsetD32Async(At(x_), Bits(static_cast<float>(round)), kCount, stream), CUDA_SUCCESS);
+    Relu(x_, y_);
+    Relu(y_, z);
+    ASSERT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+    ASSERT_EQ(cudnnSetStream(cudnn_, nullptr), CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    ExpectAll(z, static_cast<float>(round));
+    ExpectAll(y_, static_cast<float>(round));
+  }
+}
+
+// What the program's host function awaits comes only after the program has read.
+TEST_F(RecomputeProgramTest, AStreamThatWaitsForTheProgramHoldsUpNobody) {
+  CUstream held = nullptr, other = nullptr;
+  ASSERT_EQ(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cudnnSetStream(cudnn_, held), CUDNN_STATUS_SUCCESS);
+  for (const bool is_dropped : {true, false}) {
+    CUdeviceptr word = 0;
+    ASSERT_EQ(cuMemAlloc(&word, 4), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemsetD32(word, 0, 1), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    if (is_dropped) Relu(x_, y_);
+    ASSERT_EQ(cuStreamSynchronize(held), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamWaitValue32(held, word, 1, CU_STREAM_WAIT_VALUE_EQ), CUDA_SUCCESS);
+    if (!is_dropped) Relu(x_, y_);
+    std::vector<float> values(kCount);
+    if (is_dropped) {
+      EXPECT_EQ(cuMemcpyDtoHAsync(values.data(), At(y_), kBytes, other), CUDA_SUCCESS);
+      ASSERT_EQ(cuStreamSynchronize(other), CUDA_SUCCESS);
+      EXPECT_EQ(std::count(values.begin(), values.end(), 3.0f), kCount);
+      EXPECT_EQ(cuMemsetD32Async(At(x_), Bits(4), kCount, other), CUDA_SUCCESS);
+      ASSERT_EQ(cuStreamSynchronize(other), CUDA_SUCCESS);
+    }
+    ASSERT_EQ(cuStreamWriteValue32(other, word, 1, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamSynchronize(held), CUDA_SUCCESS);
+    ExpectAll(y_, is_dropped ? 3 : 4);
+  }
+}
+
+TEST_F(RecomputeProgramTest, WhatIsWrittenByWorkThatWaitsIsNotAnInputToCountOn) {
+  CUstream waits = nullptr, other = nullptr;
+  CUdeviceptr word = 0;
+  ASSERT_EQ(cuStreamCreate(&waits, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAlloc(&word, 4), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD32(word, 0, 1), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  // Given a write of the input that was enqueued before the call, and comes after it
+  ASSERT_EQ(cuStreamWaitValue32(waits, word, 1, CU_STREAM_WAIT_VALUE_EQ), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD32Async(At(x_), Bits(9), kCount, waits), CUDA_SUCCESS);
+  ASSERT_EQ(cudnnSetStream(cudnn_, other), CUDNN_STATUS_SUCCESS);
+  Relu(x_, y_);
+  ASSERT_EQ(cuStreamSynchronize(other), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWriteValue32(other, word, 1, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(waits), CUDA_SUCCESS);
+
+  ExpectAll(y_, 3);
+  ExpectAll(x_, 9);
+}
+
+TEST_F(RecomputeProgramTest, AContextThatIsResetLeavesNothingBehind) {
+  Relu(x_, y_);
+  ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&context_, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent(context_), CUDA_SUCCESS);
+  ASSERT_EQ(cudnnCreate(&cudnn_), CUDNN_STATUS_SUCCESS);
+  x_ = Filled(4);
+  y_ = Filled(-1);
+  Relu(x_, y_);
+  ExpectAll(y_, 4);
+}
+
+TEST_F(RecomputeProgramTest, ATextureOfItFindsItAndKeepsIt) {
+  Relu(x_, y_);
+  CUDA_RESOURCE_DESC resource{};
+  resource.resType = CU_RESOURCE_TYPE_LINEAR;
+  resource.res.linear = {At(y_), CU_AD_FORMAT_FLOAT, 1, kBytes};
+  const CUDA_TEXTURE_DESC description{};
+  CUtexObject texture = 0;
+  EXPECT_EQ(LaunchesBy([&] {
+              ASSERT_EQ(cuTexObjectCreate(&texture, &resource, &description, nullptr), CUDA_SUCCESS);
+            }),
+            1u);
+  EXPECT_EQ(LaunchesBy([&] { Relu(x_, y_); }), 1u);
+  EXPECT_EQ(LaunchesBy([&] { ExpectAll(y_, 3); }), 0u);
+  EXPECT_EQ(cuTexObjectDestroy(texture), CUDA_SUCCESS);
+}
+
 }  // namespace

@@ -50,11 +50,20 @@ void CountBody(const LaunchShape&, void* const* arguments) {
 void NothingBody(const LaunchShape&, void* const*) {}
 KernelCost OneMillisecond(const LaunchShape&, void* const*) { return {0, 2'000'000'000}; }
 
+// derive_by(int* y, const int* x, unsigned long number, int* aside): y = 3 x + number % 1000; aside[0] grows.
+void DeriveByBody(const LaunchShape&, void* const* arguments) {
+  auto* const y = *static_cast<int* const*>(arguments[0]);
+  const auto* const x = *static_cast<const int* const*>(arguments[1]);
+  const auto number = *static_cast<const unsigned long*>(arguments[2]);
+  ++**static_cast<int* const*>(arguments[3]);
+  for (int i = 0; i < kWords; ++i) y[i] = 3 * x[i] + static_cast<int>(number % 1000);
+}
 constexpr KernelParameter kPointers[] = {{0, 8}, {8, 8}, {16, 8}, {24, 8}};
 constexpr KernelEntry kKernels[] = {{"derive", DeriveBody, nullptr, 4, kPointers},
                                     {"count", CountBody, nullptr, 2, kPointers},
+                                    {"derive_by", DeriveByBody, nullptr, 4, kPointers},
                                     {"wait", NothingBody, OneMillisecond, 0, nullptr}};
-constexpr Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 3, kKernels, 0, nullptr};
+constexpr Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 4, kKernels, 0, nullptr};
 
 // What the interposer does not call itself.
 template <class F>
@@ -106,16 +115,16 @@ class RecomputeTest : public testing::Test {
     Claims claims;
     claims.Overwrites(buffers_[y], kBufferBytes);
     claims.Reads(buffers_[x], kBufferBytes);
-    claims.Reads(added, kSmallWords * 4);
+    if (function == derive_) claims.Reads(added, kSmallWords * 4);
     claims.WritesAside(aside, aside_bytes_);
     claims.IsRepeatable();
     CUdeviceptr words[] = {buffers_[y], buffers_[x], added, aside};
     void* parameters[] = {&words[0], &words[1], &words[2], &words[3]};
     const std::uint32_t sizes[] = {8, 8, 8, 8};
     const LaunchCall launch{.function = function,
-                            .dimensions = {1, 1, 1, 1, 1, 1, 0},
+                            .dimensions = {1, 1, 1, 1, 1, 1, shared_bytes_},
                             .parameters = parameters,
-                            .parameter_bytes = std::span(sizes, function == derive_ ? 4 : 2)};
+                            .parameter_bytes = std::span(sizes, function == Function("count") ? 2 : 4)};
     LibraryCall call{&claims};
     TouchSet set;
     set.claims = &claims;
@@ -123,13 +132,14 @@ class RecomputeTest : public testing::Test {
     set.call = &call;
     Addresses addresses;
     for (const CUdeviceptr word : words) {
-      if (word) addresses.push_back(word);
+      if (job_->MightBeManaged(word)) addresses.push_back(word);
     }
     ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
     call.works = works;
     claims.NoteNamed({addresses.begin(), addresses.size()});
-    ASSERT_EQ(Driver().cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream_, parameters, nullptr),
-              CUDA_SUCCESS);
+    ASSERT_EQ(
+        Driver().cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, shared_bytes_, stream_, parameters, nullptr),
+        CUDA_SUCCESS);
     job_->End(&set, Effect::kLaunches);
     if (call.job) job_->CallEnded(call);
     UseWhatIsFree();
@@ -188,6 +198,7 @@ class RecomputeTest : public testing::Test {
   CUdeviceptr buffers_[kBuffers] = {};
   CUdeviceptr added_ = 0, aside_ = 0;
   size_t aside_bytes_ = kSmallWords * 4;
+  unsigned int shared_bytes_ = 0;
 };
 
 TEST_F(RecomputeTest, AnOutputIsMadeAgainWhenItIsRead) {
@@ -280,6 +291,21 @@ TEST_F(RecomputeTest, AsideThereIsRoomForTheLargestSmallAllocation) {
   ExpectAll(1, 17);
 
   EXPECT_EQ(Count().recomputes, 1u);
+}
+
+TEST_F(RecomputeTest, ANumberThatLooksLikeAnAddressAsideStaysWhatItIs) {
+  // Given an operation that was proved with a number that leads nowhere
+  const CUfunction derive_by = Function("derive_by");
+  Launch(derive_by, 1, 0, 4, aside_);
+  Launch(derive_by, 1, 0, 4, aside_);
+  ASSERT_EQ(Count().recipe_drops, 1u);
+
+  // When the same operation has one that could be an address in what it writes aside
+  const CUdeviceptr number = aside_ + 16;
+  Launch(derive_by, 2, 0, number, aside_);
+
+  ExpectAll(2, 15 + static_cast<int>(number % 1000));
+  ExpectAll(1, 19);
 }
 
 TEST_F(RecomputeTest, AChainIsMadeFromItsBeginning) {
@@ -412,6 +438,21 @@ TEST_F(RecomputeTest, WithoutRoomForItTheCallIsRefusedAndTheBytesComeLater) {
 
   job_->SetBudget(3 * kBufferBytes);
 
+  ExpectAll(1, 15);
+}
+
+// Libraries set a kernel's largest shared memory before each launch, to what that launch needs.
+TEST_F(RecomputeTest, ALaterLaunchMayHaveNeededLessSharedMemory) {
+  const auto allow = [this](int bytes) {
+    ASSERT_EQ(OfDriver<decltype(cuFuncSetAttribute)>("cuFuncSetAttribute")(
+                  derive_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes),
+              CUDA_SUCCESS);
+  };
+  shared_bytes_ = 96 << 10;
+  allow(96 << 10);
+  Derive(1, 0);
+  ASSERT_EQ(Count().recipe_drops, 1u);
+  allow(64 << 10);
   ExpectAll(1, 15);
 }
 
