@@ -8,14 +8,17 @@ namespace spillway::agent {
 
 using protocol::PlanOutcome;
 
-// A pod's or container's user is often root, like its neighbours' users: what is its own is told by its name.
+// A pod's or container's user is often root, like its neighbours' users: what is its own is told by its name. Within it root can
+// become any user, and would have as many parts.
 PlanOwner Node::PlanOwnerOf(const Session& session) const {
   const Job& job = jobs_.at(session.job);
-  PlanOwner owner = {session.peer->uid(), "user-" + std::to_string(session.peer->uid())};
+  const std::string user = "user-" + std::to_string(session.peer->uid());
+  PlanOwner owner = {user, user};
   if (job.source != JobSource::kKubernetes && job.source != JobSource::kContainer) return owner;
   owner.name += '-';
   for (const char letter : job.key)
     owner.name += std::isalnum(static_cast<unsigned char>(letter)) ? letter : '-';
+  owner.tenant = job.key;
   return owner;
 }
 

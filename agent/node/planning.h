@@ -4,8 +4,6 @@
 // have none.
 #pragma once
 
-#include <sys/types.h>
-
 #include <array>
 #include <cstdint>
 #include <string>
@@ -20,7 +18,8 @@ namespace spillway::agent {
 
 // Whose plans they are: a user's, or a user's within one pod or container.
 struct PlanOwner {
-  uid_t uid = 0;
+  // Who has its part of the planners: the user, or the pod or container as a whole, in which anybody can be many users.
+  std::string tenant;
   std::string name;  // of a folder; no two owners have the same
 };
 

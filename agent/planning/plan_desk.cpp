@@ -29,6 +29,8 @@ constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kFailureLineNs = 10 * kSecond;  // said no more often
 constexpr size_t kMostReasonBytes = 159;
+// In so long somebody who was given all that it may be is given as much again.
+constexpr uint64_t kGivenAnewSeconds = 256;
 
 int64_t NowNs() { return static_cast<int64_t>(base::MonotonicNs()); }
 
@@ -111,7 +113,7 @@ void PlanDesk::Ask(Request request) {
   const uint64_t id = ++last_id_;
   const PlanQueue::Entry entry =
       rules_.workers == 0 ? PlanQueue::Entry::kWaits
-                          : queue_.Enter(id, request.owner.uid, NowNs() + ask.patience_ms * kMillisecond);
+                          : queue_.Enter(id, request.owner.tenant, NowNs() + ask.patience_ms * kMillisecond);
   if (rules_.workers > 0 && entry == PlanQueue::Entry::kWaits) {
     waiting_.emplace(id, std::move(request));
     new_.push_back(id);
@@ -133,8 +135,9 @@ void PlanDesk::Ask(Request request) {
 void PlanDesk::Recall(SessionId session, const PlanOwner& owner, const protocol::RecallPlans& recall) {
   {
     const std::lock_guard lock(mutex_);
-    const auto own = std::count_if(recalls_.begin(), recalls_.end(),
-                                   [&](const RecallRequest& other) { return other.owner.uid == owner.uid; });
+    const auto own = std::count_if(recalls_.begin(), recalls_.end(), [&](const RecallRequest& other) {
+      return other.owner.tenant == owner.tenant;
+    });
     if (own < rules_.per_user && static_cast<int64_t>(recalls_.size()) < rules_.in_all) {
       recalls_.push_back({session, owner, recall});
       return WakeThread();
@@ -207,6 +210,7 @@ void PlanDesk::ServeRecalls() {
     RecalledPlans message = {.device = asked.recall.device, .program = asked.recall.program};
     std::vector<UniqueFd> files;
     for (const std::string& plan : store_->Recall(asked.owner.name, asked.recall.program)) {
+      if (!MayGive(asked.owner, plan.size())) break;
       UniqueFd file = protocol::SealedCopy(plan);
       if (!file) break;
       message.sizes_bytes[message.count++] = plan.size();
@@ -340,12 +344,35 @@ void PlanDesk::Fail(uint64_t id, const Request& request, int64_t took_ns, const 
   Answer(id, request, {.outcome = PlanOutcome::kFailed, .planning_ns = took_ns, .reason = why});
 }
 
+// A plan that is given away is memory of the agent's for as long as somebody keeps it open, unread or read, and nobody says for how
+// long that is: so nobody is given more than a burst, and what a job that plans in earnest needs from then on.
+bool PlanDesk::MayGive(const PlanOwner& owner, uint64_t size_bytes) {
+  const auto most_bytes = static_cast<uint64_t>(rules().given_bytes);
+  const int64_t now_ns = NowNs();
+  for (auto& [tenant, given] : given_) {
+    const auto seconds = static_cast<uint64_t>((now_ns - given.since_ns) / kSecond);
+    given.since_ns += static_cast<int64_t>(seconds) * kSecond;
+    given.bytes -= std::min(given.bytes, seconds * (most_bytes / kGivenAnewSeconds));
+  }
+  std::erase_if(given_, [](const auto& entry) { return entry.second.bytes == 0; });
+  Given& given = given_.try_emplace(owner.tenant, Given{0, now_ns}).first->second;
+  if (given.bytes + size_bytes > most_bytes) return false;
+  given.bytes += size_bytes;
+  return true;
+}
+
 // The request is done with.
 void PlanDesk::Answer(uint64_t id, const Request& request, PlanReply reply, std::string_view plan) {
   reply.device = request.ask.device;
   reply.ticket = request.ask.ticket;
   reply.size_bytes = plan.size();
   std::vector<UniqueFd> files;
+  if (!plan.empty() && !MayGive(request.owner, plan.size())) {
+    plan = {};
+    reply.outcome = PlanOutcome::kBusy;
+    reply.size_bytes = 0;
+    reply.reason = "this user has been given too much of late";
+  }
   if (!plan.empty()) {
     files.push_back(protocol::SealedCopy(plan));
     if (!files.front()) return Fail(id, request, reply.planning_ns, "there is no memory for the plan");

@@ -1,15 +1,23 @@
 #include "agent/planning/plan_queue.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace spillway::agent {
+namespace {
 
-PlanQueue::Entry PlanQueue::Enter(uint64_t id, uid_t user, int64_t expires_ns) {
+constexpr uint64_t kTurn = 2;  // between two of them is room for those who come
+
+}  // namespace
+
+PlanQueue::Entry PlanQueue::Enter(uint64_t id, const std::string& user, int64_t expires_ns) {
   const auto known = users_.find(user);
   if (known != users_.end() && known->second.requests >= limits_.per_user) return Entry::kUserHasTooMany;
   if (static_cast<int64_t>(requests_.size()) >= limits_.in_all) return Entry::kTooMany;
   requests_[id] = {user, expires_ns, false};
-  User& own = users_[user];
+  // A user without requests has no turn that is remembered. Whoever comes, or comes back, is before the one that had the last turn, and
+  // behind all that wait for longer: who asks again and again, one request at a time, overtakes nobody forever.
+  User& own = users_.try_emplace(user, User{.last_turn = std::max(turns_, kTurn) - kTurn / 2}).first->second;
   ++own.requests;
   own.waiting.push_back(id);
   return Entry::kWaits;
@@ -19,14 +27,16 @@ std::optional<uint64_t> PlanQueue::Begin() {
   if (running_ >= limits_.workers) return std::nullopt;
   const int64_t most_of_one = std::max<int64_t>(1, limits_.workers - 1);
   User* next = nullptr;
-  for (auto& [uid, user] : users_) {
+  for (auto& [name, user] : users_) {
     if (user.waiting.empty() || user.running >= most_of_one) continue;
-    if (next == nullptr || user.last_turn < next->last_turn) next = &user;
+    if (next == nullptr ||
+        std::pair(user.last_turn, user.waiting.front()) < std::pair(next->last_turn, next->waiting.front()))
+      next = &user;
   }
   if (next == nullptr) return std::nullopt;
   const uint64_t id = next->waiting.front();
   next->waiting.pop_front();
-  next->last_turn = ++turns_;
+  next->last_turn = turns_ += kTurn;
   ++next->running;
   ++running_;
   requests_.at(id).has_begun = true;
@@ -59,7 +69,6 @@ void PlanQueue::Leave(uint64_t id) {
     --user->second.running;
     --running_;
   }
-  // A user without requests has no turn to remember: whoever comes back comes first, as a newcomer does.
   if (--user->second.requests == 0) users_.erase(user);
   requests_.erase(found);
 }

@@ -1,4 +1,5 @@
-// Which request is planned next: users take turns, and nobody's requests fill the queue or hold every worker.
+// Which request is planned next: users take turns, and nobody's requests fill the queue or hold every worker. A user is a name here:
+// also a pod or a container is one.
 //
 // Called by the desk with its lock held; pure: times are passed in.
 //
@@ -8,12 +9,11 @@
 //  3. With several workers no user has all of them.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace spillway::agent {
@@ -28,7 +28,7 @@ class PlanQueue {
   explicit PlanQueue(const Limits& limits) : limits_(limits) {}
   void SetLimits(const Limits& limits) { limits_ = limits; }
 
-  Entry Enter(uint64_t id, uid_t user, int64_t expires_ns);
+  Entry Enter(uint64_t id, const std::string& user, int64_t expires_ns);
   // The one to begin now; it counts as begun. Nothing: none waits, or none may.
   std::optional<uint64_t> Begin();
   // Those that have waited too long; they are out.
@@ -43,19 +43,19 @@ class PlanQueue {
 
  private:
   struct Request {
-    uid_t user = 0;
+    std::string user;
     int64_t expires_ns = 0;
     bool has_begun = false;
   };
   struct User {
-    std::deque<uint64_t> waiting;
+    std::deque<uint64_t> waiting = {};
     int64_t requests = 0, running = 0;
     uint64_t last_turn = 0;
   };
 
   Limits limits_;
   std::map<uint64_t, Request> requests_;
-  std::map<uid_t, User> users_;
+  std::map<std::string, User> users_;
   int64_t running_ = 0;
   uint64_t turns_ = 0;
 };

@@ -1,7 +1,6 @@
 #include "agent/planning/plan_worker.h"
 
 #include <errno.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <new>
@@ -25,10 +24,9 @@ using scheduler::Strategy;
 [[noreturn]] void EndForMemory() { _exit(static_cast<int>(WorkerEnd::kMemory)); }
 
 std::vector<std::byte> ReadRequest() {
-  struct stat facts;
-  if (fstat(kRequestFile, &facts) != 0 || static_cast<uint64_t>(facts.st_size) > protocol::kMostPlanBytes)
-    return {};
-  std::vector<std::byte> bytes(static_cast<size_t>(facts.st_size));
+  const off_t size = lseek(kRequestFile, 0, SEEK_END);
+  if (size < 0 || static_cast<uint64_t>(size) > protocol::kMostPlanBytes) return {};
+  std::vector<std::byte> bytes(static_cast<size_t>(size));
   for (size_t at = 0; at < bytes.size();) {
     const ssize_t count = pread(kRequestFile, bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
     if (count < 0 && errno == EINTR) continue;

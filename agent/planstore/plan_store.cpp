@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/unique_fd.h"
+#include "base/units.h"
 #include "scheduler/plan/plan_codec.h"
 
 namespace spillway::agent {
@@ -24,6 +25,7 @@ using base::UniqueFd;
 using protocol::PlanKey;
 
 constexpr char kBeside[] = ".new";
+constexpr int64_t kBlock = 4096;
 // A plan serves budgets up to so much more than its own.
 constexpr int64_t kSlackPercent = 5;
 // Plans of one iteration, for other budgets and parts of the link.
@@ -104,7 +106,7 @@ constexpr auto kUsedLater = [](const auto& a, const auto& b) { return a.used_ns 
 
 int64_t BytesOf(const auto& entries) {
   int64_t bytes = 0;
-  for (const auto& entry : entries) bytes += entry.size_bytes;
+  for (const auto& entry : entries) bytes += entry.disk_bytes;
   return bytes;
 }
 
@@ -119,6 +121,8 @@ PlanStore::PlanStore(std::string folder, int64_t most_bytes, std::function<void(
 bool PlanStore::Serves(int64_t planned_bytes, int64_t budget_bytes) {
   return planned_bytes <= budget_bytes && budget_bytes - planned_bytes <= planned_bytes / 100 * kSlackPercent;
 }
+
+int64_t PlanStore::BytesOnDisk(int64_t size_bytes) { return base::round_up(size_bytes, kBlock) + kBlock; }
 
 void PlanStore::Scan() {
   std::error_code problem;
@@ -138,7 +142,7 @@ void PlanStore::ScanOwner(const std::string& owner) {
     if (name.ends_with(kBeside)) unlink(file.path().c_str());
     const std::optional<PlanKey> key = KeyIn(name);
     if (!key || lstat(file.path().c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) continue;
-    owners_[owner].push_back({*key, facts.st_size, NanosOf(facts.st_mtim)});
+    owners_[owner].push_back({*key, BytesOnDisk(facts.st_size), NanosOf(facts.st_mtim)});
   }
 }
 
@@ -208,14 +212,14 @@ std::vector<std::string> PlanStore::Recall(const std::string& owner, uint64_t pr
 }
 
 void PlanStore::Keep(const std::string& owner, const PlanKey& key, std::string_view bytes) {
-  const auto size_bytes = static_cast<int64_t>(bytes.size());
-  if (size_bytes > most_bytes_) return;
+  const int64_t disk_bytes = BytesOnDisk(static_cast<int64_t>(bytes.size()));
+  if (disk_bytes > most_bytes_) return;
   mkdir((folder_ + "/" + owner).c_str(), 0700);  // what is wrong with it is wrong with the file
   const std::string problem = WriteWhole(PathOf(owner, key), bytes);
   NoteWritten(problem);
   if (!problem.empty()) return;
   DropReplaced(owner, key);
-  owners_[owner].push_back({key, size_bytes, NowNs()});
+  owners_[owner].push_back({key, disk_bytes, NowNs()});
   MakeRoom();
 }
 

@@ -6,7 +6,7 @@
 // Invariants
 //  1. What is kept for one owner is given to nobody else.
 //  2. A file appears whole or not at all: written beside, brought to the disk, renamed.
-//  3. The plans stay below most_bytes together. Who keeps most makes room, its plans used longest ago first: nobody can crowd out
+//  3. The plans stay below most_bytes of the disk together, however small each is. Who keeps most makes room, its plans used longest ago first: nobody can crowd out
 //     another's.
 //  4. What is damaged or of another version is deleted, with one line. A disk that takes nothing is said once, and when it does again.
 // Never: fails its caller.
@@ -44,13 +44,15 @@ class PlanStore {
   void SetMostBytes(int64_t most_bytes);
   Counts counts() const;
 
+  // What a file of so many bytes takes, with what the disk needs to find it.
+  static int64_t BytesOnDisk(int64_t size_bytes);
   // Whether a plan for one budget serves another one.
   static bool Serves(int64_t planned_bytes, int64_t budget_bytes);
 
  private:
   struct Entry {
     protocol::PlanKey key;
-    int64_t size_bytes = 0;
+    int64_t disk_bytes = 0;
     int64_t used_ns = 0;  // since 1970
   };
   using Entries = std::vector<Entry>;

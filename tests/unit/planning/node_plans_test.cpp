@@ -172,6 +172,23 @@ TEST_F(NodePlansTest, PodsAndContainersKeepTheirOwnPlansUsersShareTheirs) {
                                                            "user-5-pod-aaaa", "user-1000", "user-1000"}));
 }
 
+// Root in a container can become any user there.
+TEST_F(NodePlansTest, AContainerHasOnePartOfThePlannersHoweverManyUsersItHas) {
+  Start(&planning_);
+  services_.identities[1] = {"pod-a", "pod-aaaa", JobSource::kKubernetes, "", "train"};
+  services_.identities[2] = {"pod-a", "pod-aaaa", JobSource::kKubernetes, "", "train"};
+  services_.identities[3] = {"pod-b", "pod-bbbb", JobSource::kKubernetes, "", "train"};
+  const base::UniqueFd file = protocol::SealedCopy("request");
+  Client clients[] = {Join(1, 0), Join(2, 5), Join(3, 0), Join(4, 1000)};
+
+  for (Client& client : clients) Say(client, AskPlan{.size_bytes = 7}, {file.get()});
+
+  ASSERT_EQ(planning_.asked.size(), 4u);
+  std::vector<std::string> tenants;
+  for (const Planning::Request& request : planning_.asked) tenants.push_back(request.owner.tenant);
+  EXPECT_EQ(tenants, (std::vector<std::string>{"pod-aaaa", "pod-aaaa", "pod-bbbb", "user-1000"}));
+}
+
 TEST_F(NodePlansTest, WhoHasHungUpIsForgotten) {
   Start(&planning_);
   Client job = Join(1, 1000);

@@ -34,6 +34,11 @@ const std::vector<std::string> kRealWorker = {SPILLWAYD, "--plan-worker"};
 // The limits become its arguments: it sleeps all the longer.
 const std::vector<std::string> kHangingWorker = {"/bin/sleep", "1000"};
 
+PlanOwner OwnerOf(uid_t uid) {
+  const std::string user = "user-" + std::to_string(uid);
+  return {user, user};
+}
+
 std::vector<std::string> Shell(const std::string& command) { return {"/bin/sh", "-c", command}; }
 
 scheduler::PlanOrder SmallOrder(int64_t budget_bytes = kBudget) {
@@ -68,7 +73,7 @@ class PlanDeskTest : public ::testing::Test {
            uint32_t patience_ms = kPatienceMs) {
     Planning::Request asked;
     asked.session = SessionId{ticket};
-    asked.owner = {uid, "user-" + std::to_string(uid)};
+    asked.owner = OwnerOf(uid);
     asked.ask = {.ticket = ticket,
                  .key = {1, 2, 3, kBudget},
                  .patience_ms = patience_ms,
@@ -165,7 +170,7 @@ TEST_F(PlanDeskTest, TheNextAgentKnowsWhatThisOneMade) {
   Ask(2, BytesOf(SmallOrder()));
   EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kKept);
 
-  desk_->Recall(SessionId{3}, {kAnn, "user-1000"}, {.device = 4, .program = 1});
+  desk_->Recall(SessionId{3}, OwnerOf(kAnn), {.device = 4, .program = 1});
   const Planning::Reply recalled = Await();
   const auto* plans = std::get_if<RecalledPlans>(&recalled.message);
   ASSERT_NE(plans, nullptr);
@@ -182,7 +187,7 @@ TEST_F(PlanDeskTest, AnothersPlansServeNobody) {
 
   Ask(2, BytesOf(SmallOrder()), kBob);
   EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kMade) << "served from another user's plans";
-  desk_->Recall(SessionId{3}, {kBob + 1, "user-1002"}, {.program = 1});
+  desk_->Recall(SessionId{3}, OwnerOf(kBob + 1), {.program = 1});
   EXPECT_THAT(Await().files, IsEmpty());
 }
 
@@ -285,12 +290,32 @@ TEST_F(PlanDeskTest, OneUsersHangingRequestsHoldUpNoOther) {
   for (uint64_t ticket = 1; ticket <= 10; ++ticket) Ask(ticket, BytesOf(SmallOrder()), kBob);
   for (int i = 0; i < 6; ++i) EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kBusy);
 
-  desk_->Recall(SessionId{30}, {kAnn, "user-1000"}, {.program = 1});
+  desk_->Recall(SessionId{30}, OwnerOf(kAnn), {.program = 1});
   EXPECT_TRUE(std::holds_alternative<RecalledPlans>(Await().message));
   Ask(20, BytesOf(SmallOrder()), kAnn);
 
   AwaitRunning(2);  // the other user's has a worker
   EXPECT_EQ(desk_->View().waiting, 3);
+}
+
+TEST_F(PlanDeskTest, WhoKeepsWhatItIsGivenIsNotGivenMoreAndMore) {
+  Open(kRealWorker);
+  Ask(1, BytesOf(SmallOrder()));
+  const auto size = static_cast<int64_t>(AwaitPlan().size_bytes);
+  std::vector<Planning::Reply> kept;
+  Open(kHangingWorker, {.given_bytes = 2 * size});
+  for (uint64_t ticket : {1, 2}) {
+    Ask(ticket, BytesOf(SmallOrder()));
+    EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kKept);
+    kept.push_back(std::move(last_));
+  }
+
+  Ask(3, BytesOf(SmallOrder()));
+  EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kBusy);
+  EXPECT_THAT(last_.files, IsEmpty());
+  desk_->Recall(SessionId{4}, OwnerOf(kAnn), {.program = 1});
+  EXPECT_THAT(Await().files, IsEmpty());
+  EXPECT_EQ(desk_->View().store_plans, 1) << "it is not made again either";
 }
 
 TEST_F(PlanDeskTest, AForgottenSessionsRequestsLeaveTheQueue) {

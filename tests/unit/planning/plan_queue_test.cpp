@@ -7,7 +7,7 @@ namespace {
 
 using Entry = PlanQueue::Entry;
 
-constexpr uid_t kEve = 1, kAnn = 2, kBob = 3;
+const std::string kEve = "eve", kAnn = "ann", kBob = "bob";
 constexpr int64_t kNever = INT64_MAX;
 
 TEST(PlanQueueTest, OneUsersRequestsBeginInTheirOrder) {
@@ -34,6 +34,23 @@ TEST(PlanQueueTest, UsersTakeTurns) {
   }
 
   EXPECT_EQ(order, (std::vector<uint64_t>{1, 11, 21, 2, 12, 3}));
+}
+
+TEST(PlanQueueTest, WhoComesBackAgainAndAgainStarvesNobody) {
+  PlanQueue queue({.per_user = 8, .in_all = 16, .workers = 1});
+  for (uint64_t id : {1, 2, 3}) queue.Enter(id, kAnn, kNever);
+  queue.Enter(11, kEve, kNever);
+
+  std::vector<uint64_t> order;
+  for (uint64_t back = 12; back <= 16; ++back) {
+    const std::optional<uint64_t> next = queue.Begin();
+    ASSERT_TRUE(next);
+    order.push_back(*next);
+    queue.Leave(*next);
+    if (*next > 10) queue.Enter(back, kEve, kNever);
+  }
+
+  EXPECT_EQ(order, (std::vector<uint64_t>{1, 11, 2, 13, 3}));
 }
 
 TEST(PlanQueueTest, AUserHasNoMoreThanItsPlaces) {

@@ -129,7 +129,7 @@ TEST_F(AgentPlanStoreTest, RecallsTheLatestPlansOfDifferentIterations) {
 }
 
 TEST_F(AgentPlanStoreTest, WhoKeepsMostMakesRoomTheOldestFirst) {
-  const auto size = static_cast<int64_t>(PlanOf(kGiB).size());
+  const int64_t size = PlanStore::BytesOnDisk(static_cast<int64_t>(PlanOf(kGiB).size()));
   Open(4 * size);
   store_->Keep(kBob, KeyOf(1, 1), PlanOf(kGiB));
   for (uint64_t fingerprint = 1; fingerprint <= 20; ++fingerprint)
@@ -142,8 +142,28 @@ TEST_F(AgentPlanStoreTest, WhoKeepsMostMakesRoomTheOldestFirst) {
   EXPECT_EQ(store_->counts().evicted, 17);
 }
 
-TEST_F(AgentPlanStoreTest, AtTheStartTheBoundHoldsToo) {
+// A user who has many tiny plans made fills a disk with their inodes and half empty blocks.
+TEST_F(AgentPlanStoreTest, ManySmallPlansTakeNoMoreOfTheDiskThanFewLargeOnes) {
+  constexpr int64_t kMost = 1 << 20;
   const auto size = static_cast<int64_t>(PlanOf(kGiB).size());
+  ASSERT_LT(size, 4096);
+  Open(kMost);
+
+  for (uint64_t program = 1; program <= 200; ++program) store_->Keep(kAnn, KeyOf(program, 1), PlanOf(kGiB));
+
+  int64_t blocks = 0;
+  for (const fs::path& file : Files()) {
+    struct stat facts;
+    ASSERT_EQ(lstat(file.c_str(), &facts), 0);
+    blocks += facts.st_blocks;
+  }
+  EXPECT_LE(blocks * 512, kMost);
+  EXPECT_LE(Files().size(), 128u);
+  EXPECT_GT(Files().size(), 100u);
+}
+
+TEST_F(AgentPlanStoreTest, AtTheStartTheBoundHoldsToo) {
+  const int64_t size = PlanStore::BytesOnDisk(static_cast<int64_t>(PlanOf(kGiB).size()));
   for (uint64_t fingerprint = 1; fingerprint <= 5; ++fingerprint)
     store_->Keep(kAnn, KeyOf(1, fingerprint), PlanOf(kGiB));
 

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -48,6 +50,18 @@ TEST(PlanWorkerDeathTest, ItReachesNoSocketFileOrProcess) {
   EXPECT_EXIT(Confined([] { fork(); }), KilledBySignal(SIGSYS), "");
   EXPECT_EXIT(Confined([] { kill(getpid(), SIGTERM); }), KilledBySignal(SIGSYS), "");
   EXPECT_EXIT(Confined([] { execl("/bin/true", "true", nullptr); }), KilledBySignal(SIGSYS), "");
+}
+
+TEST(PlanWorkerDeathTest, ItSignalsNobodyButItself) {
+  const pid_t agent = getpid();
+
+  EXPECT_EXIT(Confined([agent] { syscall(SYS_tgkill, agent, agent, 0); }), KilledBySignal(SIGSYS), "");
+  EXPECT_EXIT(Confined([] { std::abort(); }), KilledBySignal(SIGABRT), "");
+}
+
+TEST(PlanWorkerDeathTest, ItCannotAskWhatFilesThereAre) {
+  struct stat facts;
+  EXPECT_EXIT(Confined([&facts] { stat("/etc/hostname", &facts); }), KilledBySignal(SIGSYS), "");
 }
 
 TEST(PlanWorkerDeathTest, ItHasNoMoreMemoryThanItsLimit) {
