@@ -361,6 +361,7 @@ class JobMemory {
   bool MayDropAny() SPILLWAY_REQUIRES(state_);
   void NoteMade(const TouchSet& set) SPILLWAY_EXCLUDES(state_);
   void TakeScratch() SPILLWAY_EXCLUDES(making_, state_);
+  bool MayTakeScratch() SPILLWAY_EXCLUDES(state_);
   bool Drop(Range* range) SPILLWAY_REQUIRES(state_);
   void DropAll(Use last) SPILLWAY_EXCLUDES(state_);
   void DropOrSendAway(const PlanStep::Allocations& allocations) SPILLWAY_REQUIRES(state_);
@@ -374,6 +375,11 @@ class JobMemory {
       SPILLWAY_EXCLUDES(state_);
   CUresult MakeOneAgain(Range* range, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(making_)
       SPILLWAY_EXCLUDES(state_);
+  using Inputs = base::InlineVector<Range*, 8>;
+  bool PrepareInputs(const Inputs& inputs) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  CUresult MakeWhereParked(Range* range, const Inputs& inputs) SPILLWAY_REQUIRES(making_)
+      SPILLWAY_EXCLUDES(state_);
+  bool MayUseParked() SPILLWAY_REQUIRES(state_);
   StreamState* StreamForReplay(StreamState* asked) SPILLWAY_REQUIRES(state_);
   CUresult LaunchAgain(Recipe* recipe, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(state_);
   void NoteReplay(Tracked* memory, Use use) SPILLWAY_REQUIRES(state_);
@@ -395,6 +401,7 @@ class JobMemory {
   struct Proof;
   bool BeginProof(std::uint64_t id, Proof* proof) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   bool RunTwice(Proof* proof) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  bool AwaitFirst(Use use, std::uint64_t id) SPILLWAY_EXCLUDES(state_);
   void EndProof(Proof* proof, bool is_complete) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   bool AwaitQuietly(Use use) SPILLWAY_EXCLUDES(state_);
   bool ReadBackWhole(const Range& range, const HostBuffer& to) SPILLWAY_EXCLUDES(state_);
@@ -413,7 +420,7 @@ class JobMemory {
   static Shape ShapeOf(const TouchSet& set);
   void RecordIfItIsTime(size_t more_bytes) SPILLWAY_REQUIRES(state_);
   void BeginRecordingLive() SPILLWAY_REQUIRES(state_);
-  void BeginSample(TouchSet* set);
+  void BeginSample(Effect effect, TouchSet* set);
   void BeginTraced(TouchSet* set);
   void EndTraced(const TouchSet& set, Effect effect);
   void Record(const TouchSet& set, Effect effect);

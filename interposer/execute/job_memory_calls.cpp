@@ -48,7 +48,7 @@ CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect 
     if (made != CUDA_SUCCESS) return made;
   }
   if (set->call) BeginRecipe(addresses, set);
-  if (recorder_.IsSampling()) BeginSample(set);
+  if (recorder_.IsSampling()) BeginSample(effect, set);
   if (JobTrace::IsOn()) BeginTraced(set);
   return CUDA_SUCCESS;
 }
@@ -210,15 +210,19 @@ base::InlineVector<Range*, 32> JobMemory::ThatFit(const TouchSet& set) const {
 // A call that names more than there can be on the device at once uses the rest where it is parked: slower, not refused.
 // Such a job parks for good, since mappings of memory that is in use change only while the device is idle. One that only
 // waited in vain for that parks until the next census.
-bool JobMemory::CanUseParked(const TouchSet& set) {
-  const MutexLock lock(state_);
+bool JobMemory::MayUseParked() {
   if (!trust_.MayPark() || residency_.Health() != CUDA_SUCCESS) return false;
   waits_in_vain_ ? trust_.NeedsCensus() : trust_.Opaque(Opacity::kExceedsBudget);
   UpdateParking();
-  return std::all_of(set.ranges.begin(), set.ranges.end(),
-                     [this](const Range* range) SPILLWAY_REQUIRES(state_) {
-                       return residency_.IsMapped(range) || range->place == Place::kParked;
-                     });
+  return true;
+}
+
+bool JobMemory::CanUseParked(const TouchSet& set) {
+  const MutexLock lock(state_);
+  return MayUseParked() && std::all_of(set.ranges.begin(), set.ranges.end(),
+                                       [this](const Range* range) SPILLWAY_REQUIRES(state_) {
+                                         return residency_.IsMapped(range) || range->place == Place::kParked;
+                                       });
 }
 
 void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {

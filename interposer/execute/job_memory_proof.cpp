@@ -186,10 +186,16 @@ void JobMemory::DropAll(Use last) {
   residency_.CollectLeft();
 }
 
+// A job that fits keeps all of its budget for itself.
+bool JobMemory::MayTakeScratch() {
+  const MutexLock lock(state_);
+  return drops_eagerly_ || counters_.wanted_peak_bytes > budget_bytes_;
+}
+
 // For the next call of the kind.
 void JobMemory::TakeScratch() {
   CUdeviceptr taken = 0, none = 0;
-  if (scratch_.load() || Allocate(kScratchBytes, &taken) != CUDA_SUCCESS) return;
+  if (scratch_.load() || !MayTakeScratch() || Allocate(kScratchBytes, &taken) != CUDA_SUCCESS) return;
   if (!scratch_.compare_exchange_strong(none, taken)) Free(taken);
 }
 
@@ -251,7 +257,7 @@ bool JobMemory::RunTwice(Proof* proof) {
     if (!recipe) return false;
     use = recipe->made_by;
   }
-  if (!AwaitQuietly(use) || !ReadBackWhole(*proof->range, proof->first)) return false;
+  if (!AwaitFirst(use, proof->id) || !ReadBackWhole(*proof->range, proof->first)) return false;
   {
     const MutexLock lock(state_);
     Recipe* const recipe = recipes_.Find(proof->id);
@@ -261,6 +267,14 @@ bool JobMemory::RunTwice(Proof* proof) {
     use = {stream, Timeline::IssuedOn(stream)};
   }
   return AwaitQuietly(use) && ReadBackWhole(*proof->range, proof->second);
+}
+
+// It may wait for what the program does only after the call, without our knowing: then nobody waits for its kind again.
+bool JobMemory::AwaitFirst(Use use, std::uint64_t id) {
+  if (AwaitProgress([&]() SPILLWAY_REQUIRES(state_) { return timeline_.Done(use); })) return true;
+  const MutexLock lock(state_);
+  if (const Recipe* const recipe = recipes_.Find(id)) recipes_.Judge(recipe->token, Verdict::kRefuted);
+  return false;
 }
 
 void JobMemory::EndProof(Proof* proof, bool is_complete) {

@@ -147,18 +147,18 @@ CUresult JobMemory::MakeAgain(Range* wanted, StreamState* stream, TraceCause why
 // Nothing is done where another thread has changed what there is to do. The launch is made with the lock held under which the
 // memory is given: nobody sees it without its bytes.
 CUresult JobMemory::MakeOneAgain(Range* range, StreamState* stream, TraceCause why) {
-  base::InlineVector<Range*, 8> pinned;
+  Inputs inputs;
   {
     const MutexLock lock(state_);
     if (!IsDropped(range) || DroppedInput(*range->recipe)) return CUDA_SUCCESS;
     for (Tracked* input : range->recipe->inputs) {
-      if (!IsBlock(input)) pinned.push_back(AsRange(input));
+      if (!IsBlock(input)) inputs.push_back(AsRange(input));
     }
-    pinned.push_back(range);
-    for (Range* each : pinned) residency_.Pin(each);
+    for (Range* input : inputs) residency_.Pin(input);
+    residency_.Pin(range);
   }
-  bool all_there = true;
-  for (Range* each : pinned) all_there = all_there && (each == range || MakeResident(each, Role::kReads));
+  bool all_there = PrepareInputs(inputs);
+  for (Range* input : inputs) all_there = all_there && MakeResident(input, Role::kReads);
   CUresult result = CUDA_SUCCESS;
   all_there = all_there && MakeRoom(range->size_bytes, StallCause::kDemand, [&]() SPILLWAY_REQUIRES(state_) {
                 if (!IsDropped(range)) return true;  // it was freed
@@ -167,10 +167,11 @@ CUresult JobMemory::MakeOneAgain(Range* range, StreamState* stream, TraceCause w
                 if (result != CUDA_SUCCESS) residency_.DropAnew(range);
                 return true;
               });
+  if (!all_there) result = MakeWhereParked(range, inputs);
   {
     const MutexLock lock(state_);
-    for (Range* each : pinned) residency_.Unpin(each);
-    if (!all_there) result = OutOfMemory();
+    for (Range* input : inputs) residency_.Unpin(input);
+    residency_.Unpin(range);
     const bool is_made = result == CUDA_SUCCESS;
     counters_.recomputes += is_made;
     counters_.recomputed_bytes += is_made ? range->requested_bytes : 0;
@@ -178,6 +179,38 @@ CUresult JobMemory::MakeOneAgain(Range* range, StreamState* stream, TraceCause w
   }
   EndMoving();
   return result;
+}
+
+// Kernels may use what is parked without naming it: its mapping changes while the device is idle. False when it may not.
+bool JobMemory::PrepareInputs(const Inputs& inputs) {
+  bool must_prepare;
+  {
+    const MutexLock lock(state_);
+    const auto is_there = [this](const Range* input)
+                              SPILLWAY_REQUIRES(state_) { return residency_.IsMapped(input); };
+    must_prepare = trust_.MustPark() && MustPrepare() && !std::all_of(inputs.begin(), inputs.end(), is_there);
+  }
+  return !must_prepare || PrepareToMove();
+}
+
+// The budget has become too small for output and inputs together: as a call that names as much uses them. What the host is asked
+// for is there when the lock is released: reads of parked memory wait for the program's streams only.
+CUresult JobMemory::MakeWhereParked(Range* range, const Inputs& inputs) {
+  const MutexLock lock(state_);
+  if (!IsDropped(range)) return CUDA_SUCCESS;
+  const auto is_mapped = [this](const Range* input) SPILLWAY_REQUIRES(state_) {
+    return residency_.IsMapped(input) || input->place == Place::kParked;
+  };
+  if (!MayUseParked() || !std::all_of(inputs.begin(), inputs.end(), is_mapped) ||
+      !residency_.ReviveParked(range))
+    return OutOfMemory();
+  StreamState* const stream = StreamForReplay(nullptr);
+  const CUresult result = LaunchAgain(range->recipe, stream, TraceCause::kDemand);
+  if (result != CUDA_SUCCESS) {
+    residency_.DropAnew(range);
+    return result;
+  }
+  return Driver().cuStreamSynchronize(stream->handle);
 }
 
 // The stream asked for, of a call that stands behind the first launch. Another one where work on it would wait for the program,

@@ -60,9 +60,11 @@ void JobMemory::BeginRecordingLive() {
   recorder_.Begin(std::move(live));
 }
 
-// An event of one context cannot be recorded on another's stream.
-void JobMemory::BeginSample(TouchSet* set) {
-  const bool can = set->stream && !set->recorded && !set->stream->foreign;
+// An event of one context cannot be recorded on another's stream. A small copy waits at the engine behind what is moved for our
+// sake: the loss of a step that a program reads would count as milliseconds.
+void JobMemory::BeginSample(Effect effect, TouchSet* set) {
+  const bool is_small_copy = effect != Effect::kLaunches && RangesOf(*set).empty();
+  const bool can = set->stream && !set->recorded && !set->stream->foreign && !is_small_copy;
   if (can && !driver::ContextCensus::HasSeveral()) recorder_.BeforeLaunch(set->stream->handle, &set->sample);
 }
 

@@ -88,7 +88,8 @@ bool RecordedLaunch::LeadsInto(CUdeviceptr begin, CUdeviceptr end) const {
 CUresult RecordedLaunch::LaunchOn(CUstream stream) {
   const CUresult result = LaunchAsAllowedOn(stream);
   const int shared_bytes = static_cast<int>(dimensions_.shared_bytes);
-  const bool may_allow = result == CUDA_ERROR_INVALID_VALUE && shared_bytes > 0 && Driver().cuFuncSetAttribute;
+  const bool may_allow =
+      result == CUDA_ERROR_INVALID_VALUE && shared_bytes > 0 && Driver().cuFuncSetAttribute;
   if (!may_allow || Driver().cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                 shared_bytes) != CUDA_SUCCESS)
     return result;

@@ -171,9 +171,19 @@ bool Residency::Revive(Range* range) {
   return true;
 }
 
+bool Residency::ReviveParked(Range* range) {
+  const bool is_parked = ParkNew(range);
+  if (!is_parked) range->place = Place::kDropped;
+  return is_parked;
+}
+
 void Residency::DropAnew(Range* range) {
-  driver::MemUnmap(range->base, range->size_bytes);
-  chunks_.Give(&range->chunks);
+  if (range->place == Place::kParked) {
+    Unpark(range);
+  } else {
+    driver::MemUnmap(range->base, range->size_bytes);
+    chunks_.Give(&range->chunks);
+  }
   range->place = Place::kDropped;
 }
 

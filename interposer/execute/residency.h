@@ -124,6 +124,8 @@ class Residency {
   }
   // Memory for a range that was dropped, from what can be had at once; the bytes are the caller's affair.
   bool Revive(Range* range);
+  // The same in host memory, at which it is mapped.
+  bool ReviveParked(Range* range);
   // There are none.
   void DropAnew(Range* range);
   // The first completion that will free memory; null stream when nothing is under way.

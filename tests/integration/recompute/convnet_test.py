@@ -67,6 +67,11 @@ class ConvnetTest(unittest.TestCase):
                            RECOMPUTE="eager")
         self.assertGreater(report["recomputes"], 50)
 
+    def test_a_budget_that_becomes_too_small_for_an_output_and_its_inputs(self):
+        self.same("--model=resnet18 --batch=16 --image=64 --steps=3", "tags", BUDGET=73558163, PARK="auto", RECOMPUTE="eager",
+                  BUDGET_SCHEDULE="62:196677065,177:209995157,255:171587714,291:76390759,360:116912543,498:87086491,"
+                                  "515:196819121,611:41456287")
+
     def test_a_plan_recomputes(self):
         report = self.same("--model=resnet50 --batch=32 --image=128 --steps=12", "tags", BUDGET=776 * MIB, PARK="off",
                            LEARN="wait")

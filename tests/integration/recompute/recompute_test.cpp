@@ -42,7 +42,7 @@ class RecomputeProgramTest : public testing::Test {
     setenv("SPILLWAY_SIM_PROFILE", "a100", 1);
     setenv("SPILLWAY_BUDGET", std::to_string(64 * kMiB).c_str(), 1);
     setenv("SPILLWAY_PARK", "off", 1);
-    setenv("SPILLWAY_RECOMPUTE", "eager", 1);
+    setenv("SPILLWAY_RECOMPUTE", "eager", 0);
     CUcontext context = nullptr;
     ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
     ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
@@ -391,6 +391,32 @@ TEST_F(RecomputeProgramTest, ATextureOfItFindsItAndKeepsIt) {
   EXPECT_EQ(LaunchesBy([&] { Relu(x_, y_); }), 1u);
   EXPECT_EQ(LaunchesBy([&] { ExpectAll(y_, 3); }), 0u);
   EXPECT_EQ(cuTexObjectDestroy(texture), CUDA_SUCCESS);
+}
+
+class RecomputeNothingTest : public RecomputeProgramTest {
+ protected:
+  void SetUp() override {
+    setenv("SPILLWAY_RECOMPUTE", "plan", 1);
+    setenv("SPILLWAY_LEARN", "always", 1);
+    setenv("SPILLWAY_HOST_LIMIT", "0", 1);
+    RecomputeProgramTest::SetUp();
+  }
+};
+
+// A batch norm's proof needs memory for its statistics.
+TEST_F(RecomputeNothingTest, AJobThatFitsHasAllOfItsBudget) {
+  float* const scale = Filled(2, kChannels * 4);
+  float* const statistics = Filled(0, kChannels * 4);
+  float* const variance = Filled(0, kChannels * 4);
+  const float one = 1, zero = 0;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(cudnnBatchNormalizationForwardTraining(cudnn_, CUDNN_BATCHNORM_SPATIAL, &one, &zero, data_, x_,
+                                                     data_, y_, parameters_, scale, scale, 0.5, statistics,
+                                                     variance, 1e-5, nullptr, nullptr),
+              CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  }
+  Filled(1, 64 * kMiB - 2 * kBytes - 2 * kMiB);  // less a slab of small allocations
 }
 
 }  // namespace
