@@ -208,19 +208,23 @@ int64_t Arbiter::HostWanted(const Tenancy& tenancy, SessionId session, const Sea
   return WithHeadroom(std::max(demand.host_bytes, need_bytes));
 }
 
-// Host memory in use cannot be given back at will: it is a floor. Who is idle lends none: what it lends of the device lies there, and
-// what it allocates when it wakes needs room there at once. The floor follows what was promised, which our own rulings do not lower:
-// by what is granted, one that is late and asked back would have less to be left with each time, down to nothing.
+// Host memory in use cannot be given back at will: it is a floor, but none that takes others' guarantees, whatever a job says that it
+// uses. Who is idle lends none: what it lends of the device lies there, and what it allocates when it wakes needs room there at once.
+// The floor follows what was promised, which our own rulings do not lower: by what is granted, one that is late and asked back would
+// have less to be left with each time, down to nothing.
 Claim Arbiter::HostClaim(const Tenancy& tenancy) const {
   Claim claim = MemoryClaim(tenancy);
   claim.active = true;
   claim.floor = tenancy.granted_terms.host.floor;
   claim.wanted = 0;
+  int64_t used_bytes = 0;
   for (const auto& [session, seat] : tenancy.seats) {
-    claim.floor += std::min(seat.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
+    used_bytes += std::min(seat.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
     claim.wanted += HostWanted(tenancy, session, seat);
   }
   claim.guaranteed = tenancy.granted_terms.host.guaranteed;
+  const int64_t others_bytes = host_guarantees_ - claim.guaranteed;
+  claim.floor += std::min(used_bytes, std::max(claim.guaranteed, host_.capacity() - others_bytes));
   claim.limit = tenancy.granted_terms.host.limit;
   return claim;
 }

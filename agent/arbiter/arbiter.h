@@ -47,7 +47,7 @@ struct Demand {
   int64_t unmovable_bytes = 0;
   int64_t host_bytes = 0;
   bool active = true;
-  int64_t host_need_bytes = -1;  // with nothing of the device; -1: it has not said, and counts with what it wants
+  int64_t host_need_bytes = -1;  // with nothing of the device; -1: not said, what it wants counts
   bool operator==(const Demand&) const = default;
 };
 
@@ -188,6 +188,7 @@ class Arbiter {
   ArbiterRules rules_;
   std::map<DeviceId, Device> devices_;
   Ration host_;
+  int64_t host_guarantees_ = 0;  // of all that have begun
   std::map<Key, Tenancy> tenancies_;
   std::map<uint64_t, Key> by_number_;
   std::set<Key> dirty_;  // tenancies

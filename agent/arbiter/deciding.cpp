@@ -67,6 +67,14 @@ class Arbiter::Deciding {
   void Admit() {
     a_.queue_dirty_ = false;
     for (auto& [id, device] : a_.devices_) AdmitOn(id, device);
+    const int64_t before_bytes = std::exchange(a_.host_guarantees_, HostGuarantees());
+    if (before_bytes != a_.host_guarantees_) a_.TouchAll();
+  }
+
+  int64_t HostGuarantees() const {
+    int64_t sum = 0;
+    for (const Terms& terms : a_.TermsOf(nullptr, nullptr)) sum += terms.host.guaranteed;
+    return sum;
   }
 
   void AdmitOn(DeviceId id, Device& device) {

@@ -294,6 +294,30 @@ TEST_F(ArbiterTest, HostMemoryInUseIsNotAskedBack) {
   EXPECT_LE(View(1).host_promised_bytes + View(2).host_promised_bytes, 64 * kGibibyte);
 }
 
+// Nobody can see what a job uses; it may say that it uses all.
+TEST_F(ArbiterTest, WhatAJobSaysThatItUsesTakesNobodysGuaranteeOfHostMemory) {
+  Demand all = Wants(900);
+  arbiter_.Join(SeatOf(1), Plain(), all, now_ns_);
+  Settle();
+  all.host_bytes = 64 * kGibibyte;
+  arbiter_.Use(SeatOf(1), all);
+  Settle();
+  ASSERT_EQ(View(1).host_granted_bytes, 64 * kGibibyte);
+
+  Terms guaranteed = Plain();
+  guaranteed.host.guaranteed = 16 * kGibibyte;
+  arbiter_.Join(SeatOf(2), guaranteed, Wants(36), now_ns_);
+  Settle();
+
+  EXPECT_GE(View(2).host_granted_bytes, 16 * kGibibyte);
+  EXPECT_EQ(View(1).host_granted_bytes, 48 * kGibibyte) << "what nobody else is guaranteed is not asked back";
+
+  // Where the other has gone it may have all again.
+  arbiter_.Leave(SeatOf(2));
+  Settle();
+  EXPECT_EQ(View(1).host_granted_bytes, 64 * kGibibyte);
+}
+
 TEST_F(ArbiterTest, AnIdleJobLendsNoHostMemory) {
   arbiter_.SetHost(8 * kGibibyte);
   arbiter_.Join(SeatOf(1), Plain(), Wants(18), now_ns_);
