@@ -36,6 +36,8 @@ constexpr std::uint64_t kQueuePatienceNs = 3600 * kSecondNs;
 constexpr std::uint64_t kIdleAfterNs = 1 * kSecondNs;
 // A job whose peak did not rise for so long has shown what it wants; before, it wants all that it may have.
 constexpr std::uint64_t kSettledAfterNs = 10 * kSecondNs;
+// A budget that could not be met is tried to be met again after so long, and ever more seldom.
+constexpr std::uint64_t kShrinkAgainNs = 1 * kSecondNs, kLongestShrinkAgainNs = 32 * kSecondNs;
 // An exit waits no longer than this for the lease's thread.
 constexpr std::uint64_t kExitPatienceNs = 20'000'000;
 // Registrations and work are noticed so soon.
@@ -214,6 +216,8 @@ void AgentSession::Apply(Device* device) {
   device->memory->SetHostLimit(static_cast<size_t>(device->granted_host_bytes));
   device->memory->GrantBudget(static_cast<size_t>(std::min(device->granted_bytes, device->own_budget_bytes)));
   device->must_shrink = true;
+  device->shrink_ns = 0;
+  device->shrink_pause_ns = kShrinkAgainNs;
   shrink_bell_.Ring();
 }
 
@@ -366,13 +370,28 @@ void AgentSession::RunShrinking() {
 // The next one; null when there is none. What was taken before is not touched any more.
 JobMemory* AgentSession::TakeShrinking() {
   const MutexLock lock(mutex_);
-  shrinking_ = nullptr;
+  const std::uint64_t now_ns = MonotonicNs();
+  EndShrinking(now_ns);
   for (Device& device : devices_) {
-    if (!std::exchange(device.must_shrink, false) || !device.memory) continue;
+    if (!device.must_shrink || !device.memory || now_ns < device.shrink_ns) continue;
+    device.must_shrink = false;
     shrinking_ = device.memory;
     break;
   }
   return shrinking_;
+}
+
+// What could not leave, as its work went on or waited for the program, may be able to later, and no call of the program's need ever make
+// room again.
+void AgentSession::EndShrinking(std::uint64_t now_ns) {
+  const JobMemory* const memory = std::exchange(shrinking_, nullptr);
+  for (Device& device : devices_) {
+    if (!memory || device.memory != memory || device.must_shrink) continue;
+    if (device.memory->Read().held_bytes <= device.memory->budget_bytes()) continue;
+    device.must_shrink = true;
+    device.shrink_ns = now_ns + device.shrink_pause_ns;
+    device.shrink_pause_ns = std::min(2 * device.shrink_pause_ns, kLongestShrinkAgainNs);
+  }
 }
 
 // False when the process ends.

@@ -48,6 +48,8 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   struct Device {
     JobMemory* memory = nullptr;  // null: its context has ended
     bool must_shrink = false;     // its budget may be less than what it holds
+    std::uint64_t shrink_ns = 0;  // not before
+    std::uint64_t shrink_pause_ns = 0;
     std::int64_t own_budget_bytes = 0;
     std::int64_t granted_bytes = 0;
     std::int64_t granted_host_bytes = 0;
@@ -95,6 +97,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   void Run() SPILLWAY_EXCLUDES(mutex_);
   void RunShrinking() SPILLWAY_EXCLUDES(mutex_);
   JobMemory* TakeShrinking() SPILLWAY_EXCLUDES(mutex_);
+  void EndShrinking(std::uint64_t now_ns) SPILLWAY_REQUIRES(mutex_);
   bool TakeTurn(int* file, std::int64_t* next_ns) SPILLWAY_EXCLUDES(mutex_);
 
   const std::string address_;
