@@ -36,12 +36,14 @@ DurationMeasurement::DurationMeasurement(std::shared_ptr<const IterationPattern>
 void DurationMeasurement::Note(const scheduler::JobEvent& event, std::uint32_t sample) {
   const scheduler::Followed followed = follower_.Observe(event);
   if (scheduler::HasToken(event.kind)) ++events_;
-  if (sample == 0 || followed.position < 0) return;
-  const std::int32_t operation = pattern_->events[static_cast<std::size_t>(followed.position)].operation;
-  if (operation < 0 || is_taken_[static_cast<std::size_t>(operation)]) return;
-  is_taken_[static_cast<std::size_t>(operation)] = true;
+  if (followed.position < 0) return;
+  const PatternEvent& known = pattern_->events[static_cast<std::size_t>(followed.position)];
+  if (known.operation < 0 || is_taken_[static_cast<std::size_t>(known.operation)]) return;
+  has_begun_ |= sample != 0;
+  if (sample == 0 && (known.touch_count > 0 || !has_begun_)) return;
+  is_taken_[static_cast<std::size_t>(known.operation)] = true;
   ++taken_;
-  pending_.push_back({operation, sample});
+  if (sample != 0) pending_.push_back({known.operation, sample});
 }
 
 void DurationMeasurement::Read(DurationSamples* samples) {

@@ -4,7 +4,8 @@
 //
 // Invariants
 //  1. A sample counts for an operation only when the follower gave its event that place in the iteration.
-//  2. Operations without a time of their own get that of others of the same shape, else one that their bytes suggest.
+//  2. Once samples come, what touches no buffer needs none: small copies have none.
+//  3. Operations without a time of their own get that of others of the same shape, else one that their bytes suggest.
 #pragma once
 
 #include <cstdint>
@@ -48,9 +49,10 @@ class DurationMeasurement {
   std::shared_ptr<const scheduler::IterationPattern> pattern_;
   scheduler::IterationFollower follower_;
   std::vector<std::int64_t> durations_ns_;  // by operation
-  std::vector<bool> is_taken_;              // by operation
+  std::vector<bool> is_taken_;              // by operation: it has a sample, or needs none
   std::deque<Pending> pending_;
   std::size_t taken_ = 0;
+  bool has_begun_ = false;  // a sample has come
   std::int64_t events_ = 0;
 };
 

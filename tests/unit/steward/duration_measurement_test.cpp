@@ -19,6 +19,14 @@ class DurationMeasurementTest : public ::testing::Test {
     pattern->buffers[0].allocation = kWeights;
     return pattern;
   }
+  // At its end the program reads a few bytes.
+  static std::shared_ptr<const IterationPattern> PatternWithASmallCopy() {
+    auto pattern = std::make_shared<IterationPattern>(*Pattern());
+    pattern->events.push_back(
+        {.token = scheduler::TokenOf(JobEvent::Operation(kSmallCopy, {})), .operation = 2 * kLayers});
+    pattern->profile.operations.emplace_back().name = "small copy";
+    return pattern;
+  }
   void NoteIteration(DurationMeasurement* measurement, int left_out = -1) {
     const auto& pattern = *measurement->pattern();
     first_allocation_ += 100;
@@ -31,7 +39,8 @@ class DurationMeasurementTest : public ::testing::Test {
       for (const auto& touch : pattern.TouchesOf(event))
         touches.push_back({AllocationOf(touch.buffer), touch.writes});
       const int operation = event.operation;
-      const std::uint64_t shape = operation < kLayers
+      const std::uint64_t shape = operation == 2 * kLayers ? kSmallCopy
+                                  : operation < kLayers
                                       ? 100 + static_cast<std::uint64_t>(operation)
                                       : 200 + static_cast<std::uint64_t>(2 * kLayers - 1 - operation);
       measurement->Note(JobEvent::Operation(shape, touches), operation == left_out ? 0 : 1 + operation);
@@ -41,6 +50,7 @@ class DurationMeasurementTest : public ::testing::Test {
     return buffer == 0 ? kWeights : first_allocation_ + static_cast<std::uint64_t>(buffer);
   }
 
+  static constexpr std::uint64_t kSmallCopy = 999;
   std::uint64_t first_allocation_ = 0;
 };
 
@@ -53,6 +63,16 @@ TEST_F(DurationMeasurementTest, IsCompleteWhenEveryOperationHasASample) {
 
   EXPECT_TRUE(measurement.AllAreTaken());
   EXPECT_FALSE(measurement.IsDone());
+}
+
+// It waits behind what is moved meanwhile, so that it has no sample.
+TEST_F(DurationMeasurementTest, ASmallCopyTakesWhatALaunchTakes) {
+  DurationMeasurement measurement(PatternWithASmallCopy());
+
+  NoteIteration(&measurement, 2 * kLayers);
+
+  EXPECT_TRUE(measurement.AllAreTaken());
+  EXPECT_EQ(measurement.DurationsNs().back(), 4'000);
 }
 
 TEST_F(DurationMeasurementTest, LosesHopeWhenTheJobDoesSomethingElse) {
