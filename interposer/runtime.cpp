@@ -1,10 +1,7 @@
 #include "interposer/runtime.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -12,6 +9,7 @@
 #include "interposer/config.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
+#include "interposer/driver/host_memory.h"
 #include "interposer/report.h"
 #include "interposer/share/peer_table.h"
 #include "interposer/steward/agent_session.h"
@@ -37,32 +35,6 @@ struct Global {
   Global* next;
 };
 constinit Global* globals = nullptr;  // of what is loaded; guarded by making_job
-
-// The first number after `key` in a file, in units of `unit_bytes`; unlimited where there is none ("max", no file).
-size_t NumberIn(const char* path, const char* key, size_t unit_bytes) {
-  size_t bytes = SIZE_MAX;
-  FILE* file = fopen(path, "r");
-  if (!file) return bytes;
-  char line[256];
-  unsigned long long number = 0;
-  while (fgets(line, sizeof line, file)) {
-    if (strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), "%llu", &number) == 1) {
-      bytes = std::min<unsigned long long>(number, SIZE_MAX / unit_bytes) * unit_bytes;
-      break;
-    }
-  }
-  fclose(file);
-  return bytes;
-}
-
-// What the host, and the control group of a container, can still give.
-size_t FreeHostBytes() {
-  const size_t available = NumberIn("/proc/meminfo", "MemAvailable:", 1024);
-  const size_t limit = NumberIn("/sys/fs/cgroup/memory.max", "", 1);
-  const size_t used = NumberIn("/sys/fs/cgroup/memory.current", "", 1);
-  return limit == SIZE_MAX || used == SIZE_MAX ? available
-                                               : std::min(available, limit - std::min(limit, used));
-}
 
 bool HasAttribute(CUdevice device, CUdevice_attribute attribute) {
   int value = 0;
@@ -107,7 +79,7 @@ JobMemory* MakeJob(CUcontext context) {
     SayUnmanagedOnce();
     return nullptr;
   }
-  const size_t host_limit_bytes = ProcessConfig().host_limit_bytes.value_or(FreeHostBytes() / 10 * 8);
+  const size_t host_limit_bytes = ProcessConfig().host_limit_bytes.value_or(driver::HostBytesToSpare());
   auto* job = new JobMemory(context, device, BudgetBytes(device_bytes), host_limit_bytes,
                             ProcessConfig().park, ProcessConfig().learn);
   if (ProcessConfig().drops_eagerly) job->DropEagerly();

@@ -256,7 +256,7 @@ class JobMemory {
   void NoteHostNeed(size_t wanted_bytes, size_t largest_bytes) SPILLWAY_REQUIRES(state_);
   void AwaitHostLimit(size_t size_bytes) SPILLWAY_EXCLUDES(state_);
   bool LacksHostGrant(size_t size_bytes) SPILLWAY_REQUIRES(state_);
-  size_t HostLimitToAllocate() const SPILLWAY_REQUIRES(state_);
+  size_t HostLimitToAllocate() SPILLWAY_REQUIRES(state_);
   void AwaitTurn(protocol::Direction direction) SPILLWAY_EXCLUDES(state_);
   void AwaitTurnOf(std::int64_t wait_ns) SPILLWAY_EXCLUDES(state_);
   CUresult ShareResident(CUdeviceptr address, SharedMemory* out) SPILLWAY_EXCLUDES(state_);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/pause.h"
 #include "interposer/driver/calling_context.h"
+#include "interposer/driver/host_memory.h"
 #include "interposer/execute/job_memory.h"
 #include "interposer/lease/bell.h"
 
@@ -59,9 +60,13 @@ void JobMemory::NoteHostNeed(size_t wanted_bytes, size_t largest_bytes) {
   host_need_bytes_ = std::max(host_need_bytes_, wanted_bytes + 2 * largest_bytes);
 }
 
-// What the agent does not grant lies in ordinary memory, as far as the launcher allows. What is parked cannot.
-size_t JobMemory::HostLimitToAllocate() const {
-  return trust_.MustPark() ? host_limit_bytes_ : own_host_limit_bytes_;
+// What the agent does not grant lies in ordinary memory, as far as the launcher allows and the node has it: nobody else bounds what all
+// jobs together put there. What is parked cannot.
+size_t JobMemory::HostLimitToAllocate() {
+  if (trust_.MustPark() || host_limit_bytes_ == own_host_limit_bytes_) return host_limit_bytes_;
+  const HostPool& host = residency_.host();
+  const size_t possible_bytes = host.pinned_bytes() + host.ordinary_bytes() + driver::HostBytesToSpare();
+  return std::clamp(possible_bytes, host_limit_bytes_, own_host_limit_bytes_);
 }
 
 // The launcher allows it, and the agent does not yet.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "interposer/driver/driver_api.h"
+#include "interposer/driver/host_memory.h"
 #include "interposer/execute/job_memory.h"
 
 namespace spillway::interposer {
@@ -121,6 +122,18 @@ TEST_F(JobMemoryQuotaTest, BeyondWhatTheLauncherAllowsIsOutOfMemory) {
   ASSERT_EQ(Allocate(2), CUDA_SUCCESS);
 
   EXPECT_EQ(Allocate(3), CUDA_ERROR_OUT_OF_MEMORY) << "two away, and two on their way";
+}
+
+TEST_F(JobMemoryQuotaTest, WhatTheNodeDoesNotHaveIsNotPromisedEither) {
+  constexpr size_t large_bytes = size_t{40} << 30,
+                   needed_bytes = 3 * large_bytes;  // one away, two on their way
+  if (driver::HostBytesToSpare() >= needed_bytes) GTEST_SKIP() << "this node has it";
+  job_ = std::make_unique<JobMemory>(context_, 0, large_bytes, size_t{1} << 40, ParkChoice::kOff);
+  job_->SetHostLimit(0);
+  CUdeviceptr first, second;
+  ASSERT_EQ(job_->Allocate(large_bytes, &first), CUDA_SUCCESS);
+
+  EXPECT_EQ(job_->Allocate(large_bytes, &second), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 }  // namespace
