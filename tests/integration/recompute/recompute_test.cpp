@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -391,6 +392,98 @@ TEST_F(RecomputeProgramTest, ATextureOfItFindsItAndKeepsIt) {
   EXPECT_EQ(LaunchesBy([&] { Relu(x_, y_); }), 1u);
   EXPECT_EQ(LaunchesBy([&] { ExpectAll(y_, 3); }), 0u);
   EXPECT_EQ(cuTexObjectDestroy(texture), CUDA_SUCCESS);
+}
+
+// What one thread of a program does with some buffers, in two streams that wait for each other, and what must be in them.
+class RandomCalls {
+ public:
+  RandomCalls(CUcontext context, cudnnTensorDescriptor_t data, cudnnActivationDescriptor_t relu,
+              unsigned seed)
+      : context_(context), data_(data), relu_(relu), random_(seed) {}
+
+  // The first buffer that does not hold what it must, or -1.
+  int Run(int calls) {
+    cuCtxSetCurrent(context_);
+    cudnnCreate(&cudnn_);
+    for (CUstream& stream : streams_) cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING);
+    for (Buffer& buffer : buffers_) Renew(&buffer);
+    int wrong = -1;
+    for (int i = 0; i < calls && wrong < 0; ++i) {
+      const size_t at = random_() % 2;
+      cuEventRecord(event_, streams_[1 - at]);
+      cuStreamWaitEvent(streams_[at], event_, 0);
+      if (!Next(streams_[at])) wrong = i;
+    }
+    return wrong;
+  }
+
+ private:
+  struct Buffer {
+    CUdeviceptr at = 0;
+    float value = 0;
+  };
+  static constexpr size_t kBuffers = 4;
+
+  bool Next(CUstream stream) {
+    Buffer& to = buffers_[random_() % kBuffers];
+    const Buffer& from = buffers_[random_() % kBuffers];
+    switch (random_() % 8) {
+      case 0:
+        to.value = static_cast<float>(random_() % 1000);
+        return cuMemsetD32Async(to.at, std::bit_cast<unsigned int>(to.value), kCount, stream) == CUDA_SUCCESS;
+      case 1:
+        return Holds(to, stream);
+      case 2:
+        return cuMemFreeAsync(to.at, stream) == CUDA_SUCCESS && (cuStreamSynchronize(stream), Renew(&to));
+      case 3:
+        return cuMemFree(to.at) == CUDA_SUCCESS && Renew(&to);
+      default: {
+        if (&to == &from) return true;
+        const float alpha = 1, beta = 0;
+        to.value = from.value;
+        return cudnnSetStream(cudnn_, stream) == CUDNN_STATUS_SUCCESS &&
+               cudnnActivationForward(cudnn_, relu_, &alpha, data_, reinterpret_cast<float*>(from.at), &beta,
+                                      data_, reinterpret_cast<float*>(to.at)) == CUDNN_STATUS_SUCCESS;
+      }
+    }
+  }
+  bool Renew(Buffer* buffer) {
+    buffer->value = static_cast<float>(random_() % 1000);
+    return cuMemAlloc(&buffer->at, kBytes) == CUDA_SUCCESS &&
+           cuMemsetD32Async(buffer->at, std::bit_cast<unsigned int>(buffer->value), kCount, streams_[0]) ==
+               CUDA_SUCCESS &&
+           cuStreamSynchronize(streams_[0]) == CUDA_SUCCESS;
+  }
+  static bool Holds(const Buffer& buffer, CUstream stream) {
+    std::vector<float> values(kCount);
+    return cuMemcpyDtoHAsync(values.data(), buffer.at, kBytes, stream) == CUDA_SUCCESS &&
+           cuStreamSynchronize(stream) == CUDA_SUCCESS &&
+           std::count(values.begin(), values.end(), buffer.value) == kCount;
+  }
+
+  const CUcontext context_;
+  const cudnnTensorDescriptor_t data_;
+  const cudnnActivationDescriptor_t relu_;
+  std::minstd_rand random_;
+  cudnnHandle_t cudnn_ = nullptr;
+  CUstream streams_[2] = {};
+  CUevent event_ = nullptr;
+  Buffer buffers_[kBuffers];
+};
+
+TEST_F(RecomputeProgramTest, RandomCallsOfThreeThreadsFindTheirBytes) {
+  RandomCalls alone(context_, data_, relu_, 1), one(context_, data_, relu_, 2),
+      other(context_, data_, relu_, 3);
+  int wrong[3] = {};
+  std::thread first([&] { wrong[1] = one.Run(300); });
+  std::thread second([&] { wrong[2] = other.Run(300); });
+  wrong[0] = alone.Run(300);
+  first.join();
+  second.join();
+  EXPECT_EQ(wrong[0], -1);
+  EXPECT_EQ(wrong[1], -1);
+  EXPECT_EQ(wrong[2], -1);
 }
 
 class RecomputeNothingTest : public RecomputeProgramTest {
