@@ -491,7 +491,7 @@ class RecomputeNothingTest : public RecomputeProgramTest {
   void SetUp() override {
     setenv("SPILLWAY_RECOMPUTE", "plan", 1);
     setenv("SPILLWAY_LEARN", "always", 1);
-    setenv("SPILLWAY_HOST_LIMIT", "0", 1);
+    setenv("SPILLWAY_HOST_LIMIT", "1", 1);
     RecomputeProgramTest::SetUp();
   }
 };
