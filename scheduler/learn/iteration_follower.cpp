@@ -206,7 +206,8 @@ int32_t IterationFollower::FindPastTheEnd(Range range, const JobEvent& event) co
   return -1;
 }
 
-// The only place that the event can be; -1 where there are none or several.
+// The only place that the event can be; -1 where there are none or several. A follower that knows no allocation yet takes the first
+// of several that nothing tells apart: in an iteration of equal steps (two input buffers in turn) it gives the buffers their names.
 int32_t IterationFollower::FindFar(Range range, const JobEvent& event, const TokenContext& context) const {
   if (range.end - range.begin > kMostPlaces) return -1;
   int32_t by_touches = -1, by_context = -1;
@@ -221,7 +222,10 @@ int32_t IterationFollower::FindFar(Range range, const JobEvent& event, const Tok
     }
     const int32_t shared = SharedContext(position, context);
     if (shared < most_shared) continue;
-    by_context = shared > most_shared ? position : -1;
+    const bool is_first = shared > most_shared;
+    const bool is_told_apart = shared < context.kSize || buffer_of_.size() > 0;
+    if (is_first) by_context = position;
+    if (!is_first && is_told_apart) by_context = -1;
     most_shared = shared;
   }
   if (strong == 1) return by_touches;

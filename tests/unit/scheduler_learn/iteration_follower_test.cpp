@@ -360,5 +360,18 @@ TEST(IterationFollowerTest, APatternOfAnotherProcessBindsItsBuffersAsTheyAreTouc
   }
 }
 
+// The two differ in the allocation of their input alone, and of allocations nothing is known.
+TEST(IterationFollowerTest, APatternOfAnotherProcessIsFoundThoughItIsTwoEqualSteps) {
+  const testing::Habits in_turn{.double_buffered_input = true};
+  LearnedJob job(SmallGpt(4), in_turn);
+  auto stored = std::make_shared<IterationPattern>(*job.pattern);
+  for (PatternBuffer& buffer : stored->buffers) buffer.allocation = 0;
+  CheckedFollower follower(stored);
+
+  const auto first = job.Next();
+  EXPECT_GE(follower.Follow(first), WithTokens(first) - TokenContext::kSize);
+  EXPECT_EQ(follower.Follow(job.Next()), stored->size());
+}
+
 }  // namespace
 }  // namespace spillway::scheduler
