@@ -72,6 +72,11 @@ class ConvnetTest(unittest.TestCase):
                   BUDGET_SCHEDULE="62:196677065,177:209995157,255:171587714,291:76390759,360:116912543,498:87086491,"
                                   "515:196819121,611:41456287")
 
+    def test_a_call_larger_than_the_budget_comes_before_a_new_kernel(self):
+        self.same("--model=resnet18 --batch=16 --image=64 --steps=3", "tags", BUDGET=94121097, PARK="auto", RECOMPUTE="eager",
+                  BUDGET_SCHEDULE="33:89955839,47:24993856,90:111481176,113:76179496,152:96307627,166:68945335,"
+                                  "210:205675131,247:158773532,258:96931748,322:128926193,334:61172375,371:225313267")
+
     def test_a_plan_recomputes(self):
         report = self.same("--model=resnet50 --batch=32 --image=128 --steps=12", "tags", BUDGET=776 * MIB, PARK="off",
                            LEARN="wait")
