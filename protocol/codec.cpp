@@ -334,10 +334,10 @@ const char* NameOf(Fault fault) {
 }
 
 const char* NameOf(const Message& message) {
-  constexpr const char* names[] = {"Hello",    "Welcome",     "Register",    "Admission",    "Grant",
-                                   "Obeyed",   "Usage",       "Goodbye",     "Error",        "Ask",
-                                   "Document", "SetBudget",   "Control",     "Done",         "AskSlabs",
-                                   "Slabs",    "ReturnSlabs", "HeldSlabs",   "LinkPlace",    "Leaving",
+  constexpr const char* names[] = {"Hello",    "Welcome",     "Register",    "Admission",     "Grant",
+                                   "Obeyed",   "Usage",       "Goodbye",     "Error",         "Ask",
+                                   "Document", "SetBudget",   "Control",     "Done",          "AskSlabs",
+                                   "Slabs",    "ReturnSlabs", "HeldSlabs",   "LinkPlace",     "Leaving",
                                    "AskPlan",  "PlanReply",   "RecallPlans", "RecalledPlans", "HostNeed"};
   static_assert(std::size(names) == std::variant_size_v<Message>);
   return names[message.index()];

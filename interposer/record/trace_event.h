@@ -10,10 +10,10 @@
 namespace spillway::interposer {
 
 enum class TraceKind : std::uint8_t {
-  kOperation,       // of the program, on one of its streams
-  kCopyOut,         // of a range to the host; values: bytes
-  kCopyIn,          // of a range to the device; values: bytes
-  kDropped,         // a range leaves without a copy, as its host copy is good or it can be made again; values: bytes
+  kOperation,  // of the program, on one of its streams
+  kCopyOut,    // of a range to the host; values: bytes
+  kCopyIn,     // of a range to the device; values: bytes
+  kDropped,  // a range leaves without a copy, as its host copy is good or it can be made again; values: bytes
   kRecompute,       // a range is made again by its operation, on one of its streams; values: bytes
   kLeft,            // a range's memory is free for others; values: bytes
   kMemory,          // values: resident, budget, wanted and pinned host bytes

@@ -287,8 +287,7 @@ bool IsPossible(const DeviceModel& device) {
          is_chunk(device.slab_unit_bytes) && is_time(device.mapping.map_ns) &&
          is_time(device.mapping.set_access_ns) && is_time(device.mapping.unmap_ns) &&
          device.mapping.large_chunk_bytes >= 0 && device.mapping.large_chunk_bytes <= kMostChunk &&
-         device.link_share_permille > 0 &&
-         device.link_share_permille <= 1000;
+         device.link_share_permille > 0 && device.link_share_permille <= 1000;
 }
 
 template <class Object>
