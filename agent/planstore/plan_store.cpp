@@ -50,12 +50,6 @@ std::optional<PlanKey> KeyIn(const std::string& file_name) {
 
 int64_t NanosOf(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
-int64_t NowNs() {
-  timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  return NanosOf(now);
-}
-
 std::optional<std::string> ReadWhole(const std::string& path) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat facts;
@@ -165,10 +159,14 @@ std::optional<std::string> PlanStore::Read(const std::string& owner, const Entry
   return std::nullopt;
 }
 
+// Also for who reads the folder after us. The file system's own clock has ticks of milliseconds.
 void PlanStore::NoteUse(const std::string& owner, const PlanKey& key) {
-  utimensat(AT_FDCWD, PathOf(owner, key).c_str(), nullptr, 0);
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  const timespec times[] = {now, now};
+  utimensat(AT_FDCWD, PathOf(owner, key).c_str(), times, AT_SYMLINK_NOFOLLOW);
   for (Entry& entry : owners_[owner]) {
-    if (entry.key == key) entry.used_ns = NowNs();
+    if (entry.key == key) entry.used_ns = NanosOf(now);
   }
 }
 
@@ -219,7 +217,8 @@ void PlanStore::Keep(const std::string& owner, const PlanKey& key, std::string_v
   NoteWritten(problem);
   if (!problem.empty()) return;
   DropReplaced(owner, key);
-  owners_[owner].push_back({key, disk_bytes, NowNs()});
+  owners_[owner].push_back({key, disk_bytes, 0});
+  NoteUse(owner, key);
   MakeRoom();
 }
 

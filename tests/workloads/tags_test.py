@@ -75,8 +75,8 @@ class TagsTest(unittest.TestCase):
         command = "convnet --model=resnet152 --image=224 --batch=128 --images=128 --steps=2"
         run = self.run_trainer(command)
         self.assertGreater(run.books["device_bytes_peak"], 30 * GIB)
-        # Of all runs so far.
-        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10, 4 * GIB)
+        # Of all runs so far: those that learn compare whole outputs on the host, of up to 0.8 GiB.
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10, 8 * GIB)
 
     def test_time_is_the_same_in_every_run(self):
         runs = [self.run_trainer(RESNET + " --steps=3 --times") for _ in range(2)]
