@@ -5,6 +5,7 @@ others as soon as one rule of ordering is left out.
 Usage: tags_test.py BUILD_FOLDER [unittest's options]
 """
 import json
+import os
 import pathlib
 import resource
 import sys
@@ -75,8 +76,19 @@ class TagsTest(unittest.TestCase):
         command = "convnet --model=resnet152 --image=224 --batch=128 --images=128 --steps=2"
         run = self.run_trainer(command)
         self.assertGreater(run.books["device_bytes_peak"], 30 * GIB)
+        self.assertLess(self.bare_peak_bytes(command), 4 * GIB)
         # Of all runs so far: those that learn compare whole outputs on the host, of up to 0.8 GiB.
         self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10, 8 * GIB)
+
+    def bare_peak_bytes(self, command):
+        """Host memory of that run alone."""
+        env = {**simulated_gpu.environment(BUILD, None, None, "h200"), "SPILLWAY_SIM_COMPUTE": "tags"}
+        program, *arguments = command.split()
+        silent = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+        pid = os.posix_spawn(BUILD / "workloads" / program, [program, *arguments], env, file_actions=silent)
+        _, status, usage = os.wait4(pid, 0)
+        self.assertEqual(status, 0)
+        return usage.ru_maxrss << 10
 
     def test_time_is_the_same_in_every_run(self):
         runs = [self.run_trainer(RESNET + " --steps=3 --times") for _ in range(2)]
