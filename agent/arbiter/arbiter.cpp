@@ -73,18 +73,35 @@ void Arbiter::Rejoin(const Seat& seat, const Terms& terms, const Demand& demand,
   tenancy.state = TenancyState::kAdmitted;
   tenancy.told_state = false;
   tenancy.seats[seat.session] = {demand, -1, 0};
-  const int64_t memory_before = devices_[seat.device].memory.PromisedTo(tenancy.number);
-  const int64_t host_before = host_.PromisedTo(tenancy.number);
-  devices_[seat.device].memory.Restore(tenancy.number, MemoryClaim(tenancy),
-                                       memory_before + held.memory_bytes);
-  host_.Restore(tenancy.number, HostClaim(tenancy), host_before + held.host_bytes);
-  tenancy.memory.SetCapacity(memory_before + held.memory_bytes);
-  tenancy.host.SetCapacity(host_before + held.host_bytes);
   const SeatState& state = tenancy.seats[seat.session];
   tenancy.memory.Restore(IdOf(seat.session), SeatMemoryClaim(tenancy, seat.session, state),
                          held.memory_bytes);
   tenancy.host.Restore(IdOf(seat.session), SeatHostClaim(tenancy, seat.session, state), held.host_bytes);
+  RestoreUp(devices_[seat.device].memory, tenancy, MemoryClaim(tenancy), tenancy.memory);
+  RestoreUp(host_, tenancy, HostClaim(tenancy), tenancy.host);
   TouchWithLink(tenancy);
+}
+
+// The tenancy has what its seats have together. What it has beyond that, of a seat that is gone, serves those that come.
+void Arbiter::RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& claim, Ration& seats) {
+  if (whole.HasGrant(tenancy.number) && seats.promised() <= whole.PromisedTo(tenancy.number)) return;
+  whole.Restore(tenancy.number, claim, seats.promised());
+  seats.SetCapacity(seats.promised());
+}
+
+// The tenancy's arrival, and what it was promised, are not touched: leaving and coming again would count the seat's part twice where
+// the tenancy has more seats, and clear a deadline.
+void Arbiter::Succeed(const Seat& before, SessionId now, const Demand& demand, const Held& held) {
+  Tenancy* tenancy = Find(before.job, before.device);
+  if (tenancy == nullptr || tenancy->seats.erase(before.session) == 0) return;
+  tenancy->seats[now] = {demand, -1, 0};
+  tenancy->told_state = false;
+  if (tenancy->state == TenancyState::kRejected) tenancy->state = TenancyState::kQueued;  // to be judged anew
+  tenancy->memory.Succeed(IdOf(before.session), IdOf(now), held.memory_bytes);
+  tenancy->host.Succeed(IdOf(before.session), IdOf(now), held.host_bytes);
+  queue_dirty_ = true;
+  PassUp(*tenancy);
+  TouchWithLink(*tenancy);
 }
 
 void Arbiter::Leave(const Seat& seat) {

@@ -112,6 +112,8 @@ class Arbiter {
 
   void Join(const Seat& seat, const Terms& terms, const Demand& demand, int64_t now_ns);
   void Rejoin(const Seat& seat, const Terms& terms, const Demand& demand, const Held& held, int64_t now_ns);
+  // The same process by another session of the same job and device, which holds no more than `held` of what `before` was promised.
+  void Succeed(const Seat& before, SessionId now, const Demand& demand, const Held& held);
   void Leave(const Seat& seat);
   void Use(const Seat& seat, const Demand& demand);
   // True when it changed what is promised.
@@ -177,6 +179,7 @@ class Arbiter {
   void TouchAll();
   void PutClaims(Tenancy& tenancy);
   void PassUp(Tenancy& tenancy);
+  static void RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& claim, Ration& seats);
   std::vector<Terms> TermsOf(const DeviceId* device, const Tenancy* except) const;
   Claim MemoryClaim(const Tenancy& tenancy) const;
   Claim HostClaim(const Tenancy& tenancy) const;

@@ -257,6 +257,25 @@ void Ration::Restore(ClaimantId claimant, const Claim& claim, int64_t held) {
   entry.kept = true;
 }
 
+// A raise that it has not heard of is void: it is decided anew. What was asked back stays asked back.
+void Ration::Succeed(ClaimantId before, ClaimantId now, int64_t held) {
+  const auto found = entries_.find(before);
+  if (found == entries_.end()) return;
+  const Entry taken = found->second;
+  Remove(before);
+  Change change(this, now);
+  Entry& entry = change.entry();
+  entry = taken;
+  if (!entry.has_grant()) return;
+  const int64_t holds = std::min(held, taken.promised());
+  entry.granted = std::min(taken.granted, holds);
+  entry.promises = {{0, holds}};
+  entry.kept = true;
+  if (holds > entry.granted) return;
+  entry.deadline_ns = kNever;
+  entry.overdue = false;
+}
+
 void Ration::Obeyed(ClaimantId claimant, uint64_t serial, int64_t held) {
   const auto found = entries_.find(claimant);
   if (found == entries_.end() || found->second.promises.empty() ||
@@ -290,7 +309,8 @@ std::vector<Ruling> Ration::ConfirmKept(uint64_t* last_serial) {
     Entry& entry = change.entry();
     entry.kept = false;
     entry.promises.push_back({++*last_serial, entry.granted});
-    rulings.push_back({id, *last_serial, entry.granted, 0, RulingReason::kKept});
+    const int64_t deadline_ns = entry.promised() > entry.granted ? entry.deadline_ns : 0;
+    rulings.push_back({id, *last_serial, entry.granted, deadline_ns, RulingReason::kKept});
   }
   return rulings;
 }

@@ -49,6 +49,8 @@ class Ration {
   void Put(ClaimantId claimant, const Claim& claim);
   // Comes back with what an earlier ruling of somebody else had given it.
   void Restore(ClaimantId claimant, const Claim& claim, int64_t held);
+  // `now` takes over all that `before` was: what was promised to it, and what it was asked to give back. It holds no more than `held`.
+  void Succeed(ClaimantId before, ClaimantId now, int64_t held);
   void Remove(ClaimantId claimant);
   // Holds no more than `held` since it knows the ruling `serial`.
   void Obeyed(ClaimantId claimant, uint64_t serial, int64_t held);
@@ -82,7 +84,7 @@ class Ration {
     std::vector<Promise> promises;  // what it may hold; the last is what was granted; empty: nothing was yet
     int64_t deadline_ns = kNever;   // of an unconfirmed decrease
     bool overdue = false;
-    bool kept = false;  // restored and not yet told so
+    bool kept = false;  // restored, or come back, and not yet told so
 
     bool has_grant() const { return !promises.empty(); }
     int64_t promised() const;

@@ -162,6 +162,8 @@ void Node::TakeAsJob(Session& session, const protocol::Message& message, int64_t
   if (const auto* usage = std::get_if<protocol::Usage>(&message)) return On(session, *usage);
   if (const auto* obeyed = std::get_if<protocol::Obeyed>(&message)) return On(session, *obeyed);
   if (const auto* need = std::get_if<protocol::HostNeed>(&message)) return On(session, *need);
+  if (const auto* parts = std::get_if<protocol::Account>(&message)) return On(session, *parts);
+  if (const auto* steps = std::get_if<protocol::StepTimes>(&message)) return On(session, *steps);
   if (const auto* ask = std::get_if<protocol::AskSlabs>(&message)) return On(session, *ask);
   if (const auto* returned = std::get_if<protocol::ReturnSlabs>(&message)) return On(session, *returned);
   if (const auto* held = std::get_if<protocol::HeldSlabs>(&message)) return On(session, *held);
@@ -193,6 +195,8 @@ void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns)
   const DeviceId device{static_cast<uint32_t>(known - devices_.begin())};
   if (arbiter_.Has(SeatOf(session, device)))
     return Refuse(session, ErrorCode::kOutOfOrder, "this device is registered already");
+  Job& own_job = jobs_.at(session.job);
+  if (IsFirstOn(own_job, device)) own_job.asked_ns[device] = now_ns;
   Registration& registration = session.registrations[asked.device];
   registration.device = device;
   registration.asked = asked;
@@ -201,40 +205,54 @@ void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns)
   const Job& job = jobs_.at(session.job);
   const protocol::Register own = OwnLimitsOf(job, device);
   const Terms terms = TermsOf(job, device, own.own_limit_bytes, own.own_host_limit_bytes);
-  const Held held = TakeOver(session, device, asked);
   const Demand demand = DemandOf(registration.usage, registration.host_need_bytes);
-  if (held.memory_bytes > 0) {
-    arbiter_.Rejoin(SeatOf(session, device), terms, demand, held, now_ns);
-  } else {
-    arbiter_.Join(SeatOf(session, device), terms, demand, now_ns);
+  if (!TakeOver(session, device, asked, demand)) {
+    const Held held = HeldBefore(device, asked);
+    if (held.memory_bytes > 0) {
+      arbiter_.Rejoin(SeatOf(session, device), terms, demand, held, now_ns);
+    } else {
+      arbiter_.Join(SeatOf(session, device), terms, demand, now_ns);
+    }
   }
   RefreshTerms(jobs_.at(session.job));
 }
 
-// What the process may still hold: as its earlier session in these books had it, or as it says while those of an earlier
-// instance come back. Anybody else begins with nothing, whatever it says.
-Held Node::TakeOver(Session& session, DeviceId device, const protocol::Register& asked) {
+// What the process may still hold is what its earlier session in these books was promised. False: there is none, or it was promised
+// nothing of what the process holds.
+bool Node::TakeOver(Session& session, DeviceId device, const protocol::Register& asked,
+                    const Demand& demand) {
   const std::set<SessionId> sessions = jobs_.at(session.job).sessions;
   for (SessionId other_id : sessions) {
     Session& other = sessions_.at(other_id);
     if (other.state != State::kDetached || other.peer->pid() != session.peer->pid()) continue;
     const Seat seat = SeatOf(other, device);
     if (!arbiter_.Has(seat)) continue;
-    const int64_t promised_bytes = arbiter_.PromisedTo(seat);
-    arbiter_.Leave(seat);
-    std::erase_if(other.registrations, [&](const auto& entry) {
-      if (entry.second.device != device) return false;
-      LeaveLink(entry.second);
-      return true;
-    });
-    if (other.registrations.empty()) {
-      gone_.push_back({other_id, false});
-      Forget(other_id, settled_ns_);
-    }
-    if (promised_bytes > 0)
-      return {std::min(asked.held_bytes, promised_bytes), std::min(asked.held_host_bytes, host_bytes_)};
+    const bool is_news = arbiter_.PromisedTo(seat) == 0 && HeldBefore(device, asked).memory_bytes > 0;
+    if (is_news)
+      arbiter_.Leave(seat);
+    else
+      arbiter_.Succeed(seat, session.id, demand, {asked.held_bytes, asked.held_host_bytes});
+    EndRegistrations(other, device);
+    return !is_news;
   }
-  // Also what is beyond its limit: limits may have changed, and what is held is held.
+  return false;
+}
+
+// Of a session that another has taken the place of.
+void Node::EndRegistrations(Session& session, DeviceId device) {
+  std::erase_if(session.registrations, [&](const auto& entry) {
+    if (entry.second.device != device) return false;
+    LeaveLink(entry.second);
+    return true;
+  });
+  if (!session.registrations.empty()) return;
+  gone_.push_back({session.id, false});
+  Forget(session.id, settled_ns_);
+}
+
+// As it says while those that an earlier instance knew come back, also what is beyond its limit: limits may have changed, and what is
+// held is held. Later nobody holds anything because it says so.
+Held Node::HeldBefore(DeviceId device, const protocol::Register& asked) const {
   if (!resuming_) return {};
   return {std::min(asked.held_bytes, arbiter_.MemoryOf(device)),
           std::min(asked.held_host_bytes, host_bytes_)};
@@ -255,6 +273,20 @@ void Node::On(Session& session, const protocol::HostNeed& need) {
   Registration& registration = found->second;
   registration.host_need_bytes = need.size_bytes;
   arbiter_.Use(SeatOf(session, registration.device), DemandOf(registration.usage, need.size_bytes));
+}
+
+void Node::On(Session& session, const protocol::Account& parts) {
+  const auto found = session.registrations.find(parts.device);
+  if (found == session.registrations.end())
+    return Refuse(session, ErrorCode::kOutOfOrder, "this device is not registered");
+  found->second.parts = parts;
+}
+
+void Node::On(Session& session, const protocol::StepTimes& steps) {
+  const auto found = session.registrations.find(steps.device);
+  if (found == session.registrations.end())
+    return Refuse(session, ErrorCode::kOutOfOrder, "this device is not registered");
+  found->second.steps = steps;
 }
 
 void Node::On(Session& session, const protocol::Obeyed& obeyed) {
@@ -303,7 +335,7 @@ void Node::Forget(SessionId id, int64_t now_ns) {
       if (holds && !session.is_leaving) ++counters_.reclaimed;
       LeaveLink(registration);
       arbiter_.Leave(SeatOf(session, registration.device));
-      AddUsage(registration.usage, job->second.finished[registration.device]);
+      AddUsage(registration, job->second.finished[registration.device]);
     }
     job->second.sessions.erase(id);
     EndShares(session);
@@ -429,6 +461,10 @@ void Node::Tell(const AdmissionDecision& decision) {
   ++counter;
   const auto job = jobs_.find(decision.job);
   if (job == jobs_.end()) return;
+  if (decision.state == TenancyState::kAdmitted) {
+    if (const auto asked = job->second.asked_ns.extract(decision.device))
+      counters_.admission_waits.Add(std::max<int64_t>(settled_ns_ - asked.mapped(), 0));
+  }
   for (SessionId id : job->second.sessions) {
     Session& session = sessions_.at(id);
     for (auto& [number, registration] : session.registrations) {

@@ -90,10 +90,13 @@ class Node {
     TermsChange set_by_operator;
     std::map<DeviceId, TenancyReport> finished;  // sums of processes that have ended
     std::optional<int32_t> exit_code;            // of the last process that said it
+    std::map<DeviceId, int64_t> asked_ns;        // for devices on which it has not been admitted yet
   };
   struct Registration {
     DeviceId device{};
     protocol::Usage usage;
+    std::optional<protocol::Account> parts;  // none: its protocol has none, or it has not said them yet
+    protocol::StepTimes steps;
     protocol::Register asked;
     std::optional<int64_t> host_need_bytes;  // with nothing of the device, as it says
     std::vector<uint64_t> unread;            // serials of grants that were sent and not answered
@@ -130,15 +133,20 @@ class Node {
   void On(Session& session, const protocol::Usage& usage);
   void On(Session& session, const protocol::Obeyed& obeyed);
   void On(Session& session, const protocol::HostNeed& need);
+  void On(Session& session, const protocol::Account& parts);
+  void On(Session& session, const protocol::StepTimes& steps);
   void On(Session& session, const protocol::AskSlabs& ask);
   void On(Session& session, const protocol::ReturnSlabs& returned);
   void On(Session& session, const protocol::HeldSlabs& held);
   void On(Session& session, const protocol::Leaving& leaving);
-  void On(Session& session, const protocol::Ask& ask, int64_t now_ns);
-  void On(Session& session, const protocol::SetBudget& wanted);
-  void On(Session& session, const protocol::Control& control);
+  protocol::Outcome On(Session& session, const protocol::Ask& ask, int64_t now_ns);
+  protocol::Outcome On(Session& session, const protocol::SetBudget& wanted);
+  protocol::Outcome On(Session& session, const protocol::Control& control);
   void TakeAsJob(Session& session, const protocol::Message& message, int64_t now_ns);
   void TakeAsOperator(Session& session, const protocol::Message& message, int64_t now_ns);
+  protocol::Outcome Answer(Session& session, const protocol::Message& message, int64_t now_ns);
+  static protocol::Outcome Say(Session& session, const protocol::Done& done);
+  bool IsFirstOn(const Job& job, DeviceId device) const;
 
   void Refuse(Session& session, protocol::ErrorCode code, std::string_view reason);
   void LoseChannel(Session& session);
@@ -150,7 +158,9 @@ class Node {
   Terms TermsOf(const Job& job, DeviceId device, int64_t own_limit_bytes, int64_t own_host_limit_bytes) const;
   protocol::Register OwnLimitsOf(const Job& job, DeviceId device) const;
   void RefreshTerms(Job& job);
-  Held TakeOver(Session& session, DeviceId device, const protocol::Register& asked);
+  bool TakeOver(Session& session, DeviceId device, const protocol::Register& asked, const Demand& demand);
+  void EndRegistrations(Session& session, DeviceId device);
+  Held HeldBefore(DeviceId device, const protocol::Register& asked) const;
   Seat SeatOf(const Session& session, DeviceId device) const { return {session.job, session.id, device}; }
   void Tell(const AdmissionDecision& decision);
   void Tell(const GrantDecision& decision);
@@ -176,7 +186,7 @@ class Node {
   void On(Session& session, const protocol::RecallPlans& recall);
   PlanOwner PlanOwnerOf(const Session& session) const;
   void TellPlans();
-  static void AddUsage(const protocol::Usage& usage, TenancyReport& sum);
+  static void AddUsage(const Registration& registration, TenancyReport& sum);
   JobReport ReportOf(const Job& job, int64_t now_ns) const;
   Session* Find(SessionId id);
 

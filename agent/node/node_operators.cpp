@@ -12,6 +12,50 @@ namespace spillway::agent {
 using protocol::Done;
 using protocol::Outcome;
 
+namespace {
+
+const char* NameOf(Outcome outcome) {
+  constexpr const char* names[] = {"?", "done", "would_be_done", "refused", "unknown_job"};
+  return names[static_cast<size_t>(outcome)];
+}
+
+// Empty: it is nothing that an operator asks.
+std::string MethodOf(const protocol::Message& message) {
+  constexpr const char* questions[] = {"?", "status", "jobs", "job", "config"};
+  constexpr const char* actions[] = {"?", "drain", "undrain", "reload", "log_level"};
+  if (const auto* ask = std::get_if<protocol::Ask>(&message))
+    return questions[static_cast<size_t>(ask->question)];
+  if (const auto* control = std::get_if<protocol::Control>(&message))
+    return actions[static_cast<size_t>(control->action)];
+  return std::holds_alternative<protocol::SetBudget>(message) ? "set_budget" : "";
+}
+
+// Clients say these numbers: no sum of them overflows.
+void AddTo(int64_t& sum, int64_t more) {
+  if (__builtin_add_overflow(sum, more, &sum)) sum = INT64_MAX;
+}
+
+template <size_t N>
+void AddTo(std::array<int64_t, N>& sum, const std::array<int64_t, N>& more) {
+  for (size_t i = 0; i < N; ++i) AddTo(sum[i], more[i]);
+}
+
+// But for what is held now, which ends with its process.
+void AddCounts(const protocol::Account& parts, protocol::Account& sum) {
+  AddTo(sum.planned_to_host_bytes, parts.planned_to_host_bytes);
+  AddTo(sum.pressure_to_host_bytes, parts.pressure_to_host_bytes);
+  AddTo(sum.planned_to_device_bytes, parts.planned_to_device_bytes);
+  AddTo(sum.demand_to_device_bytes, parts.demand_to_device_bytes);
+  AddTo(sum.stall_ns, parts.stall_ns);
+  AddTo(sum.prefetch_hits, parts.prefetch_hits);
+  AddTo(sum.prefetches_late, parts.prefetches_late);
+  AddTo(sum.prefetches_unused, parts.prefetches_unused);
+  AddTo(sum.replans, parts.replans);
+  AddTo(sum.over_budget_allocations, parts.over_budget_allocations);
+}
+
+}  // namespace
+
 bool Node::MayOperate(const Session& session) const {
   const uid_t uid = session.peer->uid();
   if (uid == 0 || uid == geteuid()) return true;
@@ -20,20 +64,28 @@ bool Node::MayOperate(const Session& session) const {
 }
 
 void Node::TakeAsOperator(Session& session, const protocol::Message& message, int64_t now_ns) {
-  if (const auto* ask = std::get_if<protocol::Ask>(&message)) return On(session, *ask, now_ns);
-  const bool changes = std::holds_alternative<protocol::SetBudget>(message) ||
-                       std::holds_alternative<protocol::Control>(message);
-  if (!changes)
+  const std::string method = MethodOf(message);
+  if (method.empty())
     return Refuse(session, protocol::ErrorCode::kOutOfOrder,
                   std::string(protocol::NameOf(message)) + " is not an operator's to send");
-  if (!MayOperate(session)) {
-    session.channel->Send(Done{Outcome::kRefused,
-                               "only root, the agent's user and the operators in its "
-                               "configuration may change something"});
-    return;
-  }
+  const int64_t began_ns = services_->NowNs();
+  const Outcome outcome = Answer(session, message, now_ns);
+  counters_.api_requests[{method, NameOf(outcome)}].Add(services_->NowNs() - began_ns);
+}
+
+Outcome Node::Answer(Session& session, const protocol::Message& message, int64_t now_ns) {
+  if (const auto* ask = std::get_if<protocol::Ask>(&message)) return On(session, *ask, now_ns);
+  if (!MayOperate(session))
+    return Say(session, {Outcome::kRefused,
+                         "only root, the agent's user and the operators in its "
+                         "configuration may change something"});
   if (const auto* wanted = std::get_if<protocol::SetBudget>(&message)) return On(session, *wanted);
-  On(session, std::get<protocol::Control>(message));
+  return On(session, std::get<protocol::Control>(message));
+}
+
+Outcome Node::Say(Session& session, const Done& done) {
+  session.channel->Send(done);
+  return done.outcome;
 }
 
 Node::Job* Node::JobNamed(std::string_view name) {
@@ -42,31 +94,22 @@ Node::Job* Node::JobNamed(std::string_view name) {
   return found == jobs_.end() ? nullptr : &found->second;
 }
 
-void Node::On(Session& session, const protocol::Ask& ask, int64_t now_ns) {
-  if (ask.question == protocol::Question::kJob && JobNamed(ask.job.view()) == nullptr) {
-    session.channel->Send(Done{Outcome::kUnknownJob, "no job " + std::string(ask.job.view()) + " runs here"});
-    return;
-  }
+Outcome Node::On(Session& session, const protocol::Ask& ask, int64_t now_ns) {
+  if (ask.question == protocol::Question::kJob && JobNamed(ask.job.view()) == nullptr)
+    return Say(session, {Outcome::kUnknownJob, "no job " + std::string(ask.job.view()) + " runs here"});
   const std::string page = services_->PageFor(ask, Report(now_ns));
   const base::UniqueFd file = protocol::SealedCopy(page);
-  if (file) {
-    session.channel->Send(protocol::Document{1, page.size()}, {{file.get()}});
-  } else {
-    session.channel->Send(Done{Outcome::kRefused, "the agent has no memory or files left for the answer"});
-  }
+  if (!file) return Say(session, {Outcome::kRefused, "the agent has no memory or files left for the answer"});
+  session.channel->Send(protocol::Document{1, page.size()}, {{file.get()}});
+  return Outcome::kDone;
 }
 
-void Node::On(Session& session, const protocol::SetBudget& wanted) {
+Outcome Node::On(Session& session, const protocol::SetBudget& wanted) {
   Job* job = JobNamed(wanted.job.view());
-  if (job == nullptr) {
-    session.channel->Send(
-        Done{Outcome::kUnknownJob, "no job " + std::string(wanted.job.view()) + " runs here"});
-    return;
-  }
-  if (wanted.device >= 0) {
-    session.channel->Send(Done{Outcome::kRefused, "a budget is set on all devices of a job at once"});
-    return;
-  }
+  if (job == nullptr)
+    return Say(session, {Outcome::kUnknownJob, "no job " + std::string(wanted.job.view()) + " runs here"});
+  if (wanted.device >= 0)
+    return Say(session, {Outcome::kRefused, "a budget is set on all devices of a job at once"});
   const TermsChange before = job->set_by_operator;
   TermsChange& change = job->set_by_operator;
   const auto set = [](std::optional<int64_t>& value, int64_t wanted_value) {
@@ -92,13 +135,11 @@ void Node::On(Session& session, const protocol::SetBudget& wanted) {
   } else {
     change = before;
   }
-  session.channel->Send(Done{!refusal.empty() ? Outcome::kRefused
-                             : wanted.dry_run ? Outcome::kWouldBeDone
-                                              : Outcome::kDone,
-                             refusal.empty() ? job->name : refusal});
+  const Outcome done = wanted.dry_run ? Outcome::kWouldBeDone : Outcome::kDone;
+  return Say(session, {refusal.empty() ? done : Outcome::kRefused, refusal.empty() ? job->name : refusal});
 }
 
-void Node::On(Session& session, const protocol::Control& control) {
+Outcome Node::On(Session& session, const protocol::Control& control) {
   std::string refusal;
   switch (control.action) {
     case protocol::Action::kDrain:
@@ -113,7 +154,7 @@ void Node::On(Session& session, const protocol::Control& control) {
       refusal = services_->SetLogLevel(std::string(control.value.view()));
       break;
   }
-  session.channel->Send(Done{refusal.empty() ? Outcome::kDone : Outcome::kRefused, refusal});
+  return Say(session, {refusal.empty() ? Outcome::kDone : Outcome::kRefused, refusal});
 }
 
 SavedState Node::Saved() const {
@@ -129,13 +170,28 @@ void Node::Restore(const SavedState& state) {
   if (resuming_) restored_ = state;
 }
 
-void Node::AddUsage(const protocol::Usage& usage, TenancyReport& sum) {
-  sum.to_host_bytes += usage.to_host_bytes;
-  sum.to_device_bytes += usage.to_device_bytes;
-  sum.stall_ns += usage.stall_ns;
-  sum.iterations += usage.iterations;
-  sum.demand_fetches += usage.demand_fetches;
-  sum.refused_allocations += usage.refused_allocations;
+void Node::AddUsage(const Registration& registration, TenancyReport& sum) {
+  const protocol::Usage& usage = registration.usage;
+  AddTo(sum.to_host_bytes, usage.to_host_bytes);
+  AddTo(sum.to_device_bytes, usage.to_device_bytes);
+  AddTo(sum.stall_ns, usage.stall_ns);
+  AddTo(sum.iterations, usage.iterations);
+  AddTo(sum.demand_fetches, usage.demand_fetches);
+  AddTo(sum.refused_allocations, usage.refused_allocations);
+  AddTo(sum.steps.sum_ns, registration.steps.sum_ns);
+  AddTo(sum.steps.counts, registration.steps.counts);
+  if (registration.parts) return AddCounts(*registration.parts, sum.parts);
+  AddTo(sum.unparted_to_host_bytes, usage.to_host_bytes);
+  AddTo(sum.unparted_to_device_bytes, usage.to_device_bytes);
+  AddTo(sum.unparted_stall_ns, usage.stall_ns);
+}
+
+bool Node::IsFirstOn(const Job& job, DeviceId device) const {
+  return std::none_of(job.sessions.begin(), job.sessions.end(), [&](SessionId id) {
+    const auto& registrations = sessions_.at(id).registrations;
+    return std::any_of(registrations.begin(), registrations.end(),
+                       [&](const auto& entry) { return entry.second.device == device; });
+  });
 }
 
 JobReport Node::ReportOf(const Job& job, int64_t now_ns) const {
@@ -153,10 +209,11 @@ JobReport Node::ReportOf(const Job& job, int64_t now_ns) const {
     report.detached_processes += session.state == State::kDetached ? 1 : 0;
     for (const auto& [number, registration] : session.registrations) {
       TenancyReport& sum = tenancies[registration.device];
-      AddUsage(registration.usage, sum);
+      AddUsage(registration, sum);
       sum.phase = registration.usage.phase;
       sum.resident_bytes += registration.usage.resident_bytes;
       sum.host_bytes += registration.usage.host_bytes;
+      if (registration.parts) sum.parts.ordinary_bytes += registration.parts->ordinary_bytes;
       sum.unmovable_bytes += registration.usage.unmovable_bytes;
     }
   }
@@ -183,7 +240,8 @@ NodeReport Node::Report(int64_t now_ns) const {
   if (planning_ != nullptr) report.planning = planning_->View();
   for (uint32_t i = 0; i < devices_.size(); ++i) {
     report.devices.push_back({i, devices_[i].name, devices_[i].model, arbiter_.MemoryOf(DeviceId{i}),
-                              arbiter_.PromisedOn(DeviceId{i})});
+                              arbiter_.PromisedOn(DeviceId{i}), 0, devices_[i].bus_id,
+                              shares_ != nullptr ? shares_->NodeNear(DeviceId{i}) : kAnyNode});
   }
   std::map<JobId, size_t> places;
   for (const auto& [id, job] : jobs_) {

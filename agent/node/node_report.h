@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/arbiter/arbiter.h"
+#include "agent/node/durations.h"
 #include "agent/node/planning.h"
 #include "agent/pool/pool.h"
 #include "protocol/message.h"
@@ -22,6 +25,8 @@ struct DeviceReport {
   int64_t memory_bytes = 0;  // that may be promised
   int64_t promised_bytes = 0;
   int64_t resident_bytes = 0;  // as the jobs say
+  std::string bus_id = {};     // of PCI; empty: unknown
+  int numa_node = kAnyNode;
 };
 
 // Of one job on one device, all its processes together.
@@ -33,6 +38,10 @@ struct TenancyReport {
   int64_t resident_bytes = 0, host_bytes = 0, unmovable_bytes = 0;
   int64_t to_host_bytes = 0, to_device_bytes = 0, stall_ns = 0, iterations = 0;
   int64_t demand_fetches = 0, refused_allocations = 0;
+  // Of processes that tell the parts; of the others, the sums.
+  protocol::Account parts;
+  protocol::StepTimes steps;
+  int64_t unparted_to_host_bytes = 0, unparted_to_device_bytes = 0, unparted_stall_ns = 0;
 };
 
 struct JobReport {
@@ -49,6 +58,9 @@ struct NodeCounters {
   int64_t admitted = 0, queued = 0, rejected = 0;
   int64_t grants = 0, revocations = 0, overdue = 0;
   int64_t jobs_started = 0, jobs_ended = 0, reclaimed = 0;
+  Durations<kWaitSeconds> admission_waits;
+  // Of operators' requests, by method and outcome.
+  std::map<std::pair<std::string, std::string>, Durations<kAnswerSeconds>> api_requests;
   int64_t connections = 0, refused_connections = 0, faulty_frames = 0, reloads = 0, failed_reloads = 0;
 };
 

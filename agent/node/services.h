@@ -25,6 +25,8 @@ class NodeServices {
   // What an operator asks for beyond the node: an empty text when it was done, else why not.
   virtual std::string Reload() = 0;
   virtual std::string SetLogLevel(const std::string& level) = 0;
+  // To tell how long an answer took; a simulation's stands still.
+  virtual int64_t NowNs() const { return 0; }
 };
 
 }  // namespace spillway::agent

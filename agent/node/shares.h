@@ -20,6 +20,9 @@ class Shares {
 
   virtual ~Shares() = default;
 
+  // Near the device; kAnyNode: nobody knows.
+  virtual int NodeNear(DeviceId /*device*/) const { return kAnyNode; }
+
   // The host pool; where there is none, nobody gets anything.
   virtual void SetQuota(const PoolJob& job, int64_t bytes) = 0;
   // Host memory that jobs hold and that is not the pool's.

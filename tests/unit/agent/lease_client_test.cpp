@@ -22,6 +22,8 @@ class HoldingSubject : public LeaseSubject, public LeaseConnector {
     use.resident_bytes = 80;
     use.host_bytes = 30;
     use.host_need_bytes = host_need_bytes;
+    use.account.ordinary_bytes = ordinary_bytes;
+    use.steps.sum_ns = ordinary_bytes;
     return use;
   }
   void SetHostLimit(const protocol::Grant& grant) override { host_limits.push_back(grant.host_bytes); }
@@ -35,23 +37,26 @@ class HoldingSubject : public LeaseSubject, public LeaseConnector {
 
   std::unique_ptr<MemoryChannel> agent;
   std::vector<int64_t> budgets, host_limits;
-  int64_t host_need_bytes = 10;
+  int64_t host_need_bytes = 10, ordinary_bytes = 0;
 };
 
 class ServedLeaseClientTest : public ::testing::Test {
  protected:
-  ServedLeaseClientTest() {
+  explicit ServedLeaseClientTest(uint16_t version = protocol::kNewestVersion) {
     client.Use(0, kDevice, 1000);
     client.Step(1);
     protocol::Welcome welcome;
     welcome.agent_instance = 7;
     welcome.session = 1;
     welcome.usage_interval_ms = 500;
+    welcome.version = version;
     welcome.job = "local-1";
     subject.agent->Send(welcome);
     client.Step(2);
     Hear<protocol::Goodbye>();
   }
+
+  static constexpr int64_t kTurnNs = 500'000'000;
 
   // The last of that kind that it has said.
   template <class Kind>
@@ -91,7 +96,6 @@ TEST_F(ServedLeaseClientTest, HostMemoryIsGivenBackBeforeTheDevicesIsEmptied) {
 }
 
 TEST_F(ServedLeaseClientTest, WhoLacksHostMemorySaysSoAtOnceAndWhoDoesNotAtItsTurn) {
-  constexpr int64_t kTurnNs = 500'000'000;
   Grant(1, 100, 40);
   client.Step(3);
   Hear<protocol::HostNeed>();
@@ -106,6 +110,34 @@ TEST_F(ServedLeaseClientTest, WhoLacksHostMemorySaysSoAtOnceAndWhoDoesNotAtItsTu
   client.Step(4 + kTurnNs);
   EXPECT_EQ(Hear<protocol::HostNeed>().value_or(protocol::HostNeed{}).size_bytes, 141)
       << "a call may wait for it";
+}
+
+TEST_F(ServedLeaseClientTest, PartsAreToldOnceAtTheirTurn) {
+  subject.ordinary_bytes = 5;
+
+  client.Step(3);
+  EXPECT_FALSE(Hear<protocol::Account>()) << "nobody waits for it";
+  client.Step(2 + kTurnNs);
+  EXPECT_EQ(Hear<protocol::Account>().value_or(protocol::Account{}).ordinary_bytes, 5);
+  client.Step(2 + 2 * kTurnNs);
+  EXPECT_FALSE(Hear<protocol::Account>()) << "it is no news";
+
+  subject.ordinary_bytes = 6;
+  client.Step(2 + 3 * kTurnNs);
+  EXPECT_EQ(Hear<protocol::StepTimes>().value_or(protocol::StepTimes{}).sum_ns, 6);
+}
+
+class OldLeaseClientTest : public ServedLeaseClientTest {
+ protected:
+  OldLeaseClientTest() : ServedLeaseClientTest(3) {}
+};
+
+TEST_F(OldLeaseClientTest, AnAgentOfAnOlderVersionIsNotToldParts) {
+  subject.ordinary_bytes = 5;
+
+  client.Step(2 + kTurnNs);
+
+  EXPECT_FALSE(Hear<protocol::Account>());
 }
 
 TEST_F(ServedLeaseClientTest, OnlyTheNewestOfManyGrantsIsFollowed) {

@@ -269,6 +269,92 @@ TEST_F(NodeTest, AProcessThatComesBackHasWhatItHadAndNothingTwice) {
   EXPECT_EQ(node_->session_count(), 1u);
 }
 
+// A process that came back left its job and joined it again. Its job kept what both had been promised, was promised what came back
+// once more, and the device was promised twice (found by AgentLifeTest, seed 65).
+TEST_F(NodeTest, AProcessOfSeveralThatComesBackIsNotCountedTwice) {
+  // Given a job of two processes that have all of the device
+  Start();
+  auto process = NewProcess();
+  auto one = Job(8, process, 50), two = Job(8, NewProcess(), 50);
+  Settle();
+  one->Next<protocol::Admission>();
+  const auto grant = one->Next<protocol::Grant>();
+  one->Obey(grant);
+  const int64_t promised_bytes = PromisedBytes();
+  ASSERT_GT(promised_bytes, 15 * kGiB);
+
+  // When one is cut off and comes back with what it has
+  one->Hangs();
+  auto again = Connect(process);
+  again->Say(protocol::Hello{.leader_pid = 50});
+  again->Next<protocol::Welcome>();
+  again->Say(Wanting(8, grant.budget_bytes));
+
+  // Then nothing more is promised, at that moment and later
+  EXPECT_EQ(PromisedBytes(), promised_bytes);
+  Settle();
+  EXPECT_EQ(PromisedBytes(), promised_bytes);
+  again->Next<protocol::Admission>();
+  EXPECT_EQ(again->Next<protocol::Grant>().budget_bytes, grant.budget_bytes);
+}
+
+TEST_F(NodeTest, WhoIsLateIsStillLateWhenItComesBack) {
+  // Given a job that has not given back in time what another wants
+  Start();
+  auto process = NewProcess();
+  auto owner = Job(16, process);
+  Settle();
+  auto other = Job(8);
+  Settle();
+  now_ns_ += 2 * kSecond;
+  Settle();
+  const auto is_overdue = [this] { return node_->arbiter().Tenancies().front().overdue; };
+  ASSERT_TRUE(is_overdue());
+
+  // When it hangs up and comes back with all that it has, then it is not believed to have obeyed
+  owner->Hangs();
+  auto again = Connect(process);
+  again->Say(protocol::Hello{});
+  again->Next<protocol::Welcome>();
+  again->Say(Wanting(16, 16 * kGiB));
+  Settle();
+  EXPECT_TRUE(is_overdue());
+
+  // And what it is told is what it was asked for
+  again->Next<protocol::Admission>();
+  const auto grant = again->Next<protocol::Grant>();
+  EXPECT_LE(grant.budget_bytes, 9 * kGiB);
+  again->Obey(grant);
+  Settle();
+  EXPECT_FALSE(is_overdue());
+  other->Next<protocol::Admission>();
+  EXPECT_GE(other->Next<protocol::Grant>().budget_bytes, 7 * kGiB);
+}
+
+TEST_F(NodeTest, WhoWaitsAndComesBackWaitsAtItsPlace) {
+  // Given two that wait for the guarantee of a third
+  Config config = FakeConfig();
+  config.defaults.guaranteed_bytes = 12 * kGiB;
+  Start(config);
+  auto begun = Job(12);
+  Settle();
+  auto process = NewProcess();
+  auto first = Job(12, process);
+  now_ns_ += kSecond;
+  auto second = Job(12);
+  Settle();
+  ASSERT_EQ(first->Next<protocol::Admission>().position, 1u);
+  ASSERT_EQ(second->Next<protocol::Admission>().position, 2u);
+
+  now_ns_ += kSecond;
+  first->Hangs();
+  auto again = Job(12, process);
+  Settle();
+
+  EXPECT_EQ(again->Next<protocol::Admission>().position, 1u);
+  EXPECT_TRUE(second->HearsNothing());
+}
+
 TEST_F(NodeTest, AfterARestartTheBooksAgreeWithWhatIsHeld) {
   Config config = FakeConfig();
   config.resume_ms = 3000;

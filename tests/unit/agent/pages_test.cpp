@@ -16,7 +16,7 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 
 NodeReport Report() {
   NodeReport report;
-  report.devices = {{0, "GPU-1", "NVIDIA H200", 140 * kGiB, 12 * kGiB, 8 * kGiB}};
+  report.devices = {{0, "GPU-1", "NVIDIA H200", 140 * kGiB, 12 * kGiB, 8 * kGiB, "0000:81:00.0", 1}};
   JobReport job;
   job.name = "slurm-1201";
   job.source = "slurm";
@@ -32,6 +32,9 @@ NodeReport Report() {
   tenancy.resident_bytes = 8 * kGiB;
   tenancy.to_host_bytes = 5;
   tenancy.stall_ns = 1'500'000'000;
+  tenancy.parts.ordinary_bytes = 3 * kGiB;
+  tenancy.parts.planned_to_host_bytes = 5;
+  tenancy.parts.stall_ns[1] = 1'500'000'000;
   job.tenancies = {tenancy};
   report.jobs = {job};
   return report;
@@ -52,9 +55,26 @@ TEST(PagesTest, StatusShowsDevicesAndJobs) {
   EXPECT_NE(page.find("0   NVIDIA H200               140.0 GiB   12.0 GiB    8.0 GiB       1"),
             std::string::npos)
       << page;
-  EXPECT_NE(page.find("slurm-1201       0   reactive     12.0 GiB  20.0 GiB   8.0 GiB       0 B"),
+  EXPECT_NE(page.find("slurm-1201       0   reactive     12.0 GiB  20.0 GiB   8.0 GiB   3.0 GiB"),
             std::string::npos)
       << page;
+}
+
+TEST(PagesTest, OrdinaryMemoryIsTold) {
+  const auto page = [](protocol::Question question, protocol::Form form) {
+    return PageOf(Asking(question, form), Report());
+  };
+
+  EXPECT_NE(page(protocol::Question::kStatus, protocol::Form::kText).find("promised, 3.0 GiB ordinary\n"),
+            std::string::npos);
+  EXPECT_NE(
+      page(protocol::Question::kJob, protocol::Form::kText).find("0 B of 0 B pinned, 3.0 GiB ordinary\n"),
+      std::string::npos);
+  const auto status = nlohmann::json::parse(page(protocol::Question::kStatus, protocol::Form::kJson));
+  EXPECT_EQ(status.at("host").at("ordinary_bytes"), 3 * kGiB);
+  EXPECT_EQ(status.at("jobs").at(0).at("devices").at(0).at("ordinary_bytes"), 3 * kGiB);
+  const auto job = nlohmann::json::parse(page(protocol::Question::kJob, protocol::Form::kJson));
+  EXPECT_EQ(job.at("devices").at(0).at("parts").at("stall_ns").at("late_prefetch"), 1'500'000'000);
 }
 
 TEST(PagesTest, TablesKeepToTheColumns) {
@@ -80,15 +100,67 @@ TEST(PagesTest, JsonHasItsSchemaAndBearsAnyCommand) {
 TEST(MetricsTest, SeriesHaveTheirJobsLabels) {
   const std::string metrics = MetricsOf(Report());
 
-  for (const char* line : {
-           "spillway_gpu_memory_budgeted_bytes{gpu=\"0\",uuid=\"GPU-1\"} 12884901888",
-           "spillway_job_memory_budget_bytes{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\"} 12884901888",
-           "spillway_job_stall_seconds_total{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\"} 1.5",
-           "spillway_job_phase{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\",phase=\"reactive\"} 1",
-           "spillway_jobs{phase=\"reactive\"} 1",
-       }) {
+  for (
+      const char* line : {
+          "spillway_gpu_memory_budgeted_bytes{gpu=\"0\",uuid=\"GPU-1\"} 12884901888",
+          "spillway_job_memory_budget_bytes{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\",hpc_job=\"1201\"} "
+          "12884901888",
+          "spillway_job_stall_seconds_total{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\",hpc_job=\"1201\","
+          "cause=\"late_prefetch\"} 1.5",
+          "spillway_job_transfer_bytes_total{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\",hpc_job=\"1201\","
+          "direction=\"to_host\",cause=\"planned\"} 5",
+          "spillway_job_memory_ordinary_bytes{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\",hpc_job="
+          "\"1201\"} "
+          "3221225472",
+          "spillway_host_memory_ordinary_bytes 3221225472",
+          "spillway_gpu_info{gpu=\"0\",uuid=\"GPU-1\",pci_bus_id=\"0000:81:00.0\",model=\"NVIDIA "
+          "H200\",numa_node=\"1\"} 1",
+          "spillway_job_phase{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\",hpc_job=\"1201\",phase="
+          "\"reactive\"} "
+          "1",
+          "spillway_jobs{phase=\"reactive\"} 1",
+      }) {
     EXPECT_NE(metrics.find(std::string(line) + "\n"), std::string::npos) << line << " is not in\n" << metrics;
   }
+}
+
+// A job of an older protocol says how much was moved and waited for, and not why.
+TEST(MetricsTest, WhatHasNoPartsIsOfUnknownCause) {
+  NodeReport report = Report();
+  report.jobs[0].source = "local";
+  EXPECT_EQ(MetricsOf(report).find("cause=\"unknown\""), std::string::npos);
+  EXPECT_EQ(MetricsOf(report).find("hpc_job"), std::string::npos);
+  report.jobs[0].tenancies[0].unparted_to_device_bytes = 7;
+
+  const std::string metrics = MetricsOf(report);
+
+  EXPECT_NE(metrics.find("direction=\"to_device\",cause=\"unknown\"} 7\n"), std::string::npos) << metrics;
+}
+
+TEST(MetricsTest, StepsAndWaitsAreHistograms) {
+  NodeReport report = Report();
+  report.jobs[0].tenancies[0].steps = {0, 2'500'000'000, {0, 0, 3, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0}};
+  report.counters.admission_waits.Add(5'000'000'000);
+  report.counters.api_requests[{"status", "done"}].Add(2'000'000);
+
+  const std::string metrics = MetricsOf(report);
+
+  for (const char* line :
+       {"hpc_job=\"1201\",le=\"0.003\"} 0\n", "hpc_job=\"1201\",le=\"0.01\"} 3\n",
+        "hpc_job=\"1201\",le=\"+Inf\"} 4\n", "spillway_admission_wait_seconds_bucket{le=\"1\"} 0\n",
+        "spillway_admission_wait_seconds_bucket{le=\"10\"} 1\n", "spillway_admission_wait_seconds_sum 5\n",
+        "spillway_api_requests_total{method=\"status\",code=\"done\"} 1\n",
+        "spillway_api_request_seconds_bucket{method=\"status\",code=\"done\",le=\"0.003\"} 1\n"})
+    EXPECT_NE(metrics.find(line), std::string::npos) << line << " is not in\n" << metrics;
+}
+
+TEST(MetricsTest, UsedMemoryHasNoSeriesWhereNobodyKnowsIt) {
+  EXPECT_EQ(MetricsOf(Report()).find("spillway_gpu_memory_used_bytes"), std::string::npos);
+
+  const std::string metrics = MetricsOf(Report(), {{"GPU-1", 42}, {"GPU-of-nobody", 43}});
+
+  EXPECT_NE(metrics.find("spillway_gpu_memory_used_bytes{gpu=\"0\",uuid=\"GPU-1\"} 42\n"), std::string::npos);
+  EXPECT_EQ(metrics.find("GPU-of-nobody"), std::string::npos);
 }
 
 TEST(MetricsTest, RejectedJobsDoNotWait) {
@@ -141,9 +213,9 @@ TEST(MetricsTest, TheHostPoolIsToldByNode) {
 
   const std::string metrics = MetricsOf(report);
 
-  for (const char* line : {"spillway_host_pool_size_bytes{numa_node=\"any\"} 64\n",
-                           "spillway_host_pool_size_bytes{numa_node=\"1\"} 128\n",
-                           "spillway_host_pool_used_bytes{numa_node=\"1\"} 64\n"})
+  for (const char* line :
+       {"spillway_pool_size_bytes{numa_node=\"any\"} 64\n", "spillway_pool_size_bytes{numa_node=\"1\"} 128\n",
+        "spillway_pool_used_bytes{numa_node=\"1\"} 64\n"})
     EXPECT_NE(metrics.find(line), std::string::npos) << line << " is not in\n" << metrics;
 }
 

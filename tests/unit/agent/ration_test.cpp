@@ -166,6 +166,41 @@ TEST_F(RationTest, WhoComesBackKeepsWhatItHas) {
   EXPECT_EQ(rulings[1].amount, 10);
 }
 
+TEST_F(RationTest, WhoComesBackIsStillAskedForWhatItWasAskedFor) {
+  // Given one that was asked for 60 of its 100 and has given back 10
+  ration_.Put(1, {.limit = 100, .wanted = 100});
+  Settle();
+  ration_.Put(2, {.guaranteed = 60, .limit = 100, .wanted = 60});
+  const Ruling asked = Decide().back();
+  ASSERT_EQ(asked.claimant, 1u);
+  ration_.Obeyed(1, asked.serial, 90);
+
+  // When it comes back, whatever it says that it holds
+  ration_.Succeed(1, 3, 95);
+
+  EXPECT_EQ(ration_.PromisedTo(1), 0);
+  EXPECT_EQ(ration_.PromisedTo(3), 90);
+  const std::vector<Ruling> told = Decide();
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told[0].claimant, 3u);
+  EXPECT_EQ(told[0].amount, 40);
+  EXPECT_EQ(told[0].deadline_ns, asked.deadline_ns);
+}
+
+TEST_F(RationTest, WhatOneThatComesBackHasNotHeardOfIsNotItsOwn) {
+  ration_.Put(1, {.limit = 100, .wanted = 30});
+  Settle();
+  ration_.Put(1, {.limit = 100, .wanted = 80});
+  Decide();
+
+  ration_.Succeed(1, 3, 30);
+
+  EXPECT_EQ(ration_.promised(), 30);
+  EXPECT_EQ(ration_.GrantedTo(3), 30);
+  Settle();
+  EXPECT_EQ(ration_.GrantedTo(3), 80) << "it is decided anew";
+}
+
 TEST_F(RationTest, WhenMoreComesBackThanThereIsNobodyIsRaisedAndTheExcessIsAskedBack) {
   ration_.Put(2, {.limit = 100, .wanted = 60});
   Settle();
@@ -227,15 +262,18 @@ class RationLife {
  private:
   struct Client {
     std::vector<Ruling> unread;
-    int64_t holds = 0;
+    int64_t holds = 0, may_hold = 0;
   };
 
   void Disturb() {
     const ClaimantId id = 1 + random_.Below(6);
-    switch (random_.Below(5)) {
+    switch (random_.Below(6)) {
       case 0:
         ration_.Remove(id);
         clients_.erase(id);
+        break;
+      case 5:
+        ComeBack(id);
         break;
       case 1:
       case 2:
@@ -265,6 +303,7 @@ class RationLife {
     if (found == clients_.end() || found->second.unread.empty()) return;
     Client& client = found->second;
     const Ruling ruling = client.unread.front();
+    client.may_hold = ruling.amount;
     if (slow && client.holds > ruling.amount) {
       client.holds -= (client.holds - ruling.amount) / 2;
     } else {
@@ -272,6 +311,27 @@ class RationLife {
       client.unread.erase(client.unread.begin());
     }
     ration_.Obeyed(id, ruling.serial, client.holds);
+  }
+  // By another name, as it lost its connection: what it has not read is lost, and what it may hold is the last that it has read.
+  void ComeBack(ClaimantId id) {
+    const auto found = clients_.find(id);
+    if (found == clients_.end()) return;
+    const int64_t promised_before = ration_.promised();
+    const bool was_overdue = ration_.IsOverdue(id);
+    Client client = std::exchange(found->second, {});
+    clients_.erase(found);
+    const ClaimantId name = 7;
+    client.unread.clear();
+    client.may_hold = std::max(client.may_hold, client.holds);
+    ration_.Succeed(id, name, client.may_hold);
+    ASSERT_LE(ration_.promised(), promised_before);
+    ASSERT_EQ(ration_.PromisedTo(id), 0);
+    if (ration_.PromisedTo(name) > ration_.GrantedTo(name)) {
+      ASSERT_EQ(ration_.IsOverdue(name), was_overdue);
+    }
+    // And back, so that there are not ever more names.
+    ration_.Succeed(name, id, client.may_hold);
+    clients_[id] = client;
   }
   int64_t HeldByAll() const {
     int64_t sum = 0;
