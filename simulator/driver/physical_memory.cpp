@@ -90,9 +90,11 @@ void PhysicalBlock::SetWritable(std::uintptr_t address, bool writable) {
 }
 
 bool PhysicalBlock::ShowPrivate(std::uintptr_t address) {
-  if (hidden_at_ == 0) return MapFresh(address, size_bytes_);
-  if (!Move(hidden_at_, address, size_bytes_)) return false;
+  const bool shown =
+      hidden_at_ == 0 ? MapFresh(address, size_bytes_) : Move(hidden_at_, address, size_bytes_);
+  if (!shown) return false;
   hidden_at_ = 0;
+  NoteBlockMapping(address, size_bytes_, -1);
   return true;
 }
 
@@ -100,7 +102,7 @@ bool PhysicalBlock::ShowShared(std::uintptr_t address, std::size_t size_bytes) {
   if (mmap(Pointer(address), size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_, 0) ==
       MAP_FAILED)
     return false;
-  NoteFileMapping(address, size_bytes);
+  NoteBlockMapping(address, size_bytes, file_);
   return true;
 }
 
@@ -137,14 +139,14 @@ void PhysicalBlock::Hide(std::uintptr_t address) {
     Require(hidden_at_ != 0 && Move(address, hidden_at_, size_bytes_), CUDA_ERROR_OUT_OF_MEMORY);
   }
   Require(Forbid(address, place->second.size_bytes), CUDA_ERROR_OUT_OF_MEMORY);
-  ForgetFileMapping(address);
+  ForgetMapping(address);
   shown_.erase(place);
 }
 
 void PhysicalBlock::Drop(std::uintptr_t address) {
   const auto place = shown_.find(address);
   Require(Forbid(address, place->second.size_bytes), CUDA_ERROR_OUT_OF_MEMORY);
-  ForgetFileMapping(address);
+  ForgetMapping(address);
   shown_.erase(place);
 }
 

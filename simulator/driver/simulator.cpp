@@ -126,7 +126,7 @@ void Simulator::Release(std::uintptr_t base) {
       munmap(reinterpret_cast<void*>(base), WholePages(allocation.size_bytes));
       [[fallthrough]];
     case AllocationKind::kRegisteredHost:
-      ForgetFileMapping(base);
+      ForgetMapping(base);
       TheBooks().host_bytes.Subtract(WholePages(allocation.size_bytes));
       break;
     case AllocationKind::kGraph:

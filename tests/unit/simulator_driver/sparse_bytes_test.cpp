@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <vector>
 
 namespace spillway::simulator {
@@ -96,9 +97,98 @@ TEST(SparseBytesTest, PagesThatOthersWroteIntoAFileAreCopied) {
 
   NoteFileMapping(reinterpret_cast<std::uintptr_t>(source.data()), 8 * kMebibyte);
   SparseCopy(target.data(), source.data(), 8 * kMebibyte);
-  ForgetFileMapping(reinterpret_cast<std::uintptr_t>(source.data()));
+  ForgetMapping(reinterpret_cast<std::uintptr_t>(source.data()));
 
   EXPECT_EQ(target.data()[3 * kMebibyte], 'a');
+  close(file);
+}
+
+// A mapping that the simulator is told of as a block's.
+class Block {
+ public:
+  explicit Block(std::size_t size_bytes, int file = -1) : memory_(size_bytes, file) {
+    NoteBlockMapping(base(), size_bytes, file);
+  }
+  ~Block() { ForgetMapping(base()); }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  char* data() const { return memory_.data(); }
+  std::size_t ExistingPages() const { return memory_.ExistingPages(); }
+
+ private:
+  std::uintptr_t base() const { return reinterpret_cast<std::uintptr_t>(memory_.data()); }
+  const SparseMemory memory_;
+};
+
+int NewFile(std::size_t size_bytes) {
+  const int file = memfd_create("sparse_bytes_test", MFD_CLOEXEC);
+  EXPECT_EQ(ftruncate(file, static_cast<off_t>(size_bytes)), 0);
+  return file;
+}
+
+TEST(SparseBytesTest, ClearGivesTheWholePagesOfABlockBack) {
+  const int file = NewFile(8 * kMebibyte);
+  const Block private_block(8 * kMebibyte);
+  const Block shared_block(8 * kMebibyte, file);
+  for (const Block* block : {&private_block, &shared_block}) {
+    std::memset(block->data(), 'x', 8 * kMebibyte);
+
+    SparseClear(block->data() + 10, 6 * kMebibyte);
+
+    EXPECT_EQ(block->ExistingPages(), 1u + 512);
+    EXPECT_EQ(block->data()[9], 'x');
+    EXPECT_EQ(block->data()[10], 0);
+    EXPECT_EQ(block->data()[6 * kMebibyte + 9], 0);
+    EXPECT_EQ(block->data()[6 * kMebibyte + 10], 'x');
+  }
+  close(file);
+}
+
+TEST(SparseBytesTest, CopiesGoAcrossBlocksOfAllKinds) {
+  // Given a source and a target, each of a private block, the program's memory and a shared block, side by side
+  const int files[] = {NewFile(8 * kMebibyte), NewFile(8 * kMebibyte)};
+  const SparseMemory memories[] = {SparseMemory(24 * kMebibyte), SparseMemory(24 * kMebibyte)};
+  for (int i = 0; i < 2; ++i) {
+    char* const data = memories[i].data();
+    ASSERT_NE(mmap(data + 16 * kMebibyte, 8 * kMebibyte, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                   files[i], 0),
+              MAP_FAILED);
+    NoteBlockMapping(reinterpret_cast<std::uintptr_t>(data), 8 * kMebibyte, -1);
+    NoteBlockMapping(reinterpret_cast<std::uintptr_t>(data) + 16 * kMebibyte, 8 * kMebibyte, files[i]);
+  }
+  char* const source = memories[0].data();
+  char* const target = memories[1].data();
+  std::memset(target, 'x', 24 * kMebibyte);
+  for (std::size_t offset = 0; offset < 24 * kMebibyte; offset += 999'999) source[offset] = 'a';
+  std::memset(source + 15 * kMebibyte, 'b', 2 * kMebibyte);
+
+  // When all but their edges are copied, to where it lies differently in its pages
+  SparseCopy(target + 5, source + 3, 24 * kMebibyte - 10);
+
+  // Then what holds nothing costs nothing in blocks, every byte arrived, and none beside it changed
+  EXPECT_LT(memories[1].ExistingPages(), 2048u + 256 + 100);
+  EXPECT_EQ(std::memcmp(target + 5, source + 3, 24 * kMebibyte - 10), 0);
+  EXPECT_EQ(std::string(target, 5), "xxxxx");
+  EXPECT_EQ(std::string(target + 24 * kMebibyte - 5, 5), "xxxxx");
+  for (int i = 0; i < 2; ++i) {
+    ForgetMapping(reinterpret_cast<std::uintptr_t>(memories[i].data()));
+    ForgetMapping(reinterpret_cast<std::uintptr_t>(memories[i].data()) + 16 * kMebibyte);
+    close(files[i]);
+  }
+}
+
+TEST(SparseBytesTest, WhatWasOnlyLookedThroughIsGivenBackWhenItIsCopied) {
+  const int file = NewFile(8 * kMebibyte);
+  const Block source(8 * kMebibyte, file);
+  const Block target(8 * kMebibyte);
+  for (std::size_t offset = 0; offset < 8 * kMebibyte; offset += kPage) ASSERT_EQ(source.data()[offset], 0);
+  ASSERT_EQ(source.ExistingPages(), 2048u);
+
+  SparseCopy(target.data(), source.data(), 8 * kMebibyte);
+
+  EXPECT_EQ(source.ExistingPages(), 0u);
+  EXPECT_EQ(target.ExistingPages(), 0u);
   close(file);
 }
 
