@@ -81,6 +81,7 @@ constexpr Sum kSums[] = {
     {"prefetches_late", &Counters::prefetches_late},
     {"prefetches_unused", &Counters::prefetches_unused},
     {"offloaded_bytes", &Counters::offloaded_bytes},
+    {"planned_offloaded_bytes", &Counters::planned_offloaded_bytes},
     {"restored_bytes", &Counters::restored_bytes},
     {"dropped_bytes", &Counters::dropped_bytes},
     {"overwritten_bytes", &Counters::overwritten_bytes},
@@ -108,6 +109,7 @@ constexpr Sum kSums[] = {
     {"frees", &Counters::frees},
     {"reused_ranges", &Counters::reused_ranges},
     {"passed_through", &Counters::passed_through},
+    {"over_budget_allocations", &Counters::over_budget_allocations},
     {"refused_allocations", &Counters::refused_allocations},
 };
 

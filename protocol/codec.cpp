@@ -277,6 +277,25 @@ void Fields(auto& c, Is<HostNeed> auto& m) {
   Device(c, m.device);
   Size(c, m.size_bytes);
 }
+void Fields(auto& c, Is<Account> auto& m) {
+  Device(c, m.device);
+  Size(c, m.ordinary_bytes);
+  Count(c, m.planned_to_host_bytes);
+  Count(c, m.pressure_to_host_bytes);
+  Count(c, m.planned_to_device_bytes);
+  Count(c, m.demand_to_device_bytes);
+  for (auto& stalled_ns : m.stall_ns) Count(c, stalled_ns);
+  Count(c, m.prefetch_hits);
+  Count(c, m.prefetches_late);
+  Count(c, m.prefetches_unused);
+  for (auto& replans : m.replans) Count(c, replans);
+  Count(c, m.over_budget_allocations);
+}
+void Fields(auto& c, Is<StepTimes> auto& m) {
+  Device(c, m.device);
+  Count(c, m.sum_ns);
+  for (auto& count : m.counts) Count(c, count);
+}
 
 template <class M>
 Decoded ReadFields(const uint8_t* bytes) {
@@ -334,11 +353,11 @@ const char* NameOf(Fault fault) {
 }
 
 const char* NameOf(const Message& message) {
-  constexpr const char* names[] = {"Hello",    "Welcome",     "Register",    "Admission",     "Grant",
-                                   "Obeyed",   "Usage",       "Goodbye",     "Error",         "Ask",
-                                   "Document", "SetBudget",   "Control",     "Done",          "AskSlabs",
-                                   "Slabs",    "ReturnSlabs", "HeldSlabs",   "LinkPlace",     "Leaving",
-                                   "AskPlan",  "PlanReply",   "RecallPlans", "RecalledPlans", "HostNeed"};
+  constexpr const char* names[] = {
+      "Hello",     "Welcome",     "Register",      "Admission", "Grant",     "Obeyed",   "Usage",
+      "Goodbye",   "Error",       "Ask",           "Document",  "SetBudget", "Control",  "Done",
+      "AskSlabs",  "Slabs",       "ReturnSlabs",   "HeldSlabs", "LinkPlace", "Leaving",  "AskPlan",
+      "PlanReply", "RecallPlans", "RecalledPlans", "HostNeed",  "Account",   "StepTimes"};
   static_assert(std::size(names) == std::variant_size_v<Message>);
   return names[message.index()];
 }

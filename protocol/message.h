@@ -21,7 +21,7 @@
 namespace spillway::protocol {
 
 inline constexpr uint16_t kOldestVersion = 1;
-inline constexpr uint16_t kNewestVersion = 3;
+inline constexpr uint16_t kNewestVersion = 4;
 inline constexpr uint32_t kMostDevices = 64;
 inline constexpr int64_t kMostBytes = int64_t{1} << 56;
 inline constexpr int32_t kMostPermille = 1000;
@@ -351,15 +351,57 @@ struct HostNeed {
   bool operator==(const HostNeed&) const = default;
 };
 
-// In the order of their numbers on the wire, from 1.
-using Message = std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask,
-                             Document, SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs,
-                             LinkPlace, Leaving, AskPlan, PlanReply, RecallPlans, RecalledPlans, HostNeed>;
+// Why a call of the program waited for memory, and why a job asked for another plan, as Account tells them in this order.
+inline constexpr std::array kStallCauseNames = {"demand", "late_prefetch", "no_memory", "pool_full",
+                                                "idle",   "shrink",        "link_share"};
+enum class ReplanReason : uint8_t { kDrift, kBudget, kLink, kProofs };
+inline constexpr std::array kReplanReasonNames = {"drift", "budget_change", "link_share", "proofs"};
 
-inline constexpr size_t kKindsOfVersion1 = 14, kKindsOfVersion2 = 20;
+// Client, version 4, after a Usage: the parts of what that sums up, and what else there is to know.
+struct Account {
+  uint32_t device = 0;
+  int64_t ordinary_bytes = 0;  // host memory that is not pinned, for what is away
+  // Since the process began.
+  int64_t planned_to_host_bytes = 0;  // as a plan said
+  int64_t pressure_to_host_bytes = 0;
+  int64_t planned_to_device_bytes = 0;
+  int64_t demand_to_device_bytes = 0;
+  std::array<int64_t, kStallCauseNames.size()> stall_ns = {};
+  int64_t prefetch_hits = 0;
+  int64_t prefetches_late = 0;
+  int64_t prefetches_unused = 0;
+  std::array<int64_t, kReplanReasonNames.size()> replans = {};
+  int64_t over_budget_allocations = 0;  // granted while more was wanted than the budget
+  bool operator==(const Account&) const = default;
+};
+
+// Upper bounds of the times that iterations are sorted by; longer ones come last.
+inline constexpr std::array<double, 12> kStepSeconds = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3,
+                                                        1,     3,     10,   30,   100, 300};
+
+// Client, version 4: how long the iterations of its plans took, since the process began.
+struct StepTimes {
+  uint32_t device = 0;
+  int64_t sum_ns = 0;
+  std::array<int64_t, kStepSeconds.size() + 1> counts = {};
+  bool operator==(const StepTimes&) const = default;
+};
+constexpr size_t StepBucketOf(int64_t duration_ns) {
+  size_t at = 0;
+  while (at < kStepSeconds.size() && static_cast<double>(duration_ns) > kStepSeconds[at] * 1e9) ++at;
+  return at;
+}
+
+// In the order of their numbers on the wire, from 1.
+using Message =
+    std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask, Document,
+                 SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs, LinkPlace, Leaving,
+                 AskPlan, PlanReply, RecallPlans, RecalledPlans, HostNeed, Account, StepTimes>;
+
+inline constexpr size_t kKindsOfVersion1 = 14, kKindsOfVersion2 = 20, kKindsOfVersion3 = 25;
 // The first version that has a kind, by its number on the wire.
 constexpr uint16_t VersionOf(size_t kind) {
-  return kind <= kKindsOfVersion1 ? 1 : kind <= kKindsOfVersion2 ? 2 : 3;
+  return kind <= kKindsOfVersion1 ? 1 : kind <= kKindsOfVersion2 ? 2 : kind <= kKindsOfVersion3 ? 3 : 4;
 }
 
 }  // namespace spillway::protocol

@@ -19,13 +19,15 @@ constexpr size_t kMostRequestBytes = 4096;
 
 class HttpServer::Impl {
  public:
-  Impl(std::string address, const LatestReport* latest) : address_(std::move(address)), latest_(*latest) {
+  Impl(std::string address, const LatestReport* latest, UsedMemory* used)
+      : address_(std::move(address)), latest_(*latest), used_(used) {
     server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
     server_.set_read_timeout(kPatienceS);
     server_.set_write_timeout(kPatienceS);
     server_.set_payload_max_length(kMostRequestBytes);
     server_.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
-      response.set_content(MetricsOf(*latest_.Get()), "text/plain; version=0.0.4; charset=utf-8");
+      const auto used_bytes = used_ != nullptr ? used_->Read() : std::map<std::string, int64_t>();
+      response.set_content(MetricsOf(*latest_.Get(), used_bytes), "text/plain; version=0.0.4; charset=utf-8");
     });
     server_.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
       response.set_content("ok\n", "text/plain");
@@ -72,13 +74,14 @@ class HttpServer::Impl {
 
   const std::string address_;
   const LatestReport& latest_;
+  UsedMemory* const used_;
   httplib::Server server_;
   std::thread thread_;
   int port_ = -1;
 };
 
-HttpServer::HttpServer(std::string address, const LatestReport* latest)
-    : impl_(std::make_unique<Impl>(std::move(address), latest)) {}
+HttpServer::HttpServer(std::string address, const LatestReport* latest, UsedMemory* used)
+    : impl_(std::make_unique<Impl>(std::move(address), latest, used)) {}
 HttpServer::~HttpServer() = default;
 std::string HttpServer::Start() { return impl_->Start(); }
 int HttpServer::port() const { return impl_->port(); }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "agent/device/used_memory.h"
 #include "agent/node/node_report.h"
 
 namespace spillway::agent {
@@ -31,7 +32,8 @@ class LatestReport {
 class HttpServer {
  public:
   // `address`: "127.0.0.1:9477", "[::1]:9477"; port 0 takes a free one.
-  HttpServer(std::string address, const LatestReport* latest);
+  // `latest` and `used`, which may be null, outlive it.
+  HttpServer(std::string address, const LatestReport* latest, UsedMemory* used = nullptr);
   ~HttpServer();
   // Empty, or why it cannot serve.
   std::string Start();

@@ -5,12 +5,14 @@
 //  2. Labels are bounded: jobs, devices, and fixed words; no pid, no path. `job` is Prometheus's own word, ours is job_id.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "agent/node/node_report.h"
 
 namespace spillway::agent {
 
-std::string MetricsOf(const NodeReport& report);
+// `used_bytes`: of the devices' memory, by UUID, as far as it is known.
+std::string MetricsOf(const NodeReport& report, const std::map<std::string, int64_t>& used_bytes = {});
 
 }  // namespace spillway::agent

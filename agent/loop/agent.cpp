@@ -49,8 +49,6 @@ uint64_t Token(About about, SessionId session = SessionId{0}) {
   return static_cast<uint64_t>(session) << 3 | static_cast<uint64_t>(about);
 }
 
-int64_t NowNs() { return static_cast<int64_t>(base::MonotonicNs()); }
-
 int64_t HostBytes(const Config& config) {
   if (config.host_bytes > 0) return config.host_bytes;
   struct sysinfo machine {};
@@ -107,7 +105,8 @@ uint64_t RandomNumber() {
 
 }  // namespace
 
-Agent::Agent(AgentOptions options, const Config& config) : options_(std::move(options)) {
+Agent::Agent(AgentOptions options, const Config& config)
+    : options_(std::move(options)), used_memory_(config.find_devices) {
   // Before anything starts a thread: a signal that one thread does not block ends the process.
   const sigset_t handled = HandledSignals();
   sigprocmask(SIG_BLOCK, &handled, nullptr);
@@ -186,7 +185,7 @@ bool Agent::Open() {
   }
   Publish();
   if (!config.http.empty()) {
-    http_ = std::make_unique<HttpServer>(config.http, &latest_);
+    http_ = std::make_unique<HttpServer>(config.http, &latest_, &used_memory_);
     const std::string problem = http_->Start();
     if (!problem.empty()) LogError("no pages: " + problem);
     if (!problem.empty()) return false;
@@ -350,6 +349,8 @@ std::string Agent::Reload() {
   config_read_s_ = SecondsSince1970();
   return "";
 }
+
+int64_t Agent::NowNs() const { return static_cast<int64_t>(base::MonotonicNs()); }
 
 bool Agent::Keep(const std::string& name, int file) { return service_.Keep(name, file); }
 bool Agent::Drop(const std::string& name) { return service_.Drop(name); }

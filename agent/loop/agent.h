@@ -54,6 +54,7 @@ class Agent : private NodeServices, private FileKeeper {
   void Note(const std::string& line) override;
   std::string Reload() override;
   std::string SetLogLevel(const std::string& level) override;
+  int64_t NowNs() const override;
   bool Keep(const std::string& name, int file) override;
   bool Drop(const std::string& name) override;
 
@@ -76,6 +77,7 @@ class Agent : private NodeServices, private FileKeeper {
   int64_t next_keep_ns_ = 0;
   int64_t next_shortage_ns_ = 0;
   LatestReport latest_;
+  UsedMemory used_memory_;
   double config_read_s_ = 0;  // since 1970
   std::unique_ptr<HttpServer> http_;
 };

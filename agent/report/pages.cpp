@@ -20,6 +20,27 @@ const char* StateOf(const TenancyReport& tenancy) {
   return phases[static_cast<size_t>(tenancy.phase)];
 }
 
+template <size_t N>
+ordered_json Named(const auto& names, const std::array<int64_t, N>& values) {
+  ordered_json json;
+  for (size_t i = 0; i < N; ++i) json[names[i]] = values[i];
+  return json;
+}
+
+// Of the processes that tell them (protocol version 4).
+ordered_json JsonOf(const protocol::Account& parts) {
+  return {
+      {"planned_to_host_bytes", parts.planned_to_host_bytes},
+      {"pressure_to_host_bytes", parts.pressure_to_host_bytes},
+      {"planned_to_device_bytes", parts.planned_to_device_bytes},
+      {"demand_to_device_bytes", parts.demand_to_device_bytes},
+      {"stall_ns", Named(protocol::kStallCauseNames, parts.stall_ns)},
+      {"prefetches",
+       {{"hit", parts.prefetch_hits}, {"late", parts.prefetches_late}, {"unused", parts.prefetches_unused}}},
+      {"replans", Named(protocol::kReplanReasonNames, parts.replans)},
+      {"over_budget_allocations", parts.over_budget_allocations}};
+}
+
 ordered_json JsonOf(const TenancyReport& tenancy) {
   const TenancyView& view = tenancy.view;
   return {{"device", tenancy.device_number},
@@ -39,13 +60,15 @@ ordered_json JsonOf(const TenancyReport& tenancy) {
           {"unmovable_bytes", tenancy.unmovable_bytes},
           {"host_budget_bytes", view.host_granted_bytes},
           {"host_bytes", tenancy.host_bytes},
+          {"ordinary_bytes", tenancy.parts.ordinary_bytes},
           {"link_permille", view.link_permille},
           {"to_host_bytes", tenancy.to_host_bytes},
           {"to_device_bytes", tenancy.to_device_bytes},
           {"stall_ns", tenancy.stall_ns},
           {"iterations", tenancy.iterations},
           {"demand_fetches", tenancy.demand_fetches},
-          {"refused_allocations", tenancy.refused_allocations}};
+          {"refused_allocations", tenancy.refused_allocations},
+          {"parts", JsonOf(tenancy.parts)}};
 }
 
 ordered_json JsonOf(const JobReport& job) {
@@ -85,18 +108,28 @@ ordered_json JsonOf(const PoolView& pool) {
           {"not_made", pool.not_made}};
 }
 
+int64_t OrdinaryBytes(const NodeReport& report) {
+  int64_t bytes = 0;
+  for (const JobReport& job : report.jobs) {
+    for (const TenancyReport& tenancy : job.tenancies) bytes += tenancy.parts.ordinary_bytes;
+  }
+  return bytes;
+}
+
 ordered_json JsonOfNode(const NodeReport& report) {
-  ordered_json json = {
-      {"schema", 1},
-      {"agent_instance", report.instance},
-      {"up_ns", report.up_ns},
-      {"draining", report.draining},
-      {"resuming", report.resuming},
-      {"last_reload_succeeded", report.last_reload_succeeded},
-      {"sessions", report.sessions},
-      {"host", {{"memory_bytes", report.host_bytes}, {"promised_bytes", report.host_promised_bytes}}},
-      {"devices", ordered_json::array()},
-      {"jobs", ordered_json::array()}};
+  ordered_json json = {{"schema", 1},
+                       {"agent_instance", report.instance},
+                       {"up_ns", report.up_ns},
+                       {"draining", report.draining},
+                       {"resuming", report.resuming},
+                       {"last_reload_succeeded", report.last_reload_succeeded},
+                       {"sessions", report.sessions},
+                       {"host",
+                        {{"memory_bytes", report.host_bytes},
+                         {"promised_bytes", report.host_promised_bytes},
+                         {"ordinary_bytes", OrdinaryBytes(report)}}},
+                       {"devices", ordered_json::array()},
+                       {"jobs", ordered_json::array()}};
   if (report.pool) json["host"]["pool"] = JsonOf(*report.pool);
   if (report.planning) json["planning"] = JsonOf(*report.planning);
   for (const DeviceReport& device : report.devices) {
@@ -149,6 +182,9 @@ void AddDevices(const NodeReport& report, Table& table) {
   }
 }
 
+// Pinned or not.
+int64_t HostBytes(const TenancyReport& tenancy) { return tenancy.host_bytes + tenancy.parts.ordinary_bytes; }
+
 void AddJobs(const NodeReport& report, Table& table) {
   table.Add("{:<16} {:<3} {:<11} {:>9} {:>9} {:>9} {:>9} {}", "Job", "GPU", "State", "Budget", "Wanted",
             "Resident", "Host", "Command");
@@ -159,7 +195,7 @@ void AddJobs(const NodeReport& report, Table& table) {
     for (const TenancyReport& tenancy : job.tenancies) {
       table.Add("{:<16.16} {:<3} {:<11} {:>9} {:>9} {:>9} {:>9} {}", job.name, tenancy.device_number,
                 StateOf(tenancy), InBytes(tenancy.view.granted_bytes), InBytes(tenancy.view.wanted_bytes),
-                InBytes(tenancy.resident_bytes), InBytes(tenancy.host_bytes), job.command);
+                InBytes(tenancy.resident_bytes), InBytes(HostBytes(tenancy)), job.command);
     }
   }
   if (report.jobs.empty()) table.Add("no jobs");
@@ -182,11 +218,15 @@ void AddJob(const JobReport& job, Table& table) {
               InBytes(view.terms.memory.limit), view.terms.weight, view.terms.priority);
     table.Add("  wants       {}, resident {}, unmovable {}", InBytes(view.wanted_bytes),
               InBytes(tenancy.resident_bytes), InBytes(tenancy.unmovable_bytes));
-    table.Add("  host        {} of {}", InBytes(tenancy.host_bytes), InBytes(view.host_granted_bytes));
+    table.Add("  host        {} of {} pinned, {} ordinary", InBytes(tenancy.host_bytes),
+              InBytes(view.host_granted_bytes), InBytes(tenancy.parts.ordinary_bytes));
     table.Add("  link        {:.1f} %", view.link_permille / 10.0);
     table.Add("  moved       {} out, {} in, {:.3f} s waited, {} fetched on demand",
               InBytes(tenancy.to_host_bytes), InBytes(tenancy.to_device_bytes),
               static_cast<double>(tenancy.stall_ns) / 1e9, tenancy.demand_fetches);
+    const protocol::Account& parts = tenancy.parts;
+    table.Add("  prefetches  {} used, {} late, {} unused", parts.prefetch_hits, parts.prefetches_late,
+              parts.prefetches_unused);
     table.Add("  iterations  {}", tenancy.iterations);
   }
 }
@@ -198,6 +238,8 @@ std::string TextOf(const protocol::Ask& ask, const NodeReport& report) {
               static_cast<double>(report.up_ns) / 1e9, report.draining ? ", draining" : "",
               report.resuming ? ", waiting for jobs to come back" : "", InBytes(report.host_promised_bytes),
               InBytes(report.host_bytes));
+    if (const int64_t ordinary_bytes = OrdinaryBytes(report); ordinary_bytes > 0)
+      table.Add("{} more in ordinary memory, which is not promised", InBytes(ordinary_bytes));
     AddDevices(report, table);
     table.Add("");
   }

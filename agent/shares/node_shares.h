@@ -49,6 +49,7 @@ class NodeShares final : public Shares {
   std::vector<std::pair<std::string, int>> FilesToKeep() const;
   void SetRates(const Config& config, const std::vector<NodeDevice>& devices);
 
+  int NodeNear(DeviceId device) const override { return nodes_[static_cast<size_t>(device)]; }
   void SetQuota(const PoolJob& job, int64_t bytes) override;
   void SetOutside(int64_t bytes) override;
   std::vector<Lease> AskForSlabs(const PoolHolder& holder, DeviceId near, int64_t size_bytes) override;

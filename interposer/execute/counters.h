@@ -43,10 +43,12 @@ struct Counters {
   std::uint64_t reused_ranges = 0;   // allocations served by a freed range as it was
   std::uint64_t passed_through = 0;  // allocations that the driver served, unmanaged
   std::uint64_t refused_allocations = 0;
-  std::uint64_t evictions = 0;                  // ranges whose memory was taken away
-  std::uint64_t cancelled_evictions = 0;        // touched before they had left
-  std::uint64_t demand_fetches = 0;             // ranges brought back by the call that needed them
-  std::uint64_t planned_iterations = 0;         // that began as their plan says
+  std::uint64_t over_budget_allocations =
+      0;                                  // of 1 MiB and more, granted while more was wanted than the budget
+  std::uint64_t evictions = 0;            // ranges whose memory was taken away
+  std::uint64_t cancelled_evictions = 0;  // touched before they had left
+  std::uint64_t demand_fetches = 0;       // ranges brought back by the call that needed them
+  std::uint64_t planned_iterations = 0;   // that began as their plan says
   std::uint64_t planned_iterations_missed = 0;  // after one with events that the plan does not know
   std::uint64_t planned_departures = 0;         // ranges that a plan sent away
   std::uint64_t prefetches = 0;                 // ranges that a plan brought back before they were named
@@ -55,6 +57,7 @@ struct Counters {
   std::uint64_t prefetches_late = 0;            // asked for, and named before there was memory for them
   std::uint64_t prefetches_unused = 0;          // sent away or freed before they were used
   std::uint64_t offloaded_bytes = 0;            // device to host
+  std::uint64_t planned_offloaded_bytes = 0;    // of offloaded_bytes, as a plan said
   std::uint64_t restored_bytes = 0;             // host to device
   std::uint64_t dropped_bytes = 0;  // memory taken away without a copy: the host copy was still valid
   std::uint64_t recipe_drops = 0;   // ranges whose bytes were let go, as they can be made again (recipe.h)

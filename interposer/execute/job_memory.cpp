@@ -101,6 +101,7 @@ void JobMemory::Know(Range* range) {
   ledger_.AddRange(range);
   ++counters_.allocations;
   Want(range->size_bytes);
+  counters_.over_budget_allocations += counters_.wanted_bytes > budget_bytes_;
   UpdateHostLimit();
   residency_.TraceNow(TraceKind::kAllocated, range);
   residency_.TraceMemory();

@@ -164,6 +164,7 @@ bool Residency::CopyOut(Range* range, TraceCause why) {
   timeline_->EventFor(use);
   range->departure.Add(use);
   counters_->offloaded_bytes += range->requested_bytes;
+  if (why == TraceCause::kPlan) counters_->planned_offloaded_bytes += range->requested_bytes;
   link_.Copied(protocol::Direction::kToHost, static_cast<std::int64_t>(range->requested_bytes));
   return true;
 }

@@ -12,7 +12,7 @@ constexpr int64_t kLongestPauseNs = 2000 * kMillisecond;
 constexpr int64_t kRefusedPauseNs = 30'000 * kMillisecond;
 constexpr int64_t kGreetingNs = 5000 * kMillisecond;
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
-constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3;
+constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3, kPartsVersion = 4;
 // What has come back in between is told in such pieces.
 constexpr int64_t kPieceBytes = int64_t{64} << 20;
 
@@ -228,6 +228,9 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
   device.said = {};
   device.said_ns = now_ns;
   device.said_need_bytes = device.said_need_ns = 0;
+  device.said_account = {};
+  device.said_steps = {};
+  device.said_parts_ns = now_ns;
 }
 
 void LeaseClient::Confirm(Device& device, int64_t now_ns) {
@@ -253,7 +256,7 @@ void LeaseClient::Confirm(Device& device, int64_t now_ns) {
 
 void LeaseClient::Report(Device& device, int64_t now_ns) {
   if (!device.registered) return;
-  const DeviceUse use = subject_.Read(device.number);
+  DeviceUse use = subject_.Read(device.number);
   protocol::Usage usage;
   usage.device = device.number;
   usage.active = use.active;
@@ -269,6 +272,7 @@ void LeaseClient::Report(Device& device, int64_t now_ns) {
   usage.demand_fetches = use.demand_fetches;
   usage.refused_allocations = use.refused_allocations;
   ReportHostNeed(device, use.host_need_bytes, now_ns);
+  ReportParts(device, use, now_ns);
   // Who wakes, or wants more than it may have, does not wait for its turn.
   const bool is_urgent = usage.active != device.said.active ||
                          (device.has_grant && usage.wanted_bytes > device.grant.budget_bytes &&
@@ -277,6 +281,16 @@ void LeaseClient::Report(Device& device, int64_t now_ns) {
   if (!Say(usage, now_ns)) return;
   device.said = usage;
   device.said_ns = now_ns;
+}
+
+// For who looks at the node: nothing is decided by it.
+void LeaseClient::ReportParts(Device& device, DeviceUse& use, int64_t now_ns) {
+  if (channel_ == nullptr || channel_->version() < kPartsVersion) return;
+  if (now_ns - device.said_parts_ns < interval_ns_) return;
+  use.account.device = use.steps.device = device.number;
+  if (use.account != device.said_account && Say(use.account, now_ns)) device.said_account = use.account;
+  if (use.steps != device.said_steps && Say(use.steps, now_ns)) device.said_steps = use.steps;
+  device.said_parts_ns = now_ns;
 }
 
 // Who lacks some does not wait for its turn: a call may wait for it.

@@ -9,7 +9,7 @@
 //  2. When the connection is lost, budgets stay as they are. It tries again after 50 ms, then twice as long each time, up to 2 s
 //     (30 s after a refusal), and registers with what it holds.
 //  3. Only the newest grant counts.
-//  4. What a version has (2: slabs, the link, Leaving; 3: plans, HostNeed) is not said to an agent of one before it.
+//  4. What a version has (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account, StepTimes) is not said to an agent of one before it.
 // Never: believes that a grant is larger than what the launcher allows; that is the subject's to see to.
 #pragma once
 
@@ -27,6 +27,8 @@ struct DeviceUse {
   int64_t to_host_bytes = 0, to_device_bytes = 0, stall_ns = 0, iterations = 0;
   int64_t demand_fetches = 0, refused_allocations = 0;
   int64_t host_need_bytes = 0;  // were it to have nothing of the device
+  protocol::Account account;    // but for its device, and that of the next
+  protocol::StepTimes steps;
 };
 
 // The process's memory, as far as the lease is concerned.
@@ -107,6 +109,9 @@ class LeaseClient {
     int64_t said_ns = 0;
     int64_t said_need_bytes = 0;  // of the host
     int64_t said_need_ns = 0;
+    protocol::Account said_account;
+    protocol::StepTimes said_steps;
+    int64_t said_parts_ns = 0;
   };
 
   void TryToConnect(int64_t now_ns);
@@ -125,6 +130,7 @@ class LeaseClient {
   void Register(Device& device, int64_t now_ns);
   void Confirm(Device& device, int64_t now_ns);
   void Report(Device& device, int64_t now_ns);
+  void ReportParts(Device& device, DeviceUse& use, int64_t now_ns);
   void ReportHostNeed(Device& device, int64_t host_need_bytes, int64_t now_ns);
   Device* Find(uint32_t number);
 

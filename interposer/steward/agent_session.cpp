@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
@@ -19,6 +21,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/lease/host_slabs.h"
 #include "interposer/steward/driver_section.h"
+#include "interposer/steward/steward.h"
 #include "protocol/socket_channel.h"
 
 namespace spillway::interposer {
@@ -73,6 +76,43 @@ std::int64_t SumOfUnmovable(const Counters& counters) {
 protocol::Phase PhaseOf(JobMemory* memory, const JobMemory::Snapshot& snapshot) {
   if (snapshot.follows_plan) return protocol::Phase::kPlanned;
   return memory->recorder().IsRecording() ? protocol::Phase::kLearning : protocol::Phase::kReactive;
+}
+
+static_assert(std::size(kStallNames) == protocol::kStallCauseNames.size());
+static_assert([] {
+  for (size_t i = 0; i < std::size(kStallNames); ++i) {
+    if (std::string_view(kStallNames[i]) != protocol::kStallCauseNames[i]) return false;
+  }
+  return true;
+}());
+
+std::int64_t NumberOf(std::uint64_t count) { return static_cast<std::int64_t>(count); }
+
+protocol::Account AccountOf(const JobMemory::Snapshot& snapshot, const PipelineCounts* pipeline) {
+  const Counters& counters = snapshot.counters;
+  protocol::Account account = {
+      .ordinary_bytes = NumberOf(snapshot.ordinary_bytes),
+      .planned_to_host_bytes = NumberOf(counters.planned_offloaded_bytes),
+      .pressure_to_host_bytes = NumberOf(counters.offloaded_bytes - counters.planned_offloaded_bytes),
+      .planned_to_device_bytes = NumberOf(counters.prefetched_bytes),
+      .demand_to_device_bytes = NumberOf(counters.restored_bytes - counters.prefetched_bytes),
+      .prefetch_hits = NumberOf(counters.prefetch_hits),
+      .prefetches_late = NumberOf(counters.prefetches_late),
+      .prefetches_unused = NumberOf(counters.prefetches_unused),
+      .over_budget_allocations = NumberOf(counters.over_budget_allocations)};
+  std::transform(counters.stall_ns_by_cause.begin(), counters.stall_ns_by_cause.end(),
+                 account.stall_ns.begin(), &NumberOf);
+  for (size_t i = 0; pipeline && i < account.replans.size(); ++i)
+    account.replans[i] = NumberOf(pipeline->replans[i]);
+  return account;
+}
+
+protocol::StepTimes StepTimesOf(const PipelineCounts* pipeline) {
+  protocol::StepTimes steps;
+  if (!pipeline) return steps;
+  steps.sum_ns = NumberOf(pipeline->steps_ns);
+  for (size_t i = 0; i < steps.counts.size(); ++i) steps.counts[i] = NumberOf(pipeline->steps_by_time[i]);
+  return steps;
 }
 
 }  // namespace
@@ -164,23 +204,25 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
   const std::uint64_t operations = counters.launches + counters.copies + counters.allocations;
   if (operations != device->operations || snapshot.in_call) device->busy_ns = now_ns;
   device->operations = operations;
-  const auto number_of = [](std::uint64_t count) { return static_cast<std::int64_t>(count); };
-  const std::int64_t wanted_bytes = Wanted(device, number_of(counters.wanted_peak_bytes), now_ns);
-  const std::int64_t host_need_bytes = number_of(snapshot.host_need_bytes);
+  const std::int64_t wanted_bytes = Wanted(device, NumberOf(counters.wanted_peak_bytes), now_ns);
+  const std::int64_t host_need_bytes = NumberOf(snapshot.host_need_bytes);
+  const PipelineCounts* const pipeline = Steward::Instance().CountsOf(device->memory);
   return {
       .active = now_ns - device->busy_ns < kIdleAfterNs,
       .phase = PhaseOf(device->memory, snapshot),
       .wanted_bytes = wanted_bytes,
-      .resident_bytes = number_of(snapshot.held_bytes),
+      .resident_bytes = NumberOf(snapshot.held_bytes),
       .unmovable_bytes = SumOfUnmovable(counters),
-      .host_bytes = number_of(snapshot.pinned_bytes),
-      .to_host_bytes = number_of(counters.offloaded_bytes),
-      .to_device_bytes = number_of(counters.restored_bytes),
-      .stall_ns = number_of(counters.stall_ns),
-      .iterations = number_of(counters.planned_iterations),
-      .demand_fetches = number_of(counters.demand_fetches),
-      .refused_allocations = number_of(counters.refused_allocations),
-      .host_need_bytes = MayGrow(*device, now_ns) ? 2 * host_need_bytes + kFirstHostBytes : host_need_bytes};
+      .host_bytes = NumberOf(snapshot.pinned_bytes),
+      .to_host_bytes = NumberOf(counters.offloaded_bytes),
+      .to_device_bytes = NumberOf(counters.restored_bytes),
+      .stall_ns = NumberOf(counters.stall_ns),
+      .iterations = NumberOf(counters.planned_iterations),
+      .demand_fetches = NumberOf(counters.demand_fetches),
+      .refused_allocations = NumberOf(counters.refused_allocations),
+      .host_need_bytes = MayGrow(*device, now_ns) ? 2 * host_need_bytes + kFirstHostBytes : host_need_bytes,
+      .account = AccountOf(snapshot, pipeline),
+      .steps = StepTimesOf(pipeline)};
 }
 
 bool AgentSession::MayGrow(const Device& device, std::uint64_t now_ns) {

@@ -190,7 +190,7 @@ void Pipeline::Learned(Pattern pattern) {
     durations_ns.push_back(operation.duration_ns);
   auto timed = std::make_shared<IterationPattern>(*pattern);
   scheduler::SetDurations(timed.get(), durations_ns);
-  Ask(std::move(timed), known->second.plan);
+  Ask(std::move(timed), known->second.plan, ReplanReason::kDrift);
 }
 
 void Pipeline::Measure(Pattern pattern) {
@@ -209,7 +209,7 @@ void Pipeline::AdvanceMeasurement() {
   scheduler::SetDurations(timed.get(), measurement_->DurationsNs());
   measurement_.reset();
   recorder_.samples().Release();
-  Ask(std::move(timed), std::nullopt);
+  Ask(std::move(timed), std::nullopt, ReplanReason::kDrift);
 }
 
 Pipeline::Pattern Pipeline::AsProven(const IterationPattern& pattern) {
@@ -219,8 +219,9 @@ Pipeline::Pattern Pipeline::AsProven(const IterationPattern& pattern) {
 }
 
 // What cannot move may grow by a chunk, and the plan still serves.
-void Pipeline::Ask(Pattern timed, std::optional<scheduler::Plan> known) {
+void Pipeline::Ask(Pattern timed, std::optional<scheduler::Plan> known, ReplanReason reason) {
   AskFor(least_.bytes() - options_.device.chunk_bytes, std::move(timed), std::move(known), false);
+  request_->reason = reason;
 }
 
 void Pipeline::AskFor(std::int64_t budget_bytes, Pattern timed, std::optional<scheduler::Plan> known,
@@ -243,7 +244,8 @@ void Pipeline::AskFor(std::int64_t budget_bytes, Pattern timed, std::optional<sc
 Pipeline::Answer Pipeline::Solve(const Request& request) {
   if (request.known) {
     PlanAnswer answer = scheduler::Accept(request.asked, *request.known);
-    if (answer.live) return {.plan = std::move(answer), .is_new = false, .is_stored = request.is_stored};
+    if (answer.live)
+      return {.plan = std::move(answer), .is_stored = request.is_stored, .reason = request.reason};
   }
   const std::uint64_t began_ns = base::MonotonicNs();
   PlanAnswer answer = MadeElsewhere(request);
@@ -253,7 +255,8 @@ Pipeline::Answer Pipeline::Solve(const Request& request) {
           .is_new = true,
           .is_stored = request.is_stored,
           .is_from_elsewhere = is_from_elsewhere,
-          .planning_ns = base::MonotonicNs() - began_ns};
+          .planning_ns = base::MonotonicNs() - began_ns,
+          .reason = request.reason};
 }
 
 // Nothing, where there is nobody else, nor a plan that serves.
@@ -275,6 +278,7 @@ void Pipeline::Take(const Answer& answer) {
   const PlanAnswer& plan = answer.plan;
   if (!plan.live) return NoteRefusal(plan);
   counts_.not_planned_because = nullptr;
+  if (live_) ++counts_.replans[static_cast<std::size_t>(answer.reason)];
   live_ = plan.live;
   job_->Adopt(live_);
   monitor_.emplace(live_->pattern().size(), live_->predicted_ns());
@@ -314,6 +318,7 @@ void Pipeline::Watch(std::uint64_t now_ns) {
   while (recorder_.iterations().Next(&time)) {
     if (!monitor_) continue;
     ++counts_.iterations_followed;
+    NoteStep(time.duration_ns);
     clean_in_a_row_ = time.misses == 0 ? clean_in_a_row_ + 1 : 0;
     const bool settles = settling_iterations_ > 0 && settling_iterations_-- > 0;
     if (time.misses == 0 && !time.was_stopped && !settles) {
@@ -327,6 +332,11 @@ void Pipeline::Watch(std::uint64_t now_ns) {
   if (!monitor_ || now_ns - last_begun_ns_ <= kLostAfterNs) return;
   last_begun_ns_ = now_ns;
   Judge(DriftVerdict::kRelearn);
+}
+
+void Pipeline::NoteStep(std::int64_t duration_ns) {
+  counts_.steps_ns += static_cast<std::uint64_t>(std::max<std::int64_t>(duration_ns, 0));
+  ++counts_.steps_by_time[protocol::StepBucketOf(duration_ns)];
 }
 
 void Pipeline::Judge(DriftVerdict verdict) {
@@ -382,14 +392,16 @@ bool Pipeline::Serves(std::int64_t planned_bytes) const {
 
 void Pipeline::FollowBudget() {
   const bool serves = Serves(asked_bytes_) && job_->LinkPermille() == asked_permille_;
-  if (live_ && !request_ && !measurement_ && !serves) Ask(live_->shared_pattern(), std::nullopt);
+  const ReplanReason reason = Serves(asked_bytes_) ? ReplanReason::kLink : ReplanReason::kBudget;
+  if (live_ && !request_ && !measurement_ && !serves) Ask(live_->shared_pattern(), std::nullopt, reason);
 }
 
 // Operations are proven while events are recorded, each when it comes by: a plan that was made before is made again.
 void Pipeline::FollowProofs() {
   if (!asked_ || request_ || measurement_ || !std::exchange(may_be_proven_, false)) return;
   const Pattern proven = AsProven(*asked_);
-  if (scheduler::ReplayableCount(*proven) > scheduler::ReplayableCount(*asked_)) Ask(proven, std::nullopt);
+  if (scheduler::ReplayableCount(*proven) > scheduler::ReplayableCount(*asked_))
+    Ask(proven, std::nullopt, ReplanReason::kProofs);
 }
 
 // A stored plan that runs operations again waits until this process has proven them, or learned the iteration itself.

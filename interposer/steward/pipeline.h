@@ -15,6 +15,7 @@
 // Never: waits for the device.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -29,12 +30,14 @@
 #include "interposer/steward/plan_source.h"
 #include "interposer/steward/plan_store.h"
 #include "interposer/steward/planned_job.h"
+#include "protocol/message.h"
 #include "scheduler/learn/drift_monitor.h"
 #include "scheduler/learn/iteration_learner.h"
 #include "scheduler/plan/job_planner.h"
 
 namespace spillway::interposer {
 
+using protocol::ReplanReason;
 using scheduler::PlanAnswer;
 using scheduler::PlanRequest;
 using scheduler::StoredPlan;
@@ -53,6 +56,10 @@ struct PipelineCounts {
   std::atomic<std::uint64_t> predicted_iteration_ns{0};  // of the plan that is followed
   std::atomic<std::uint64_t> lower_bound_ns{0};          // no plan's iteration is shorter
   std::atomic<std::uint64_t> measured_iteration_ns{0};   // a running mean over its iterations
+  std::array<std::atomic<std::uint64_t>, protocol::kReplanReasonNames.size()>
+      replans{};                           // plans in the place of others
+  std::atomic<std::uint64_t> steps_ns{0};  // of the iterations followed, together; and how many took how long
+  std::array<std::atomic<std::uint64_t>, protocol::kStepSeconds.size() + 1> steps_by_time{};
   std::atomic<const char*> not_planned_because{
       "nothing has been recorded: all that it wants fits"};  // null: it has a plan
 };
@@ -79,6 +86,7 @@ class Pipeline {
     int device_number = 0;
     std::uint64_t program = 0;
     std::int64_t job_budget_bytes = 0;
+    ReplanReason reason = ReplanReason::kDrift;
   };
   struct Answer {
     PlanAnswer plan;
@@ -86,6 +94,7 @@ class Pipeline {
     bool is_stored = false;
     bool is_from_elsewhere = false;
     std::uint64_t planning_ns = 0;
+    ReplanReason reason = ReplanReason::kDrift;
   };
 
   // A plan to be made; nothing when there is none to make now. `more`: there is more to do at once.
@@ -127,9 +136,10 @@ class Pipeline {
   void AdvanceMeasurement();
   void NoteBudget();
   Pattern AsProven(const scheduler::IterationPattern& pattern);
-  void Ask(Pattern timed, std::optional<scheduler::Plan> known);
+  void Ask(Pattern timed, std::optional<scheduler::Plan> known, ReplanReason reason);
   void AskFor(std::int64_t budget_bytes, Pattern timed, std::optional<scheduler::Plan> known, bool is_stored);
   void Watch(std::uint64_t now_ns);
+  void NoteStep(std::int64_t duration_ns);
   void Judge(scheduler::DriftVerdict verdict);
   bool TakesAnotherTime();
   void FollowBudget();

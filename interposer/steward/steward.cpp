@@ -242,6 +242,13 @@ void Steward::Job::IncludeIn(LearningFigures* all) {
   all->measured_iteration_ns = counts.measured_iteration_ns;
 }
 
+const PipelineCounts* Steward::CountsOf(const JobMemory* memory) const {
+  for (Job* job = jobs_.load(std::memory_order_acquire); job; job = job->next) {
+    if (job->memory() == memory) return &job->pipeline().counts();
+  }
+  return nullptr;
+}
+
 LearningFigures Steward::Read() const {
   LearningFigures all;
   for (Job* job = jobs_.load(std::memory_order_acquire); job; job = job->next) job->IncludeIn(&all);

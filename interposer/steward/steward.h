@@ -53,6 +53,8 @@ class Steward {
 
   // Takes no lock; any thread, also at exit.
   LearningFigures Read() const;
+  // Of the job with this memory, while it is attached or after; likewise. Null: it is not learned.
+  const PipelineCounts* CountsOf(const JobMemory* memory) const;
 
  private:
   class Job;

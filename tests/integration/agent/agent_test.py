@@ -21,6 +21,7 @@ import urllib.request
 GIB = 1 << 30
 DEVICE = bytes([1]) + bytes(15)
 HELLO, WELCOME, REGISTER, ADMISSION, GRANT, OBEYED, USAGE, GOODBYE, ERROR = range(1, 10)
+ASK_SLABS, HELD_SLABS, ACCOUNT, STEP_TIMES = 15, 18, 26, 27
 PATIENCE_S = 10
 CONFIG = """
 [agent]
@@ -39,8 +40,18 @@ memory = "16GiB"
 BUILD = None
 
 
-def frame(kind, body):
-    return (struct.pack("<4sHHII", b"SPWY", 1, kind, 256, 0) + body).ljust(256, b"\0")
+def frame(kind, body, version=1):
+    return (struct.pack("<4sHHII", b"SPWY", version, kind, 256, 0) + body).ljust(256, b"\0")
+
+
+def wait_for(look, is_it):
+    """What `look` gives once it is what is waited for, or at the end of the patience."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        seen = look()
+        if is_it(seen) or time.monotonic() > deadline:
+            return seen
+        time.sleep(0.05)
 
 
 def free_port():
@@ -56,9 +67,10 @@ class Session:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(PATIENCE_S)
         self.socket.connect(str(path))
+        self.version = 1
 
     def say(self, kind, body):
-        self.socket.send(frame(kind, body))
+        self.socket.send(frame(kind, body, self.version))
 
     def next(self, kind):
         data = self.socket.recv(300)
@@ -68,8 +80,9 @@ class Session:
         assert got == kind, f"kind {got} instead of {kind}: {data[16:200]}"
         return data[16:]
 
-    def hello(self):
-        self.say(HELLO, struct.pack("<HHBi", 1, 1, 1, 0))
+    def hello(self, newest=1):
+        self.say(HELLO, struct.pack("<HHBi", 1, newest, 1, 0))
+        self.version = newest
         return self.next(WELCOME)
 
     def register(self, wanted, held=0):

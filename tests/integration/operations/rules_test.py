@@ -33,7 +33,7 @@ class PromtoolTest(unittest.TestCase):
         return done.stdout
 
     def test_rules_are_rules(self):
-        self.assertIn("8 rules found", self.promtool("check", "rules", "--lint-fatal", "recording.yml", "alerts.yml"))
+        self.assertIn("13 rules found", self.promtool("check", "rules", "--lint-fatal", "recording.yml", "alerts.yml"))
 
     def test_sample_configuration_is_one(self):
         self.promtool("check", "config", "scrape.yml")

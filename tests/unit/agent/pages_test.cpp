@@ -65,7 +65,7 @@ TEST(PagesTest, OrdinaryMemoryIsTold) {
     return PageOf(Asking(question, form), Report());
   };
 
-  EXPECT_NE(page(protocol::Question::kStatus, protocol::Form::kText).find("promised, 3.0 GiB ordinary\n"),
+  EXPECT_NE(page(protocol::Question::kStatus, protocol::Form::kText).find("3.0 GiB more in ordinary memory"),
             std::string::npos);
   EXPECT_NE(
       page(protocol::Question::kJob, protocol::Form::kText).find("0 B of 0 B pinned, 3.0 GiB ordinary\n"),

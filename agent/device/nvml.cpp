@@ -1,0 +1,72 @@
+#include "agent/device/nvml.h"
+
+#include <dlfcn.h>
+
+#include "agent/device/device_list.h"
+
+namespace spillway::agent {
+namespace {
+
+constexpr unsigned kTextBytes = 96;
+
+}  // namespace
+
+Nvml::Nvml() : library_(dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL)) {
+  if (library_ == nullptr) return;
+  works_ = Get(init_, "nvmlInit_v2") && Get(shutdown_, "nvmlShutdown") &&
+           Get(count_, "nvmlDeviceGetCount_v2") && Get(handle_, "nvmlDeviceGetHandleByIndex_v2") &&
+           Get(uuid_, "nvmlDeviceGetUUID") && Get(memory_, "nvmlDeviceGetMemoryInfo") &&
+           Get(name_, "nvmlDeviceGetName") && init_() == nvml::kSuccess;
+  Get(pci_, "nvmlDeviceGetPciInfo_v3");
+}
+
+Nvml::~Nvml() {
+  if (works_) shutdown_();
+  if (library_ != nullptr) dlclose(library_);
+}
+
+template <class Function>
+bool Nvml::Get(Function*& function, const char* name) {
+  function = reinterpret_cast<Function*>(dlsym(library_, name));
+  return function != nullptr;
+}
+
+std::vector<Nvml::Found> Nvml::Find() const {
+  std::vector<Found> found;
+  unsigned count = 0;
+  if (!works_ || count_(&count) != nvml::kSuccess) return found;
+  for (unsigned i = 0; i < count; ++i) {
+    Found one;
+    char uuid[kTextBytes] = {};
+    if (handle_(i, &one.handle) != nvml::kSuccess || uuid_(one.handle, uuid, kTextBytes) != nvml::kSuccess ||
+        memory_(one.handle, &one.memory) != nvml::kSuccess)
+      continue;
+    one.uuid = uuid;
+    found.push_back(one);
+  }
+  return found;
+}
+
+std::vector<NodeDevice> Nvml::List() const {
+  std::vector<NodeDevice> devices;
+  for (const Found& found : Find()) {
+    char name[kTextBytes] = {};
+    name_(found.handle, name, kTextBytes);
+    NodeDevice device{{}, found.uuid, name, static_cast<int64_t>(found.memory.total), BusIdOf(found.handle)};
+    if (ParseUuid(device.name, &device.uuid)) devices.push_back(device);
+  }
+  return devices;
+}
+
+std::map<std::string, int64_t> Nvml::UsedBytes() const {
+  std::map<std::string, int64_t> used;
+  for (const Found& found : Find()) used[found.uuid] = static_cast<int64_t>(found.memory.used);
+  return used;
+}
+
+std::string Nvml::BusIdOf(nvml::Device handle) const {
+  nvml::PciInfo place{};
+  return pci_ != nullptr && pci_(handle, &place) == nvml::kSuccess ? place.bus_id : "";
+}
+
+}  // namespace spillway::agent

@@ -1,0 +1,56 @@
+// NVIDIA's management library, opened at run time: which devices there are, and what is used of their memory.
+//
+// Made and used on one thread at a time; the library is open as long as it lives. Where it is not installed, or does not work, it knows
+// no devices.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/node/node.h"
+#include "base/nvml_abi.h"
+
+namespace spillway::agent {
+
+class Nvml {
+ public:
+  static constexpr char kLibrary[] = "libnvidia-ml.so.1";
+
+  Nvml();
+  ~Nvml();
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+
+  bool is_installed() const { return library_ != nullptr; }
+  bool works() const { return works_; }
+
+  std::vector<NodeDevice> List() const;
+  // By all processes, ours or not, as the driver counts; by UUID. Devices that do not answer are left out.
+  std::map<std::string, int64_t> UsedBytes() const;
+
+ private:
+  struct Found {
+    nvml::Device handle = nullptr;
+    std::string uuid;
+    nvml::Memory memory{};
+  };
+  std::vector<Found> Find() const;
+  std::string BusIdOf(nvml::Device handle) const;
+  template <class Function>
+  bool Get(Function*& function, const char* name);
+
+  void* const library_;
+  bool works_ = false;
+  nvml::Result (*init_)() = nullptr;
+  nvml::Result (*shutdown_)() = nullptr;
+  nvml::Result (*count_)(unsigned*) = nullptr;
+  nvml::Result (*handle_)(unsigned, nvml::Device*) = nullptr;
+  nvml::Result (*uuid_)(nvml::Device, char*, unsigned) = nullptr;
+  nvml::Result (*memory_)(nvml::Device, nvml::Memory*) = nullptr;
+  nvml::Result (*name_)(nvml::Device, char*, unsigned) = nullptr;
+  nvml::Result (*pci_)(nvml::Device, nvml::PciInfo*) = nullptr;  // may be missing
+};
+
+}  // namespace spillway::agent

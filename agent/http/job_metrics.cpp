@@ -1,0 +1,166 @@
+#include "agent/http/families.h"
+
+namespace spillway::agent {
+namespace {
+
+constexpr double kNs = 1e9;
+
+// A Slurm job's own number joins its series with those of other exporters.
+Labels Of(const JobReport& job, const TenancyReport& tenancy) {
+  Labels labels = {
+      {"job_id", job.name}, {"gpu", std::to_string(tenancy.device_number)}, {"uuid", tenancy.uuid}};
+  constexpr std::string_view slurm = "slurm-";
+  if (job.source != "slurm" || !job.name.starts_with(slurm)) return labels;
+  return With(std::move(labels), "hpc_job", job.name.substr(slurm.size()));
+}
+
+// The states that a job can be in on a device, as labels; each has a series, so that none goes missing.
+constexpr const char* kPhases[] = {"waiting", "learning", "planned", "reactive", "passthrough", "rejected"};
+
+std::string_view PhaseOf(const TenancyReport& tenancy) {
+  if (tenancy.view.state == TenancyState::kRejected) return kPhases[5];
+  if (tenancy.view.state != TenancyState::kAdmitted) return kPhases[0];
+  return kPhases[static_cast<size_t>(tenancy.phase)];
+}
+
+template <class Visit>
+void ForEachTenancy(const NodeReport& report, Visit visit) {
+  for (const JobReport& job : report.jobs) {
+    for (const TenancyReport& tenancy : job.tenancies) visit(tenancy, Of(job, tenancy));
+  }
+}
+
+void AddPhases(const NodeReport& report, Families& out) {
+  out.BeginGauge("spillway_jobs", "Jobs by phase, on each device that they use.");
+  for (std::string_view phase : kPhases) {
+    int64_t count = 0;
+    ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels&) {
+      count += PhaseOf(tenancy) == phase ? 1 : 0;
+    });
+    out.Add({{"phase", std::string(phase)}}, count);
+  }
+  out.BeginGauge("spillway_job_phase", "1 for the current phase, 0 for the others.");
+  ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
+    for (const char* phase : kPhases)
+      out.Add(With(labels, "phase", phase), PhaseOf(tenancy) == phase ? 1.0 : 0.0);
+  });
+}
+
+struct JobValue {
+  const char* name;
+  bool is_counter;
+  const char* help;
+  double (*value)(const TenancyReport&);
+};
+
+constexpr JobValue kJobValues[] = {
+    {"spillway_job_memory_budget_bytes", false, "Device memory that the job may hold.",
+     [](const TenancyReport& t) { return static_cast<double>(t.view.granted_bytes); }},
+    {"spillway_job_memory_guaranteed_bytes", false, "Device memory that is guaranteed to the job.",
+     [](const TenancyReport& t) { return static_cast<double>(t.view.terms.memory.guaranteed); }},
+    {"spillway_job_memory_resident_bytes", false, "Device memory that the job holds.",
+     [](const TenancyReport& t) { return static_cast<double>(t.resident_bytes); }},
+    {"spillway_job_memory_footprint_bytes", false, "Device memory that the program has allocated.",
+     [](const TenancyReport& t) { return static_cast<double>(t.view.wanted_bytes); }},
+    {"spillway_job_memory_host_budget_bytes", false, "Pinned host memory that the job's data may take.",
+     [](const TenancyReport& t) { return static_cast<double>(t.view.host_granted_bytes); }},
+    {"spillway_job_memory_host_bytes", false, "Pinned host memory that holds the job's data.",
+     [](const TenancyReport& t) { return static_cast<double>(t.host_bytes); }},
+    {"spillway_job_memory_ordinary_bytes", false,
+     "Host memory that is not pinned and holds the job's data, for lack of quota.",
+     [](const TenancyReport& t) { return static_cast<double>(t.parts.ordinary_bytes); }},
+    {"spillway_job_link_share_ratio", false, "Share of the link between host and device.",
+     [](const TenancyReport& t) { return static_cast<double>(t.view.link_permille) / 1000; }},
+    {"spillway_job_steps_total", true, "Recognised iterations.",
+     [](const TenancyReport& t) { return static_cast<double>(t.iterations); }},
+    {"spillway_job_demand_fetches_total", true, "Allocations brought back by the call that needed them.",
+     [](const TenancyReport& t) { return static_cast<double>(t.demand_fetches); }},
+    {"spillway_job_allocations_over_budget_total", true,
+     "Allocations that fit only because memory was virtualised.",
+     [](const TenancyReport& t) { return static_cast<double>(t.parts.over_budget_allocations); }},
+    {"spillway_job_allocation_failures_total", true, "Allocations refused.",
+     [](const TenancyReport& t) { return static_cast<double>(t.refused_allocations); }},
+};
+
+void AddValues(const NodeReport& report, Families& out) {
+  for (const JobValue& value : kJobValues) {
+    value.is_counter ? out.BeginCounter(value.name, value.help) : out.BeginGauge(value.name, value.help);
+    ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
+      out.Add(labels, value.value(tenancy));
+    });
+  }
+}
+
+// A job whose protocol has only the sums counts as unknown, and no other does.
+void AddTransfers(const NodeReport& report, Families& out) {
+  out.BeginCounter("spillway_job_transfer_bytes_total", "Bytes moved between device and host, by why.");
+  ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
+    const auto add = [&](const char* direction, const char* cause, int64_t bytes) {
+      out.Add(With(With(labels, "direction", direction), "cause", cause), bytes);
+    };
+    const protocol::Account& parts = tenancy.parts;
+    add("to_host", "planned", parts.planned_to_host_bytes);
+    add("to_host", "pressure", parts.pressure_to_host_bytes);
+    add("to_device", "planned", parts.planned_to_device_bytes);
+    add("to_device", "demand", parts.demand_to_device_bytes);
+    if (tenancy.unparted_to_host_bytes > 0) add("to_host", "unknown", tenancy.unparted_to_host_bytes);
+    if (tenancy.unparted_to_device_bytes > 0) add("to_device", "unknown", tenancy.unparted_to_device_bytes);
+  });
+  out.BeginCounter("spillway_job_stall_seconds_total",
+                   "Time in which the program waited for memory, by why.");
+  ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
+    const auto add = [&](const char* cause, int64_t stall_ns) {
+      out.Add(With(labels, "cause", cause), static_cast<double>(stall_ns) / kNs);
+    };
+    for (size_t i = 0; i < protocol::kStallCauseNames.size(); ++i)
+      add(protocol::kStallCauseNames[i], tenancy.parts.stall_ns[i]);
+    if (tenancy.unparted_stall_ns > 0) add("unknown", tenancy.unparted_stall_ns);
+  });
+}
+
+void AddPlans(const NodeReport& report, Families& out) {
+  out.BeginHistogram("spillway_job_step_seconds", "How long the iterations took that followed a plan.");
+  ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
+    out.Add(labels, protocol::kStepSeconds, tenancy.steps.counts, tenancy.steps.sum_ns);
+  });
+  out.BeginCounter("spillway_job_prefetches_total", "Allocations that a plan asked for, by outcome.");
+  ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
+    out.Add(With(labels, "result", "hit"), tenancy.parts.prefetch_hits);
+    out.Add(With(labels, "result", "late"), tenancy.parts.prefetches_late);
+    out.Add(With(labels, "result", "unused"), tenancy.parts.prefetches_unused);
+  });
+  out.BeginCounter("spillway_job_replans_total", "Plans in the place of others, by why.");
+  ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
+    for (size_t i = 0; i < protocol::kReplanReasonNames.size(); ++i)
+      out.Add(With(labels, "reason", protocol::kReplanReasonNames[i]), tenancy.parts.replans[i]);
+  });
+}
+
+void AddFacts(const NodeReport& report, Families& out) {
+  out.BeginGauge("spillway_job_info", "Facts about a job; always 1.");
+  for (const JobReport& job : report.jobs) {
+    out.Add({{"job_id", job.name},
+             {"user", std::to_string(job.uid)},
+             {"command", job.command},
+             {"source", job.source}},
+            1.0);
+  }
+  out.BeginGauge("spillway_job_processes", "Processes of a job, by their connection.");
+  for (const JobReport& job : report.jobs) {
+    out.Add({{"job_id", job.name}, {"state", "connected"}},
+            static_cast<int64_t>(job.processes - job.detached_processes));
+    out.Add({{"job_id", job.name}, {"state", "detached"}}, static_cast<int64_t>(job.detached_processes));
+  }
+}
+
+}  // namespace
+
+void AddJobs(const NodeReport& report, Families& out) {
+  AddPhases(report, out);
+  AddFacts(report, out);
+  AddValues(report, out);
+  AddTransfers(report, out);
+  AddPlans(report, out);
+}
+
+}  // namespace spillway::agent

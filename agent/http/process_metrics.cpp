@@ -1,0 +1,64 @@
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <iterator>
+
+#include "agent/http/families.h"
+
+namespace spillway::agent {
+namespace {
+
+constexpr double kNs = 1e9;
+
+// Seconds since 1970 at which this process began: its age is counted in ticks since the machine's start.
+double StartTimeSeconds() {
+  FILE* stat = std::fopen("/proc/self/stat", "re");
+  if (stat == nullptr) return 0;
+  constexpr char kSkippedFields[] =
+      "%*d (%*[^)]) %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu";
+  unsigned long long started_ticks = 0;
+  if (std::fscanf(stat, kSkippedFields, &started_ticks) != 1) started_ticks = 0;
+  std::fclose(stat);
+  timespec now{}, since_boot{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  clock_gettime(CLOCK_BOOTTIME, &since_boot);
+  const auto seconds = [](const timespec& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / kNs;
+  };
+  return seconds(now) - seconds(since_boot) +
+         static_cast<double>(started_ticks) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+double OpenFiles() {
+  std::error_code error;
+  const std::filesystem::directory_iterator files("/proc/self/fd", error);
+  return error ? 0 : static_cast<double>(std::distance(begin(files), end(files)));
+}
+
+}  // namespace
+
+void AddProcess(Families& out) {
+  static const double start_time_s = StartTimeSeconds();
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + time.tv_usec / 1e6;
+  };
+  out.BeginCounter("process_cpu_seconds_total", "Total user and system CPU time spent in seconds.");
+  out.Add({}, seconds(used.ru_utime) + seconds(used.ru_stime));
+  long pages = 0, resident_pages = 0;
+  if (FILE* statm = std::fopen("/proc/self/statm", "re")) {
+    if (std::fscanf(statm, "%ld %ld", &pages, &resident_pages) != 2) resident_pages = 0;
+    std::fclose(statm);
+  }
+  out.Gauge("process_resident_memory_bytes", "Resident memory size in bytes.",
+            static_cast<double>(resident_pages) * static_cast<double>(sysconf(_SC_PAGESIZE)));
+  out.Gauge("process_open_fds", "Number of open file descriptors.", OpenFiles());
+  out.Gauge("process_start_time_seconds", "Start time of the process since unix epoch in seconds.",
+            start_time_s);
+}
+
+}  // namespace spillway::agent
