@@ -310,7 +310,7 @@ void Node::LoseChannel(Session& session) {
   const SessionId id = session.id;
   session.channel.reset();
   if (planning_ != nullptr) planning_->Forget(id);
-  const bool keeps = !session.registrations.empty() && session.peer->IsAlive();
+  const bool keeps = session.peer->IsAlive() && (!session.registrations.empty() || IsLastWithSlabs(session));
   gone_.push_back({id, keeps});
   if (keeps) {
     session.state = State::kDetached;

@@ -171,6 +171,7 @@ class Node {
   static PoolJob PoolJobOf(const Job& job);
   PoolHolder HolderOf(const Session& session) const;
   void BeginShares(Session& session);
+  bool IsLastWithSlabs(const Session& session) const;
   void ServeSlabs(Session& session, uint32_t number, Registration& registration);
   static size_t SendSlabs(Session& session, uint32_t number, std::span<const Lease> leases);
   void GiveBack(Session& session, std::span<const Lease> leases);

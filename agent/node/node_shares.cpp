@@ -30,10 +30,27 @@ PoolHolder Node::HolderOf(const Session& session) const {
   return {PoolJobOf(jobs_.at(session.job)), session.peer->pid()};
 }
 
-// A process that an earlier agent knew, or whose earlier session was cut off.
+// A process that an earlier agent knew, or whose earlier session was cut off. What that was kept for is this one's now.
 void Node::BeginShares(Session& session) {
   if (!HasShares(session)) return;
+  const std::set<SessionId> sessions = jobs_.at(session.job).sessions;
+  for (SessionId other_id : sessions) {
+    const Session& other = sessions_.at(other_id);
+    const bool is_kept_for_slabs = other.state == State::kDetached && other.registrations.empty();
+    if (!is_kept_for_slabs || other.peer->pid() != session.peer->pid()) continue;
+    gone_.push_back({other_id, false});
+    Forget(other_id, settled_ns_);
+  }
   for (const Lease& lease : shares_->Claim(HolderOf(session))) session.not_named.insert(lease.name);
+}
+
+// Slabs are a living process's, also of one that was cut off after Hello and before it could register.
+bool Node::IsLastWithSlabs(const Session& session) const {
+  if (session.state != State::kJob || !HasShares(session)) return false;
+  for (SessionId other : jobs_.at(session.job).sessions) {
+    if (other != session.id && sessions_.at(other).peer->pid() == session.peer->pid()) return false;
+  }
+  return shares_->HeldBytes(HolderOf(session)) > 0;
 }
 
 void Node::On(Session& session, const protocol::HeldSlabs& held) {

@@ -150,12 +150,14 @@ void Pool::ProcessGone(const PoolHolder& holder) {
   }
 }
 
+// Not what is leased and unclaimed: a process that has not come back yet is of the job too, and may still live.
 void Pool::JobGone(const PoolJob& job) {
   quotas_.erase(job);
   std::erase_if(unserved_, [&](const auto& entry) { return entry.first.job == job; });
   for (auto& slab : slabs_) {
-    const bool held = slab.second.state == State::kLeased || slab.second.state == State::kKept;
-    if (held && slab.second.holder.job == job) LetGo(slab, true);
+    const bool is_over =
+        slab.second.state == State::kKept || (slab.second.state == State::kLeased && !slab.second.unclaimed);
+    if (is_over && slab.second.holder.job == job) LetGo(slab, true);
   }
   AskForMore();
 }

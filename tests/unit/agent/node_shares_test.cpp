@@ -335,6 +335,37 @@ TEST_F(NodeSharesTest, ANextAgentKnowsToTheByteWhoHasWhat) {
   EXPECT_TRUE(anna->ReadsAs(0x5a)) << "what it has is untouched";
 }
 
+// The job was thought to have ended, and what it worked with was scrubbed (found by AgentLifeTest, seed 8).
+TEST_F(NodeSharesTest, AProcessThatIsCutOffBeforeItCouldRegisterKeepsItsSlabs) {
+  // Given a process that an earlier agent knew
+  Start(2);
+  const auto anna = Job(1000);
+  Ask(*anna, 2);
+  ASSERT_TRUE(AwaitSlabs(*anna, 2));
+  anna->Poison(0x5a);
+  Settle();
+  node_.reset();
+  shares_.reset();
+  Start(2, 3000, Kept());
+
+  // When the connection is lost after Hello, twice
+  for (int i = 0; i < 2; ++i) {
+    anna->Connect(*node_, now_ns_);
+    anna->Hangs(now_ns_);
+    Settle();
+  }
+
+  // Then it has what it had, until it ends
+  EXPECT_EQ(shares_->View()->leased_bytes, 2 * kSlab);
+  EXPECT_FALSE(Await([&] { return !anna->ReadsAs(0x5a); }, {}, kMomentMs));
+  EXPECT_EQ(node_->session_count(), 1u);
+  anna->memory.clear();
+  anna->process->alive = false;
+  node_->PeerEnded(anna->session, now_ns_);
+  EXPECT_EQ(shares_->View()->leased_bytes, 0);
+  EXPECT_EQ(node_->session_count(), 0u);
+}
+
 TEST_F(NodeSharesTest, WhatNobodyComesBackForEnds) {
   Start(2);
   const auto anna = Job(1000);

@@ -71,6 +71,33 @@ TEST_F(PoolRestartTest, WhoDoesNotComeBackIsForgottenAndWhatItStillMapsIsNotTouc
   EXPECT_EQ(pool.View().ending_bytes, 0);
 }
 
+// A job seemed to have ended as the only one of its processes that had come back was killed, and the memory of the other, which was
+// still on its way, was scrubbed (found by AgentLifeTest, seed 8).
+TEST_F(PoolRestartTest, WhatAProcessHasThatHasNotComeBackYetSurvivesTheEndOfTheOthers) {
+  Left left;
+  std::vector<View> alive;
+  {
+    Pool before = Make(Rules(2));
+    before.SetQuota(kAnna.job, 2 * kSlab);
+    for (const Lease& lease : Ask(before, kAnna, 1)) alive.emplace_back(lease);
+    Ask(before, kAnnasOther, 1);
+    left = FilesOf(before);
+  }
+  alive[0].Poison(0xa1);
+  Pool pool = Restart(Rules(2), std::move(left));
+
+  pool.Claim(kAnnasOther);
+  pool.ProcessGone(kAnnasOther);
+  pool.JobGone(kAnna.job);
+
+  EXPECT_TRUE(alive[0].ReadsAs(0xa1));
+  EXPECT_EQ(pool.Claim(kAnna).size(), 1u);
+  EXPECT_EQ(pool.View().leased_bytes, kSlab);
+  pool.ProcessGone(kAnna);
+  pool.JobGone(kAnna.job);
+  EXPECT_EQ(pool.View().leased_bytes, 0);
+}
+
 TEST_F(PoolRestartTest, SlabOfAnEndedJobIsNotLeftToAnotherByARestart) {
   Left left;
   {

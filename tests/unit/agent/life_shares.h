@@ -1,0 +1,114 @@
+// The host pool of the simulated node: the pool's own code on real slabs, made at once and beside no thread; places at links there are none.
+//
+// A slab is kSlab bytes of memory and counts as kSlabUnit, so that quotas in gibibytes take few pages. The pool's files are kept
+// across restarts of the agent as systemd's store keeps them: as they were at the end of the agent's last whole turn.
+#pragma once
+
+#include <fcntl.h>
+
+#include "agent/node/shares.h"
+#include "tests/unit/pool/pool_fixture.h"
+
+namespace spillway::agent {
+
+inline constexpr int64_t kSlabUnit = int64_t{1} << 30;
+
+class LifeShares final : public Shares {
+ public:
+  explicit LifeShares(int64_t capacity_bytes) : capacity_bytes_(capacity_bytes) {
+    Begin(*PoolBooks::Make(), {});
+  }
+
+  // At the end of a turn of the agent's loop.
+  void KeepFiles() {
+    if (!kept_books_) kept_books_ = Copy(pool_->books_file());
+    std::map<protocol::SlabName, base::UniqueFd> before = std::exchange(kept_, {});
+    for (const Pool::NamedFile& slab : pool_->SlabFiles()) {
+      const auto known = before.find(slab.name);
+      kept_[slab.name] = known != before.end() ? std::move(known->second) : Copy(slab.file);
+    }
+  }
+  // The agent is gone, and what it was about to end; the next one begins with what was kept, or with nothing.
+  void Restart(bool has_store) {
+    pool_.reset();
+    maker_ = {};
+    outside_bytes_ = 0;
+    std::vector<base::UniqueFd> slabs;
+    for (auto& [name, file] : std::exchange(kept_, {})) slabs.push_back(std::move(file));
+    std::optional<PoolBooks> books = PoolBooks::Adopt(std::move(kept_books_));
+    if (has_store && books) return Begin(std::move(*books), std::move(slabs));
+    slabs.clear();
+    Begin(*PoolBooks::Make(), {});
+  }
+  void SetShortOfMemory(bool is_short) { maker_.fails = is_short; }
+
+  void SetQuota(const PoolJob& job, int64_t bytes) override {
+    quotas_[job] = bytes;
+    pool_->SetQuota(job, ToSlabs(bytes));
+  }
+  void SetOutside(int64_t bytes) override {
+    outside_bytes_ = bytes;
+    pool_->SetOutside(ToSlabs(bytes));
+  }
+  std::vector<Lease> AskForSlabs(const PoolHolder& holder, DeviceId, int64_t size_bytes) override {
+    std::vector<Lease> leases = pool_->Ask(holder, kAnyNode, ToSlabs(size_bytes));
+    EXPECT_TRUE(leases.empty() || pool_->ExcessBytes(holder.job) == 0) << "more than its quota";
+    for (Lease& lease : leases) lease.size_bytes = kSlabUnit;
+    return leases;
+  }
+  void ReturnSlab(const PoolHolder& holder, protocol::SlabName name) override { pool_->Return(holder, name); }
+  std::vector<Lease> Claim(const PoolHolder& holder) override { return pool_->Claim(holder); }
+  int64_t HeldBytes(const PoolHolder& holder) override { return FromSlabs(pool_->HeldBytes(holder)); }
+  void ProcessGone(const PoolHolder& holder) override { pool_->ProcessGone(holder); }
+  void JobGone(const PoolJob& job) override {
+    quotas_.erase(job);
+    pool_->JobGone(job);
+  }
+  void ForgetUnclaimed() override { pool_->ForgetUnclaimed(); }
+  bool TakeMadeSlabs() override { return pool_->Tick(); }
+  std::optional<PoolView> View() const override { return pool_->View(); }
+  std::optional<Place> JoinLink(DeviceId, uint32_t) override { return std::nullopt; }
+  void SetLinkWeight(DeviceId, uint32_t, uint32_t) override {}
+  void LeaveLink(DeviceId, uint32_t) override {}
+  void MendLinks(int64_t) override {}
+
+  // All that is not free, of the slabs that there may be.
+  int64_t TotalBytes() const {
+    const PoolView view = pool_->View();
+    return FromSlabs(view.making_bytes + view.unused_bytes + view.leased_bytes + view.kept_bytes +
+                     view.ending_bytes);
+  }
+  // What another lease could be made of: for nobody in particular.
+  int64_t FreeBytes() const {
+    const PoolView view = pool_->View();
+    return capacity_bytes_ - outside_bytes_ - FromSlabs(view.leased_bytes + view.ending_bytes);
+  }
+  int64_t FreeQuotaOf(const PoolJob& job) const {
+    const auto quota = quotas_.find(job);
+    return quota == quotas_.end() ? 0 : quota->second - FromSlabs(pool_->HeldBytes(job));
+  }
+
+ private:
+  static int64_t ToSlabs(int64_t bytes) {
+    return bytes / kSlabUnit * kSlab + (bytes % kSlabUnit) * kSlab / kSlabUnit;
+  }
+  static int64_t FromSlabs(int64_t bytes) { return bytes / kSlab * kSlabUnit; }
+  static base::UniqueFd Copy(int file) { return base::UniqueFd(fcntl(file, F_DUPFD_CLOEXEC, 0)); }
+  void Begin(PoolBooks books, std::vector<base::UniqueFd> slabs) {
+    PoolRules rules;
+    rules.capacity_bytes = ToSlabs(capacity_bytes_);
+    rules.slab_bytes = kSlab;
+    rules.spare_bytes = 2 * kSlab;
+    pool_.emplace(rules, maker_, std::move(books), std::move(slabs));
+  }
+
+  const int64_t capacity_bytes_;
+  TestMaker maker_;
+  std::optional<Pool> pool_;
+  int64_t outside_bytes_ = 0;
+  std::map<PoolJob, int64_t> quotas_;
+  base::UniqueFd kept_books_;
+  std::map<protocol::SlabName, base::UniqueFd> kept_;
+};
+
+}  // namespace spillway::agent
