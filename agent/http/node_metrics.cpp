@@ -129,6 +129,8 @@ void AddPlanning(const PlanningView& planning, Families& out) {
   out.BeginGauge("spillway_plan_requests", "Requests that wait, or that a process is planning for.");
   out.Add({{"state", "waiting"}}, planning.waiting);
   out.Add({{"state", "running"}}, planning.running);
+  out.Gauge("spillway_plan_given_bytes", "Plans that were handed out and are still open somewhere.",
+            static_cast<double>(planning.given_bytes));
   out.Gauge("spillway_plan_store_size_bytes", "What kept plans may take on disk.",
             static_cast<double>(planning.store_most_bytes));
   out.Gauge("spillway_plan_store_used_bytes", "What kept plans take on disk.",

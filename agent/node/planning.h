@@ -36,6 +36,7 @@ struct PlanningView {
   int64_t waiting = 0, running = 0;
   std::array<int64_t, kPlanSeconds.size() + 1> by_seconds = {};  // each in the first that holds it
   int64_t planning_ns = 0;
+  int64_t given_bytes = 0;  // of plans that were handed out and are still open somewhere
   int64_t store_bytes = 0, store_most_bytes = 0, store_plans = 0;
   int64_t store_damaged = 0, store_evicted = 0, store_not_written = 0;
 };

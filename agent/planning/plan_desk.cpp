@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <span>
 #include <utility>
 
 #include "base/clock.h"
-#include "protocol/bulk.h"
 #include "scheduler/plan/plan_codec.h"
 
 namespace spillway::agent {
@@ -29,8 +29,7 @@ constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kFailureLineNs = 10 * kSecond;  // said no more often
 constexpr size_t kMostReasonBytes = 159;
-// In so long somebody who was given all that it may be is given as much again.
-constexpr uint64_t kGivenAnewSeconds = 256;
+constexpr int64_t kSweepNs = kSecond;  // what is closed is memory for so long
 
 int64_t NowNs() { return static_cast<int64_t>(base::MonotonicNs()); }
 
@@ -55,6 +54,11 @@ std::string ReadAnswer(int file, uint64_t most_bytes) {
 bool IsPlan(const std::string& bytes) {
   std::string why_not;
   return scheduler::IsUndamaged(std::as_bytes(std::span(bytes)), &why_not);
+}
+
+// A child that could not become the planner wrote the error's number.
+std::string WhyNotStarted(int answer) {
+  return strerror(std::atoi(ReadAnswer(answer, kMostReasonBytes).c_str()));
 }
 
 std::string WhyFailed(int end) {
@@ -194,6 +198,7 @@ void PlanDesk::Main() {
     EndLate();
     BeginSome();
     PublishStore();
+    SweepGiven();
     AwaitSomething();
   }
   for (const Running& running : running_) running.worker.Kill();
@@ -211,7 +216,7 @@ void PlanDesk::ServeRecalls() {
     std::vector<UniqueFd> files;
     for (const std::string& plan : store_->Recall(asked.owner.name, asked.recall.program)) {
       if (!MayGive(asked.owner, plan.size())) break;
-      UniqueFd file = protocol::SealedCopy(plan);
+      UniqueFd file = given_.Give(asked.owner.tenant, plan);
       if (!file) break;
       message.sizes_bytes[message.count++] = plan.size();
       files.push_back(std::move(file));
@@ -326,6 +331,9 @@ void PlanDesk::Finish(const Running& running, int end) {
       reply.outcome = end == static_cast<int>(WorkerEnd::kNone) ? PlanOutcome::kNone : PlanOutcome::kRefused;
       reply.reason = ReadAnswer(running.answer.get(), kMostReasonBytes);
       return Answer(running.id, running.request, reply);
+    case WorkerEnd::kNotStarted:
+      return Fail(running.id, running.request, took_ns,
+                  "the planner cannot be started: " + WhyNotStarted(running.answer.get()));
     case WorkerEnd::kMemory:
     case WorkerEnd::kNotConfined:
       break;
@@ -344,21 +352,17 @@ void PlanDesk::Fail(uint64_t id, const Request& request, int64_t took_ns, const 
   Answer(id, request, {.outcome = PlanOutcome::kFailed, .planning_ns = took_ns, .reason = why});
 }
 
-// A plan that is given away is memory of the agent's for as long as somebody keeps it open, unread or read, and nobody says for how
-// long that is: so nobody is given more than a burst, and what a job that plans in earnest needs from then on.
 bool PlanDesk::MayGive(const PlanOwner& owner, uint64_t size_bytes) {
-  const auto most_bytes = static_cast<uint64_t>(rules().given_bytes);
-  const int64_t now_ns = NowNs();
-  for (auto& [tenant, given] : given_) {
-    const auto seconds = static_cast<uint64_t>((now_ns - given.since_ns) / kSecond);
-    given.since_ns += static_cast<int64_t>(seconds) * kSecond;
-    given.bytes -= std::min(given.bytes, seconds * (most_bytes / kGivenAnewSeconds));
+  return given_.MayGive(owner.tenant, size_bytes, static_cast<uint64_t>(rules().given_bytes));
+}
+
+void PlanDesk::SweepGiven() {
+  if (!given_.empty() && NowNs() >= next_sweep_ns_) {
+    given_.Sweep();
+    next_sweep_ns_ = NowNs() + kSweepNs;
   }
-  std::erase_if(given_, [](const auto& entry) { return entry.second.bytes == 0; });
-  Given& given = given_.try_emplace(owner.tenant, Given{0, now_ns}).first->second;
-  if (given.bytes + size_bytes > most_bytes) return false;
-  given.bytes += size_bytes;
-  return true;
+  const std::lock_guard lock(mutex_);
+  view_.given_bytes = static_cast<int64_t>(given_.open_bytes());
 }
 
 // The request is done with.
@@ -371,10 +375,10 @@ void PlanDesk::Answer(uint64_t id, const Request& request, PlanReply reply, std:
     plan = {};
     reply.outcome = PlanOutcome::kBusy;
     reply.size_bytes = 0;
-    reply.reason = "this user has been given too much of late";
+    reply.reason = "this user keeps too many plans open";
   }
   if (!plan.empty()) {
-    files.push_back(protocol::SealedCopy(plan));
+    files.push_back(given_.Give(request.owner.tenant, plan));
     if (!files.front()) return Fail(id, request, reply.planning_ns, "there is no memory for the plan");
   }
   const std::lock_guard lock(mutex_);
@@ -408,7 +412,7 @@ void PlanDesk::PublishStore() {
 
 void PlanDesk::AwaitSomething() {
   std::vector<pollfd> watched = {{wake_.get(), POLLIN, 0}};
-  int64_t until_ns = INT64_MAX;
+  int64_t until_ns = given_.empty() ? INT64_MAX : next_sweep_ns_;
   for (const Running& running : running_) {
     watched.push_back({running.worker.file(), POLLIN, 0});
     if (!running.is_late) until_ns = std::min(until_ns, running.until_ns);

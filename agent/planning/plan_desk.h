@@ -8,7 +8,8 @@
 //  2. No byte of a request is read here. A plan is looked at as far as its header and hash; who gets it judges it.
 //  3. A worker has no longer than the time limit; at most `workers` run; what a user may have here is the queue's to say.
 //  4. A plan goes to its owner alone, now and from the store.
-//  5. What plans one user can keep open, our memory, grows by no more than given_bytes at once and a little with time.
+//  5. What plans one user can keep open, our memory, is at most given_bytes (given_plans.h).
+//  6. The thread waits for no worker: one that is stopped, wherever it is, is late like any other.
 #pragma once
 
 #include <functional>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "agent/node/planning.h"
+#include "agent/planning/given_plans.h"
 #include "agent/planning/plan_queue.h"
 #include "agent/planning/worker_process.h"
 #include "agent/planstore/plan_store.h"
@@ -32,7 +34,7 @@ struct PlanDeskRules {
   int64_t memory_bytes = int64_t{2} << 30;
   int64_t per_user = 16, in_all = 128;
   int64_t store_bytes = int64_t{1} << 30;
-  int64_t given_bytes = int64_t{256} << 20;  // to one user at once
+  int64_t given_bytes = int64_t{256} << 20;  // open at one user's at any time
 };
 
 class PlanDesk final : public Planning {
@@ -66,10 +68,6 @@ class PlanDesk final : public Planning {
     int64_t began_ns = 0, until_ns = 0, limit_ns = 0;
     bool is_late = false;
   };
-  struct Given {
-    uint64_t bytes = 0;  // less what time has made up for
-    int64_t since_ns = 0;
-  };
 
   void Main();
   bool IsEnding() const;
@@ -85,6 +83,7 @@ class PlanDesk final : public Planning {
   void Finish(const Running& running, int end);
   void Answer(uint64_t id, const Request& request, protocol::PlanReply reply, std::string_view plan = {});
   bool MayGive(const PlanOwner& owner, uint64_t size_bytes);
+  void SweepGiven();
   void Fail(uint64_t id, const Request& request, int64_t took_ns, const std::string& why);
   void Say(const std::string& line);
   void PublishStore();
@@ -113,7 +112,8 @@ class PlanDesk final : public Planning {
   // The thread's own.
   std::optional<PlanStore> store_;
   std::vector<Running> running_;
-  std::map<std::string, Given> given_;  // by tenant
+  GivenPlans given_;
+  int64_t next_sweep_ns_ = 0;
   int64_t next_failure_line_ns_ = 0;
   std::thread thread_;  // last: it uses the others
 };

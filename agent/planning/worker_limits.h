@@ -17,6 +17,7 @@ enum class WorkerEnd : int {
   kRefused = 11,  // the answer says what is wrong with the request
   kMemory = 12,
   kNotConfined = 13,  // the kernel did not take its rights away: it did nothing
+  kNotStarted = 14,   // the answer says which error kept the program from running
 };
 
 // Its files: the request, and an empty memfd for the answer.

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,42 +16,43 @@ using base::UniqueFd;
 // Beyond those that the worker gets, so that none of them is overwritten while they are put in their places.
 UniqueFd OutOfTheWay(int file) { return UniqueFd(fcntl(file, F_DUPFD_CLOEXEC, kAnswerFile + 1)); }
 
-class SpawnActions {
- public:
-  SpawnActions(int request, int answer) {
-    posix_spawn_file_actions_init(&files_);
-    for (int standard = 0; standard <= 2; ++standard)
-      posix_spawn_file_actions_addopen(&files_, standard, "/dev/null", O_RDWR, 0);
-    posix_spawn_file_actions_adddup2(&files_, request, kRequestFile);
-    posix_spawn_file_actions_adddup2(&files_, answer, kAnswerFile);
-    posix_spawn_file_actions_addclosefrom_np(&files_, kAnswerFile + 1);
-    posix_spawnattr_init(&attributes_);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &all);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  }
-  ~SpawnActions() {
-    posix_spawn_file_actions_destroy(&files_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnActions(const SpawnActions&) = delete;
-  SpawnActions& operator=(const SpawnActions&) = delete;
+// From here to the program only what a child of many threads may call: no memory is asked for, no lock is taken.
+void ForgetSignals() {
+  struct sigaction usual {};
+  usual.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &usual, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
 
-  int Spawn(pid_t* pid, std::vector<std::string> words) const {
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    char* const nothing[] = {nullptr};
-    return posix_spawn(pid, arguments[0], &files_, &attributes_, arguments.data(), nothing);
+bool PutFilesInPlace(int request, int answer) {
+  const int nothing = open("/dev/null", O_RDWR);
+  if (nothing < 0) return false;
+  for (int standard = 0; standard <= 2; ++standard) {
+    if (dup2(nothing, standard) < 0) return false;
   }
+  return dup2(request, kRequestFile) >= 0 && dup2(answer, kAnswerFile) >= 0 &&
+         (syscall(SYS_close_range, kAnswerFile + 1, ~0u, 0) == 0 || errno == ENOSYS);  // ours close at exec
+}
 
- private:
-  posix_spawn_file_actions_t files_;
-  posix_spawnattr_t attributes_;
-};
+[[noreturn]] void EndUnstarted(int problem) {
+  char digits[8];
+  size_t at = sizeof digits;
+  do digits[--at] = static_cast<char>('0' + problem % 10);
+  while ((problem /= 10) > 0);
+  const ssize_t ignored = write(kAnswerFile, digits + at, sizeof digits - at);
+  static_cast<void>(ignored);
+  _exit(static_cast<int>(WorkerEnd::kNotStarted));
+}
+
+[[noreturn]] void BecomeWorker(int request, int answer, char* const* arguments) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ForgetSignals();
+  char* const nothing[] = {nullptr};
+  if (PutFilesInPlace(request, answer)) execve(arguments[0], arguments, nothing);
+  EndUnstarted(errno);
+}
 
 }  // namespace
 
@@ -62,9 +63,12 @@ std::optional<WorkerProcess> WorkerProcess::Start(const std::vector<std::string>
   std::vector<std::string> words = command;
   words.push_back(std::to_string(limits.memory_bytes));
   words.push_back(std::to_string(limits.cpu_seconds));
-  pid_t pid = 0;
-  errno = SpawnActions(own_request.get(), own_answer.get()).Spawn(&pid, words);
-  if (errno != 0) return std::nullopt;
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const pid_t pid = _Fork();
+  if (pid == 0) BecomeWorker(own_request.get(), own_answer.get(), arguments.data());
+  if (pid < 0) return std::nullopt;
   UniqueFd file(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (file) return WorkerProcess(pid, std::move(file));
   const int problem = errno;

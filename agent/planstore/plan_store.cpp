@@ -98,12 +98,6 @@ bool IsForTheSame(const PlanKey& a, const PlanKey& b) {
 // The newest first.
 constexpr auto kUsedLater = [](const auto& a, const auto& b) { return a.used_ns > b.used_ns; };
 
-int64_t BytesOf(const auto& entries) {
-  int64_t bytes = 0;
-  for (const auto& entry : entries) bytes += entry.disk_bytes;
-  return bytes;
-}
-
 }  // namespace
 
 PlanStore::PlanStore(std::string folder, int64_t most_bytes, std::function<void(const std::string&)> say)
@@ -136,7 +130,7 @@ void PlanStore::ScanOwner(const std::string& owner) {
     if (name.ends_with(kBeside)) unlink(file.path().c_str());
     const std::optional<PlanKey> key = KeyIn(name);
     if (!key || lstat(file.path().c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) continue;
-    owners_[owner].push_back({*key, BytesOnDisk(facts.st_size), NanosOf(facts.st_mtim)});
+    Add(owner, {*key, BytesOnDisk(facts.st_size), NanosOf(facts.st_mtim)});
   }
 }
 
@@ -165,25 +159,44 @@ void PlanStore::NoteUse(const std::string& owner, const PlanKey& key) {
   clock_gettime(CLOCK_REALTIME, &now);
   const timespec times[] = {now, now};
   utimensat(AT_FDCWD, PathOf(owner, key).c_str(), times, AT_SYMLINK_NOFOLLOW);
-  for (Entry& entry : owners_[owner]) {
+  for (Entry& entry : owners_[owner].entries) {
     if (entry.key == key) entry.used_ns = NanosOf(now);
   }
 }
 
 void PlanStore::Remove(const std::string& owner, const PlanKey& key) {
   unlink(PathOf(owner, key).c_str());
-  Entries& entries = owners_[owner];
-  std::erase_if(entries, [&key](const Entry& entry) { return entry.key == key; });
-  if (!entries.empty()) return;
+  Forget(owner, key);
+  if (!owners_[owner].entries.empty()) return;
   rmdir((folder_ + "/" + owner).c_str());
   owners_.erase(owner);
+}
+
+void PlanStore::Add(const std::string& owner, const Entry& entry) {
+  Owner& kept = owners_[owner];
+  kept.entries.push_back(entry);
+  kept.bytes += entry.disk_bytes;
+  counts_.bytes += entry.disk_bytes;
+  ++counts_.plans;
+}
+
+// Its file stays, or is another's by now.
+void PlanStore::Forget(const std::string& owner, const PlanKey& key) {
+  Owner& kept = owners_[owner];
+  std::erase_if(kept.entries, [&](const Entry& entry) {
+    if (entry.key != key) return false;
+    kept.bytes -= entry.disk_bytes;
+    counts_.bytes -= entry.disk_bytes;
+    --counts_.plans;
+    return true;
+  });
 }
 
 std::optional<std::string> PlanStore::Find(const std::string& owner, const PlanKey& key) {
   const auto found = owners_.find(owner);
   if (found == owners_.end()) return std::nullopt;
   const Entry* best = nullptr;
-  for (const Entry& entry : found->second) {
+  for (const Entry& entry : found->second.entries) {
     if (!IsForTheSame(entry.key, key) || !Serves(entry.key.budget_bytes, key.budget_bytes)) continue;
     if (!best || entry.key.budget_bytes > best->key.budget_bytes) best = &entry;
   }
@@ -194,7 +207,7 @@ std::vector<std::string> PlanStore::Recall(const std::string& owner, uint64_t pr
   std::vector<std::string> recalled;
   const auto found = owners_.find(owner);
   if (found == owners_.end()) return recalled;
-  Entries entries = found->second;
+  Entries entries = found->second.entries;
   std::erase_if(entries, [program](const Entry& entry) { return entry.key.program != program; });
   std::sort(entries.begin(), entries.end(), kUsedLater);
   std::vector<uint64_t> seen;
@@ -217,14 +230,14 @@ void PlanStore::Keep(const std::string& owner, const PlanKey& key, std::string_v
   NoteWritten(problem);
   if (!problem.empty()) return;
   DropReplaced(owner, key);
-  owners_[owner].push_back({key, disk_bytes, 0});
+  Add(owner, {key, disk_bytes, 0});
   NoteUse(owner, key);
   MakeRoom();
 }
 
 // What the new plan serves as well, and the oldest of too many for one iteration.
 void PlanStore::DropReplaced(const std::string& owner, const PlanKey& key) {
-  Entries others = owners_[owner];
+  Entries others = owners_[owner].entries;
   std::erase_if(others, [&key](const Entry& entry) { return !IsOfOneIteration(entry.key, key); });
   std::sort(others.begin(), others.end(), kUsedLater);
   size_t left = 1;
@@ -235,26 +248,19 @@ void PlanStore::DropReplaced(const std::string& owner, const PlanKey& key) {
     left += stays ? 1 : 0;
     // The new plan's file has taken the place of its own key's.
     if (other.key == key)
-      std::erase_if(owners_[owner], [&key](const Entry& entry) { return entry.key == key; });
+      Forget(owner, key);
     else if (!stays)
       Remove(owner, other.key);
   }
 }
 
 void PlanStore::MakeRoom() {
-  for (;;) {
-    int64_t all_bytes = 0, most_bytes = -1;
-    const std::pair<const std::string, Entries>* largest = nullptr;
-    for (const auto& owner : owners_) {
-      const int64_t bytes = BytesOf(owner.second);
-      all_bytes += bytes;
-      if (bytes > most_bytes) largest = &owner;
-      most_bytes = std::max(most_bytes, bytes);
-    }
-    if (all_bytes <= most_bytes_ || largest == nullptr) return;
-    const PlanKey oldest = std::max_element(largest->second.begin(), largest->second.end(), kUsedLater)->key;
+  while (counts_.bytes > most_bytes_) {
+    const auto has_less = [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; };
+    const auto& [name, largest] = *std::max_element(owners_.begin(), owners_.end(), has_less);
+    const PlanKey oldest = std::max_element(largest.entries.begin(), largest.entries.end(), kUsedLater)->key;
     ++counts_.evicted;
-    Remove(std::string(largest->first), oldest);
+    Remove(std::string(name), oldest);
   }
 }
 
@@ -269,15 +275,6 @@ void PlanStore::NoteWritten(const std::string& problem) {
   problem_ = problem;
   say_(problem.empty() ? "plans are kept again in " + folder_
                        : "plans are not kept: " + folder_ + ": " + problem);
-}
-
-PlanStore::Counts PlanStore::counts() const {
-  Counts counts = counts_;
-  for (const auto& [owner, entries] : owners_) {
-    counts.plans += static_cast<int64_t>(entries.size());
-    counts.bytes += BytesOf(entries);
-  }
-  return counts;
 }
 
 }  // namespace spillway::agent

@@ -42,7 +42,7 @@ class PlanStore {
   void Keep(const std::string& owner, const protocol::PlanKey& key, std::string_view bytes);
 
   void SetMostBytes(int64_t most_bytes);
-  Counts counts() const;
+  const Counts& counts() const { return counts_; }
 
   // What a file of so many bytes takes, with what the disk needs to find it.
   static int64_t BytesOnDisk(int64_t size_bytes);
@@ -56,6 +56,10 @@ class PlanStore {
     int64_t used_ns = 0;  // since 1970
   };
   using Entries = std::vector<Entry>;
+  struct Owner {
+    Entries entries;
+    int64_t bytes = 0;  // of them all, on disk
+  };
 
   void Scan();
   void ScanOwner(const std::string& owner);
@@ -64,6 +68,8 @@ class PlanStore {
   std::optional<std::string> Read(const std::string& owner, const Entry& entry);
   void NoteUse(const std::string& owner, const protocol::PlanKey& key);
   void Remove(const std::string& owner, const protocol::PlanKey& key);
+  void Add(const std::string& owner, const Entry& entry);
+  void Forget(const std::string& owner, const protocol::PlanKey& key);
   void DropReplaced(const std::string& owner, const protocol::PlanKey& key);
   void MakeRoom();
   void NoteWritten(const std::string& problem);
@@ -71,7 +77,7 @@ class PlanStore {
   const std::string folder_;
   const std::function<void(const std::string&)> say_;
   int64_t most_bytes_;
-  std::map<std::string, Entries> owners_;
+  std::map<std::string, Owner> owners_;  // none without entries, but for a moment
   Counts counts_;
   std::string problem_;  // with the disk, as last said
 };

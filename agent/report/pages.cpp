@@ -92,6 +92,7 @@ ordered_json JsonOf(const PlanningView& planning) {
           {"waiting", planning.waiting},
           {"running", planning.running},
           {"planning_ns", planning.planning_ns},
+          {"given_bytes", planning.given_bytes},
           {"store",
            {{"plans", planning.store_plans},
             {"bytes", planning.store_bytes},

@@ -5,9 +5,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <fstream>
+#include <thread>
 
 #include "base/clock.h"
 #include "protocol/bulk.h"
@@ -54,6 +60,43 @@ std::string BytesOf(const scheduler::PlanOrder& order) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// Stops each child of this process as soon as it is seen.
+class StopperOfChildren {
+ public:
+  StopperOfChildren() : thread_([this] { Run(); }) {}
+  ~StopperOfChildren() {
+    ends_ = true;
+    thread_.join();
+  }
+  int stopped() const { return stopped_; }
+
+ private:
+  void Run() {
+    for (pid_t seen = LatestPid(); !ends_;) {
+      for (const pid_t latest = LatestPid(); seen < latest;) {
+        if (IsOurChild(++seen)) stopped_ += kill(seen, SIGSTOP) == 0 ? 1 : 0;
+      }
+    }
+  }
+  static pid_t LatestPid() {
+    std::ifstream loads("/proc/loadavg");
+    std::string word;
+    for (int i = 0; i < 5; ++i) loads >> word;
+    return std::atoi(word.c_str());
+  }
+  static bool IsOurChild(pid_t pid) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string line;
+    std::getline(stat, line);
+    const size_t name_end = line.rfind(") ");
+    return name_end != std::string::npos && std::atoi(line.c_str() + name_end + 4) == getpid();
+  }
+
+  std::atomic<bool> ends_{false};
+  std::atomic<int> stopped_{0};
+  std::thread thread_;
+};
+
 class PlanDeskTest : public ::testing::Test {
  protected:
   PlanDeskTest()
@@ -93,6 +136,11 @@ class PlanDeskTest : public ::testing::Test {
     Planning::Reply first = std::move(came_.front());
     came_.erase(came_.begin());
     return first;
+  }
+  void AwaitGiven(int64_t bytes) {
+    const uint64_t until_ns = base::MonotonicNs() + uint64_t{kPatienceMs} * 1'000'000;
+    while (desk_->View().given_bytes != bytes && base::MonotonicNs() < until_ns) usleep(1000);
+    ASSERT_EQ(desk_->View().given_bytes, bytes);
   }
   void AwaitRunning(int64_t workers) {
     const uint64_t until_ns = base::MonotonicNs() + uint64_t{kPatienceMs} * 1'000'000;
@@ -316,6 +364,59 @@ TEST_F(PlanDeskTest, WhoKeepsWhatItIsGivenIsNotGivenMoreAndMore) {
   desk_->Recall(SessionId{4}, OwnerOf(kAnn), {.program = 1});
   EXPECT_THAT(Await().files, IsEmpty());
   EXPECT_EQ(desk_->View().store_plans, 1) << "it is not made again either";
+}
+
+// The desk said that it gives 1 MiB more with each second to who keeps all that it got: a client that closes nothing made the agent
+// grow without end.
+TEST_F(PlanDeskTest, WhatIsKeptOpenStaysBoundedAndWhatIsClosedIsGivenAnew) {
+  Open(kRealWorker);
+  Ask(1, BytesOf(SmallOrder()));
+  const auto size = static_cast<int64_t>(AwaitPlan().size_bytes);
+  std::vector<Planning::Reply> kept;
+  Open(kHangingWorker, {.given_bytes = 2 * size});
+  for (uint64_t ticket = 1; ticket <= 200; ++ticket) {
+    Ask(ticket, BytesOf(SmallOrder()));
+    AwaitPlan();
+    kept.push_back(std::move(last_));
+  }
+  EXPECT_EQ(std::count_if(kept.begin(), kept.end(), [](const auto& reply) { return !reply.files.empty(); }),
+            2);
+  AwaitGiven(2 * size);
+
+  void* const mapped = mmap(nullptr, 1, PROT_READ, MAP_SHARED, kept[0].files[0].get(), 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  kept.clear();
+  AwaitGiven(size);  // a mapping keeps it
+  munmap(mapped, 1);
+
+  Ask(300, BytesOf(SmallOrder()));
+  EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kKept);
+  last_ = {};
+  AwaitGiven(0);
+}
+
+TEST_F(PlanDeskTest, WhoClosesItsPlansIsGivenAnyNumber) {
+  Open(kRealWorker, {.given_bytes = 1 << 20});
+  for (uint64_t ticket = 1; ticket <= 300; ++ticket) {
+    Ask(ticket, BytesOf(SmallOrder()));
+    ASSERT_NE(AwaitPlan().outcome, PlanOutcome::kBusy) << ticket;
+  }
+}
+
+// A process can be stopped before it has become the planner; posix_spawn waits for it all the same, and the whole desk waited.
+TEST_F(PlanDeskTest, AWorkerThatIsStoppedBeforeItBeginsHoldsUpNobody) {
+  Open(kHangingWorker, {.time_limit_ns = 300'000'000});
+  StopperOfChildren stopper;
+  for (uint64_t ticket = 1; ticket <= 8; ++ticket) {
+    Ask(ticket, BytesOf(SmallOrder()));
+    desk_->Recall(SessionId{100 + ticket}, OwnerOf(kBob), {.program = 1});
+
+    EXPECT_TRUE(std::holds_alternative<RecalledPlans>(Await().message));
+    EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kFailed);
+    EXPECT_THAT(std::string(std::get<PlanReply>(last_.message).reason.view()),
+                HasSubstr("longer than 300 ms"));
+  }
+  EXPECT_GT(stopper.stopped(), 0);
 }
 
 TEST_F(PlanDeskTest, AForgottenSessionsRequestsLeaveTheQueue) {

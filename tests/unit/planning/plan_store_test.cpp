@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/prng.h"
 #include "tests/unit/steward/small_job.h"
 
 namespace spillway::agent {
@@ -160,6 +161,28 @@ TEST_F(AgentPlanStoreTest, ManySmallPlansTakeNoMoreOfTheDiskThanFewLargeOnes) {
   EXPECT_LE(blocks * 512, kMost);
   EXPECT_LE(Files().size(), 128u);
   EXPECT_GT(Files().size(), 100u);
+}
+
+// What is counted as plans come and go is what is there.
+TEST_F(AgentPlanStoreTest, TheCountsAreThoseOfARecount) {
+  base::Prng random(1);
+  Open(40 * PlanStore::BytesOnDisk(static_cast<int64_t>(PlanOf(kGiB).size())));
+  for (int i = 0; i < 300; ++i) {
+    const PlanKey key =
+        KeyOf(random.Below(9), random.Below(9), kGiB + static_cast<int64_t>(random.Below(3)) * kGiB);
+    store_->Keep(random.Below(3) ? kAnn : kBob, key, PlanOf(key.budget_bytes));
+    if (i % 50 == 49) fs::resize_file(Files().front(), 10);
+    store_->Find(kAnn, key);
+  }
+  const PlanStore::Counts counts = store_->counts();
+
+  Open();
+
+  EXPECT_GT(counts.evicted, 0);
+  EXPECT_EQ(counts.plans, static_cast<int64_t>(Files().size()));
+  EXPECT_EQ(counts.plans, store_->counts().plans);
+  EXPECT_GE(counts.bytes, store_->counts().bytes) << "files were cut";
+  EXPECT_LE(counts.bytes - store_->counts().bytes, 6 * PlanStore::BytesOnDisk(1 << 20));
 }
 
 TEST_F(AgentPlanStoreTest, AtTheStartTheBoundHoldsToo) {

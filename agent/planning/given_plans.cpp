@@ -1,0 +1,72 @@
+#include "agent/planning/given_plans.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "protocol/bulk.h"
+
+namespace spillway::agent {
+namespace {
+
+// Another open file of the same bytes: who gets it shares nothing with ours, and is counted by the kernel.
+base::UniqueFd Reopened(const base::UniqueFd& file) {
+  const std::string path = "/proc/self/fd/" + std::to_string(file.get());
+  return base::UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+// A lease for writing is granted only to who has the file open alone; mappings and files on their way over sockets keep it open. The
+// file as memfd_create made it, ours, does not count (Linux 6.18; fs/locks.c, check_conflicting_open). Where the system cannot tell,
+// the use counts as over.
+bool IsOpenElsewhere(const base::UniqueFd& file) {
+  const base::UniqueFd probe = Reopened(file);
+  if (!probe) return true;  // no file left: asked again
+  if (fcntl(probe.get(), F_SETLEASE, F_WRLCK) != 0) return errno == EAGAIN;
+  fcntl(probe.get(), F_SETLEASE, F_UNLCK);
+  return false;
+}
+
+}  // namespace
+
+bool GivenPlans::MayGive(const std::string& tenant, uint64_t size_bytes, uint64_t most_bytes) {
+  const auto found = given_.find(tenant);
+  if (found == given_.end()) return size_bytes <= most_bytes;
+  const uint64_t more_bytes = std::max(size_bytes, most_bytes / kMostFiles);
+  if (Counted(found->second, most_bytes) + more_bytes <= most_bytes) return true;
+  Sweep(found->second);
+  return Counted(found->second, most_bytes) + more_bytes <= most_bytes;
+}
+
+base::UniqueFd GivenPlans::Give(const std::string& tenant, std::string_view plan) {
+  base::UniqueFd own = protocol::SealedCopy(plan);
+  if (!own) return {};
+  base::UniqueFd given = Reopened(own);
+  if (given) given_[tenant].push_back({std::move(own), plan.size()});
+  return given;
+}
+
+void GivenPlans::Sweep() {
+  for (auto& [tenant, plans] : given_) Sweep(plans);
+  std::erase_if(given_, [](const auto& entry) { return entry.second.empty(); });
+}
+
+void GivenPlans::Sweep(Plans& plans) {
+  std::erase_if(plans, [](const Plan& plan) { return !IsOpenElsewhere(plan.file); });
+}
+
+uint64_t GivenPlans::Counted(const Plans& plans, uint64_t most_bytes) {
+  uint64_t bytes = 0;
+  for (const Plan& plan : plans) bytes += std::max(plan.size_bytes, most_bytes / kMostFiles);
+  return bytes;
+}
+
+uint64_t GivenPlans::open_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [tenant, plans] : given_) {
+    for (const Plan& plan : plans) bytes += plan.size_bytes;
+  }
+  return bytes;
+}
+
+}  // namespace spillway::agent
