@@ -35,8 +35,11 @@ class JobFixture(agent_test.AgentFixture):
     def configure(self, more="", **settings):
         super().configure(f'[[device]]\nuuid = "{UUID}"\nmemory = "1GiB"\n' + more, **settings)
 
-    def begin(self, length, *options, name=".", more=()):
-        """The trainer under `spillway run`, on its way; its output and report are in the folder of that name in the test's."""
+    def begin(self, length, *options, name=".", more=(), user=None):
+        """The trainer under `spillway run`, on its way; its output and report are in the folder of that name in the test's.
+
+        `user`: as that one, who may write there; takes root.
+        """
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         (folder / "end").unlink(missing_ok=True)
@@ -48,7 +51,8 @@ class JobFixture(agent_test.AgentFixture):
         command = [agent_test.BUILD / "bin/spillway", "run", "--quiet", "--simulate=h200", *options, "--",
                    agent_test.BUILD / "workloads" / self.trainer[0], *self.trainer[1:], length, *until, *more]
         with open(folder / "output", "wb") as output, open(folder / "errors", "wb") as errors:
-            job = subprocess.Popen([str(word) for word in command], env=environment, stdout=output, stderr=errors)
+            who = {} if user is None else {"user": user, "group": user, "extra_groups": []}
+            job = subprocess.Popen([str(word) for word in command], env=environment, stdout=output, stderr=errors, **who)
         self.addCleanup(self.end, job)
         return job
 

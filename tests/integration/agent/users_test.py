@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Several users' processes at one real spillwayd: nobody sees a byte of another's in the slabs of the host pool, whoever is killed when.
+
+usage: users_test.py --build BUILD [unittest arguments]
+"""
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import agent_test
+import job_test
+import share_test
+
+POISONER = pathlib.Path(__file__).resolve().parents[2] / "support/slab_poisoner.py"
+MIB = 1 << 20
+SLAB = MIB
+POOL = f'[host]\nmemory = "{48 * MIB}"\nslab = {SLAB}\nspare = {4 * SLAB}\nhuge_pages = false\n'
+USERS = 61001, 61002, 61003
+TRAINER_USER = 61004
+PATTERN = 0x5350494C00000000  # never a trainer's: the low half is the process's
+KILLS = 40
+AT_ONCE = 3
+
+
+class Poisoner:
+    def __init__(self, test, user, number):
+        self.word = PATTERN | number
+        self.errors = test.folder / f"poisoner{number}.errors"
+        self.came = test.folder / f"poisoner{number}.came"
+        with open(self.errors, "wb") as errors, open(self.came, "wb") as came:
+            self.process = subprocess.Popen(
+                [sys.executable, POISONER, "--socket", str(test.path), "--device", job_test.UUID, "--slab", str(SLAB),
+                 "--word", str(self.word), "--user", str(user)], stdout=came, stderr=errors)
+        test.addCleanup(job_test.JobFixture.end, self.process)
+
+    def slabs(self):
+        return self.came.read_bytes().splitlines()
+
+
+class UsersTest(share_test.ShareFixture):
+    def setUp(self):
+        if os.getuid() != 0:
+            self.skipTest("takes root, to be several users")
+        super().setUp()
+        self.folder.chmod(0o755)
+        self.random = random.Random(1)
+        self.poisoners = []
+
+    def begin_poisoner(self):
+        self.poisoners.append(Poisoner(self, self.random.choice(USERS), len(self.poisoners) + 1))
+
+    def alive(self):
+        return [one for one in self.poisoners if one.process.returncode is None]
+
+    def assert_nobody_complains(self):
+        for one in self.alive():
+            self.assertIsNone(one.process.poll(), one.errors.read_text())
+
+    def kill_one(self):
+        victim = self.random.choice(self.alive())
+        victim.process.kill()
+        victim.process.wait()
+
+    def slab_bytes_of(self, pid):
+        """All that a process has mapped of the pool."""
+        with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+            for line in maps:
+                if "memfd:spillway-slab" not in line:
+                    continue
+                begin, end = (int(number, 16) for number in line.split()[0].split("-"))
+                memory.seek(begin)
+                yield memory.read(end - begin)
+
+    def begin_trainer(self):
+        half = self.half()
+        self.configure(POOL + f"[defaults]\nlimit = {half}\n", resume_ms=300)
+        self.start()
+        (self.folder / "trainer").mkdir()
+        (self.folder / "trainer").chmod(0o777)
+        return self.begin(job_test.ENDLESS, "--park=off", f"--agent={self.path}", name="trainer", user=TRAINER_USER)
+
+    def test_no_user_sees_another_users_bytes_whoever_is_killed_when(self):
+        trainer = self.begin_trainer()
+        looked_at = 0
+        for _ in range(AT_ONCE):
+            self.begin_poisoner()
+        self.await_pool(lambda pool: pool["leased_bytes"] > 2 * SLAB)
+
+        for number in range(KILLS):
+            time.sleep(self.random.uniform(0, 0.25))
+            self.assert_nobody_complains()
+            self.kill_one()
+            self.begin_poisoner()
+            if number == KILLS // 2:
+                self.stop(signal.SIGKILL)
+                self.start()
+            for slab in self.slab_bytes_of(trainer.pid):
+                looked_at += 1
+                self.assertNotIn(PATTERN.to_bytes(8, "little")[4:], slab, "the trainer was given a poisoner's bytes")
+
+        came = [slab for one in self.poisoners for slab in one.slabs()]
+        self.assertGreater(len(came), 2 * KILLS, "too little was leased for this to tell anything")
+        self.assertGreater(looked_at, 0)
+        self.assert_as_bare(self.finish(trainer, "trainer"))
+        self.assert_nobody_complains()
+        while self.alive():
+            self.kill_one()
+        self.await_pool(lambda pool: pool["leased_bytes"] == pool["kept_bytes"] == pool["ending_bytes"] == 0)
+
+
+if __name__ == "__main__":
+    agent_test.main()
