@@ -5,17 +5,23 @@
 namespace spillway::scheduler {
 namespace {
 
-// What the profile says of a first touch is less than what the job must have said.
+// What the profile says of a first touch is less than what the job must have said. A workspace is nobody else's business.
 bool OverwritesOneBuffer(const IterationPattern& pattern, const PatternEvent& event) {
   const Operation& operation = pattern.profile.operations[static_cast<size_t>(event.operation)];
   if (operation.writes.size() != 1) return false;
   const std::span<const PatternTouch> touches = pattern.TouchesOf(event);
   return std::all_of(touches.begin(), touches.end(), [&](const PatternTouch& touch) {
-    return touch.buffer == operation.writes[0].index ? touch.writes && !touch.reads : !touch.writes;
+    if (touch.buffer == operation.writes[0].index) return touch.writes && !touch.reads;
+    const Buffer& buffer = pattern.profile.at(BufferId{touch.buffer});
+    return !touch.writes || LivesFor(buffer, {event.operation});
   });
 }
 
 }  // namespace
+
+bool LivesFor(const Buffer& buffer, OperationId operation) {
+  return !buffer.persistent && !buffer.handed_on && buffer.born == operation && buffer.dies == operation;
+}
 
 void SetDurations(IterationPattern* pattern, std::span<const int64_t> duration_ns) {
   std::vector<Operation>& operations = pattern->profile.operations;

@@ -10,7 +10,8 @@
 //   3. A persistent buffer is one allocation that every iteration touches. Any other is another allocation each time: made by
 //      its `born_event`, or handed on from the iteration before (some buffer's `becomes`), or else first seen when touched.
 //   4. The iteration begins where the fewest bytes of such allocations are alive, so few are handed on.
-//   5. The profile passes CheckProfile. What an operation may write it may read as well, but for the first touch, which cannot, and
+//   5. The profile passes CheckProfile. A buffer that lives for one operation alone takes memory there, and is no touch of it unless it is all
+//      that the operation writes: run again, the operation has other memory for that. What an operation may write it may read as well, but for the first touch, which cannot, and
 //      where the job said that all is overwritten. Nothing in it is replayable but by SetReplayable.
 #pragma once
 
@@ -70,11 +71,14 @@ struct IterationPattern {
   }
 };
 
+// Nobody else touches the buffer: a workspace, allocated before the operation and freed after it.
+bool LivesFor(const Buffer& buffer, OperationId operation);
+
 // By profile operation; a shorter list leaves the rest as it is.
 void SetDurations(IterationPattern* pattern, std::span<const int64_t> duration_ns);
 
 // Operations may run again whose token `may_replay` approves and of which the job said all that they do to memory: one buffer is
-// overwritten whole, all others are only read. The rest may not, whatever was set before.
+// overwritten whole, all others are only read, or live for the operation alone. The rest may not, whatever was set before.
 void SetReplayable(IterationPattern* pattern, base::FunctionRef<bool(uint64_t token)> may_replay);
 
 // How many operations may.

@@ -215,6 +215,17 @@ class PatternMaker {
     }
   }
 
+  bool IsWorkspaceOf(const PatternEvent& event, const PatternTouch& touch) const {
+    const OperationId operation{event.operation};
+    const auto is_local = [&](const PatternTouch& of) {
+      return LivesFor(pattern_.profile.at(BufferId{of.buffer}), operation);
+    };
+    const std::span<const PatternTouch> touches = pattern_.TouchesOf(event);
+    return is_local(touch) && std::any_of(touches.begin(), touches.end(), [&](const PatternTouch& other) {
+             return other.writes && !is_local(other);
+           });
+  }
+
   Buffer ProfileBuffer(int32_t index) {
     PatternBuffer& of_pattern = At(index);
     SetDeath(index);
@@ -228,6 +239,7 @@ class PatternMaker {
                              : first_seen_[static_cast<size_t>(index)];
     buffer.born.index = std::min(OperationsBefore(born), operations_ - 1);
     buffer.dies.index = std::max(buffer.born.index, OperationsBefore(of_pattern.dies_event + 1) - 1);
+    buffer.handed_on = of_pattern.becomes >= 0;
     return buffer;
   }
 
@@ -252,12 +264,16 @@ class PatternMaker {
     return operations_before_[static_cast<size_t>(event)];
   }
 
-  Operation ProfileOperation(const PatternEvent& event, std::vector<bool>* has_content) const {
+  Operation ProfileOperation(const PatternEvent& event, std::vector<bool>* has_content) {
     Operation operation;
     operation.name = "o" + std::to_string(event.operation);
-    for (const PatternTouch& touch : pattern_.TouchesOf(event))
-      AddTouch(operation, {touch.buffer}, touch.reads, touch.writes,
-               (*has_content)[static_cast<size_t>(touch.buffer)]);
+    for (const PatternTouch& touch : pattern_.TouchesOf(event)) {
+      const auto buffer = static_cast<size_t>(touch.buffer);
+      if (IsWorkspaceOf(event, touch))
+        pattern_.profile.buffers[buffer].movable = false;
+      else
+        AddTouch(operation, {touch.buffer}, touch.reads, touch.writes, (*has_content)[buffer]);
+    }
     for (const PatternTouch& touch : pattern_.TouchesOf(event))
       (*has_content)[static_cast<size_t>(touch.buffer)] = true;
     return operation;

@@ -145,6 +145,7 @@ void Describe(Archive& archive, Buffer& buffer) {
   archive.Number(buffer.dies.index);
   archive.Number(buffer.persistent);
   archive.Number(buffer.movable);
+  archive.Number(buffer.handed_on);
 }
 
 // Nothing that was learned has a choice of workspaces.

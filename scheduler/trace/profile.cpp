@@ -97,8 +97,12 @@ void AppendIntervals(const IterationProfile& profile, BufferId id, const std::ve
     if (touches[i + 1].index > touches[i].index + 1)
       intervals.push_back({id, touches[i], touches[i + 1], false, overwrites(touches[i + 1])});
   }
+  const Buffer& buffer = profile.at(id);
+  const bool dies_late =
+      !buffer.persistent && !buffer.handed_on && !touches.empty() && buffer.dies > touches.back();
+  if (dies_late) intervals.push_back({id, touches.back(), {buffer.dies.index + 1}, false, true});
   // An input is written anew between two iterations: nobody may have taken it away then.
-  if (!profile.at(id).persistent || profile.at(id).kind == BufferKind::kInput || touches.empty()) return;
+  if (!buffer.persistent || buffer.kind == BufferKind::kInput || touches.empty()) return;
   const OperationId last = touches.back(), first = touches.front();
   const auto count = static_cast<int32_t>(profile.operations.size());
   if (first.index + count > last.index + 1) intervals.push_back({id, last, first, true, overwrites(first)});

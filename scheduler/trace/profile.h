@@ -56,6 +56,8 @@ struct Buffer {
   OperationId dies;
   bool persistent = false;
   bool movable = true;  // false: always on the device (exported, captured, ...)
+  // It does not die at its end, but goes on as another buffer in the next iteration, which reads it.
+  bool handed_on = false;
 
   bool operator==(const Buffer&) const = default;
 };
@@ -114,13 +116,14 @@ struct IterationProfile {
 };
 
 // A time in which nobody touches a buffer: strictly between two operations. Wrapping intervals (persistent buffers that are no inputs) run
-// from the last touch over the iteration's end to the first touch: from >= to.
+// from the last touch over the iteration's end to the first touch: from >= to. What is freed late has a last interval, from its last
+// touch until it is freed: `to` is the operation behind its last one, which may be the profile's end, and its content is dead.
 struct IdleInterval {
   BufferId buffer;
   OperationId from;  // the last touch before
-  OperationId to;    // the next touch
+  OperationId to;    // the next touch, or where it is free
   bool wraps = false;
-  bool content_dead = false;  // `to` overwrites the buffer: its content need not come back
+  bool content_dead = false;  // `to` overwrites the buffer, or it is freed: its content need not come back
 
   bool operator==(const IdleInterval&) const = default;
 };

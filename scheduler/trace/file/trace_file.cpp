@@ -107,6 +107,7 @@ Buffer ReadBuffer(const file::Buffer& from) {
   buffer.dies = {from.dies()};
   buffer.persistent = from.persistent();
   buffer.movable = from.movable();
+  buffer.handed_on = from.handed_on();
   return buffer;
 }
 
@@ -203,7 +204,7 @@ std::vector<uint8_t> WriteProfile(const IterationProfile& profile) {
   for (const Buffer& buffer : profile.buffers) {
     buffers.push_back(file::CreateBuffer(
         builder, builder.CreateString(buffer.name), static_cast<uint8_t>(buffer.kind), buffer.size_bytes,
-        buffer.born.index, buffer.dies.index, buffer.persistent, buffer.movable));
+        buffer.born.index, buffer.dies.index, buffer.persistent, buffer.movable, buffer.handed_on));
   }
   std::vector<flatbuffers::Offset<file::Operation>> operations;
   for (const Operation& operation : profile.operations)

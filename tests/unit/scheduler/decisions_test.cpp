@@ -109,6 +109,23 @@ TEST(DecisionsTest, WhatAChainRebuildsIsKeptWhenItsDecisionSaysSo) {
                           Action{ActionKind::kDrop, {1}, 6, Reason::kChainTemporary}));
 }
 
+TEST(DecisionsTest, WhatIsFreedLateLeavesForGoodAndInALiveJobToTheHost) {
+  // Given c, read last by bc, and freed after ba
+  Setting setting;
+  setting.profile.buffers[3].dies = {6};
+  setting.intervals = IdleIntervals(setting.profile, 50);
+  const auto late = static_cast<int32_t>(setting.intervals.size()) - 1;
+  ASSERT_EQ(setting.intervals.back(), (IdleInterval{{3}, {4}, {7}, false, true}));
+  // Then it is let go after bc, and nothing brings it back
+  EXPECT_THAT(setting.Lower({{late, Treatment::kSwap, {}, true, {}}}).plan.actions,
+              ElementsAre(Action{ActionKind::kDrop, {3}, 4, {}}));
+  // And a live job, whose program may still read it, has a copy
+  setting.problem.is_live = true;
+  const Plan plan = setting.Lower({{late, Treatment::kSwap, {}, true, {}}}).plan;
+  EXPECT_THAT(plan.actions, ElementsAre(Action{ActionKind::kOffload, {3}, 4, {}}));
+  EXPECT_FALSE(ValidatePlan(setting.problem, plan));
+}
+
 TEST(DecisionsTest, WhatCannotBeRecomputedStaysAndIsReported) {
   Setting setting;
   setting.profile.operations[2].replayable = false;

@@ -50,6 +50,17 @@ TEST(ProfileTest, AnIntervalThatEndsInAnOverwriteHasDeadContent) {
   EXPECT_FALSE(IdleIntervals(profile, 1)[0].content_dead);
 }
 
+TEST(ProfileTest, WhatIsFreedLateIsIdleUntilThen) {
+  // Given a buffer that is touched last by "other" and freed after "last", the profile's end
+  IterationProfile profile = ThreeOperations();
+  profile.buffers[2].dies = {3};
+  // Then it has an interval up to there with dead content
+  EXPECT_EQ(IdleIntervals(profile, 1).back(), (IdleInterval{{2}, {2}, {4}, false, true}));
+  // But not where it goes on in the next iteration
+  profile.buffers[2].handed_on = true;
+  EXPECT_EQ(IdleIntervals(profile, 1).back().buffer, BufferId{1});
+}
+
 TEST(ProfileTest, SmallAndUnmovableBuffersHaveNoIdleIntervals) {
   IterationProfile profile = ThreeOperations();
   EXPECT_EQ(IdleIntervals(profile, 50).size(), 1u);

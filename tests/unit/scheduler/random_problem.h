@@ -24,6 +24,16 @@ class Dice {
   std::mt19937_64 bits_;
 };
 
+// Programs free some of what they have used for the last time only later, and some go on in the next iteration.
+inline void DelaySomeDeaths(Dice& dice, IterationProfile& profile) {
+  const auto last = static_cast<int32_t>(profile.operations.size()) - 1;
+  for (Buffer& buffer : profile.buffers) {
+    if (buffer.persistent || dice.Chance(70)) continue;
+    buffer.dies.index = static_cast<int32_t>(dice.Roll(buffer.dies.index, last));
+    buffer.handed_on = buffer.dies.index == last && dice.Chance(30);
+  }
+}
+
 // Buffers are written by a random operation first; later operations read, overwrite or change what exists by then.
 inline IterationProfile RandomProfile(Dice& dice) {
   const auto operation_count = static_cast<int32_t>(dice.Roll(2, 30));
@@ -52,7 +62,9 @@ inline IterationProfile RandomProfile(Dice& dice) {
     operations.push_back(std::move(it));
   }
   if (buffers.empty()) buffers.push_back(Persistent("p", 10));
-  return ProfileOf(std::move(buffers), std::move(operations));
+  IterationProfile profile = ProfileOf(std::move(buffers), std::move(operations));
+  DelaySomeDeaths(dice, profile);
+  return profile;
 }
 
 inline MappingPrices RandomPrices(Dice dice) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "base/prng.h"
 #include "scheduler/networks/catalog.h"
@@ -169,6 +170,79 @@ TEST(IterationLearnerTest, WhatTheJobSaysOfRolesIsInTheProfile) {
     known += overwrites;
   }
   EXPECT_EQ(known, 1);
+}
+
+TEST(IterationLearnerTest, AWorkspaceTakesMemoryAndIsNoTouch) {
+  // Given a job whose every operation has a workspace of its own beside what it overwrites, and frees all late but that
+  Learning learning;
+  learning.Add(JobEvent::Allocate(1, 4 << 20));
+  uint64_t next = 2;
+  const auto iterate = [&] {
+    const uint64_t output = next++, workspace = next++;
+    learning.Add(JobEvent::Allocate(output, 2 << 20));
+    learning.Add(JobEvent::Allocate(workspace, 3 << 20));
+    const std::vector<JobTouch> made = {{1, false, true}, {output, true, false}, {workspace, true, true}};
+    learning.Add(JobEvent::Operation(7, made));
+    learning.Add(JobEvent::Free(workspace));
+    const std::vector<JobTouch> used = {{1, true, true}, {output, false, true}};
+    learning.Add(JobEvent::Operation(8, used));
+    for (uint64_t kernel = 9; kernel < 13; ++kernel)
+      learning.Add(JobEvent::Operation(kernel, std::vector<JobTouch>{{1, true, true}}));
+    learning.Add(JobEvent::Free(output));
+  };
+  for (int i = 0; i < 5; ++i) iterate();
+  ASSERT_FALSE(learning.learned.empty());
+  // Then the workspace is there during the operation and cannot move, and the operation writes one buffer
+  IterationPattern pattern = *learning.learned.back();
+  const IterationProfile& profile = pattern.profile;
+  const auto workspace = std::find_if(profile.buffers.begin(), profile.buffers.end(),
+                                      [](const Buffer& buffer) { return buffer.size_bytes == 3 << 20; });
+  ASSERT_NE(workspace, profile.buffers.end());
+  EXPECT_FALSE(workspace->movable);
+  EXPECT_EQ(workspace->born, workspace->dies);
+  const Operation& with_workspace = profile.at(workspace->born);
+  EXPECT_EQ(with_workspace.writes.size(), 1u);
+  EXPECT_EQ(with_workspace.reads.size(), 1u);
+  EXPECT_EQ(PeakBytes(profile), 9 << 20);
+  // And where it is proven to be repeatable it may run again, but not what changes its input
+  SetReplayable(&pattern, [](uint64_t) { return true; });
+  EXPECT_EQ(ReplayableCount(pattern), 1);
+  EXPECT_TRUE(pattern.profile.at(workspace->born).replayable);
+}
+
+TEST(IterationLearnerTest, WhatIsFreedAtTheEndDiesThereAndWhatGoesOnIsHandedOn) {
+  // Given a job that frees what it has made at the iteration's end, but keeps its last result until the next one has read it
+  Learning learning;
+  learning.Add(JobEvent::Allocate(1, 4 << 20));
+  uint64_t next = 2, result = 0;
+  const auto iterate = [&] {
+    const uint64_t made = next++, former = std::exchange(result, next++);
+    learning.Add(JobEvent::Allocate(made, 8 << 20));
+    learning.Add(JobEvent::Operation(1, std::vector<JobTouch>{{1, false, true}, {made, true, false}}));
+    if (former) {
+      learning.Add(JobEvent::Operation(2, std::vector<JobTouch>{{former, false, true}, {1, true, true}}));
+      learning.Add(JobEvent::Free(former));
+    }
+    learning.Add(JobEvent::Allocate(result, 2 << 20));
+    learning.Add(JobEvent::Operation(3, std::vector<JobTouch>{{made, false, true}, {result, true, false}}));
+    for (uint64_t kernel = 4; kernel < 8; ++kernel)
+      learning.Add(JobEvent::Operation(kernel, std::vector<JobTouch>{{1, true, true}}));
+    learning.Add(JobEvent::Free(made));
+  };
+  for (int i = 0; i < 5; ++i) iterate();
+  ASSERT_FALSE(learning.learned.empty());
+  // Then the former is idle after its last use, and its content dead; the latter has no such time
+  const IterationProfile& profile = learning.learned.back()->profile;
+  const auto dies_late = [&](int64_t size_bytes) {
+    const std::vector<IdleInterval> intervals = IdleIntervals(profile, 1);
+    return std::count_if(intervals.begin(), intervals.end(), [&](const IdleInterval& interval) {
+      return profile.at(interval.buffer).size_bytes == size_bytes && !interval.wraps && interval.content_dead;
+    });
+  };
+  EXPECT_EQ(dies_late(8 << 20), 1);
+  EXPECT_EQ(dies_late(2 << 20), 0);
+  const auto handed_on = [](const Buffer& buffer) { return buffer.handed_on; };
+  EXPECT_EQ(std::count_if(profile.buffers.begin(), profile.buffers.end(), handed_on), 1);
 }
 
 TEST(IterationLearnerTest, BuffersUsedInTurnMakeTwoStepsOneIteration) {
