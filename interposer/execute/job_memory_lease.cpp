@@ -21,7 +21,8 @@ namespace {
 // How long an allocation hopes that the agent grants more host memory (others have two seconds to give it back, unless the operator
 // says otherwise), and for how long it does not hope again after that.
 constexpr std::uint64_t kGrantPatienceNs = 3'000'000'000;
-constexpr std::uint64_t kShortGrantPatienceNs = 200'000'000;  // of a job that does without
+constexpr std::uint64_t kShortGrantPatienceNs =
+    200'000'000;  // of a job that does without at no cost to others
 constexpr std::uint64_t kHopelessNs = 10'000'000'000;
 constexpr std::int64_t kShortestPauseNs = 500'000;
 constexpr std::int64_t kLongestPauseNs = 16'000'000;
@@ -61,9 +62,10 @@ void JobMemory::NoteHostNeed(size_t wanted_bytes, size_t largest_bytes) {
 }
 
 // What the agent does not grant lies in ordinary memory, as far as the launcher allows and the node has it: nobody else bounds what all
-// jobs together put there. What is parked cannot.
+// jobs together put there. What is parked cannot, as only memory that the driver made can be mapped at device addresses: that is pinned
+// beyond the quota, and the agent hears of it like of all that is pinned.
 size_t JobMemory::HostLimitToAllocate() {
-  if (trust_.MustPark() || host_limit_bytes_ == own_host_limit_bytes_) return host_limit_bytes_;
+  if (host_limit_bytes_ == own_host_limit_bytes_) return host_limit_bytes_;
   const HostPool& host = residency_.host();
   const size_t possible_bytes = host.pinned_bytes() + host.ordinary_bytes() + driver::HostBytesToSpare();
   return std::clamp(possible_bytes, host_limit_bytes_, own_host_limit_bytes_);

@@ -39,8 +39,6 @@ constexpr std::uint64_t kQueuePatienceNs = 3600 * kSecondNs;
 constexpr std::uint64_t kIdleAfterNs = 1 * kSecondNs;
 // A job whose peak did not rise for so long has shown what it wants; before, it wants all that it may have.
 constexpr std::uint64_t kSettledAfterNs = 10 * kSecondNs;
-// A budget that could not be met is tried to be met again after so long, and ever more seldom.
-constexpr std::uint64_t kShrinkAgainNs = 1 * kSecondNs, kLongestShrinkAgainNs = 32 * kSecondNs;
 // An exit waits no longer than this for the lease's thread.
 constexpr std::uint64_t kExitPatienceNs = 20'000'000;
 // Registrations and work are noticed so soon.
@@ -141,7 +139,7 @@ void AgentSession::Attach(JobMemory* memory) {
     if (device->terms) memory->JoinLink(device->place, device->terms.get(), device->lanes.get());
   }
   StartThreads();
-  AwaitFirstWord(number);
+  talks_ ? AwaitFirstWord(number) : StopWaiting(number);
 }
 
 void AgentSession::Detach(JobMemory* memory) {
@@ -257,9 +255,7 @@ void AgentSession::Apply(Device* device) {
   device->memory->SetLinkPermille(device->link_permille);
   device->memory->SetHostLimit(static_cast<size_t>(device->granted_host_bytes));
   device->memory->GrantBudget(static_cast<size_t>(std::min(device->granted_bytes, device->own_budget_bytes)));
-  device->must_shrink = true;
-  device->shrink_ns = 0;
-  device->shrink_pause_ns = kShrinkAgainNs;
+  device->shrink.Changed();
   shrink_bell_.Ring();
 }
 
@@ -353,16 +349,17 @@ void AgentSession::StartThreads() {
     static_cast<AgentSession*>(session)->RunShrinking();
     return nullptr;
   };
-  StartThread("spillway-lease", run, this);
-  StartThread("spillway-shrink", run_shrinking, this);
+  shrinks_here_ = !StartThread("spillway-shrink", run_shrinking, this);
+  talks_ = StartThread("spillway-lease", run, this);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void AgentSession::StartThread(const char* name, void* (*run)(void*), void* session) {
+bool AgentSession::StartThread(const char* name, void* (*run)(void*), void* session) {
   pthread_t thread;
-  if (pthread_create(&thread, nullptr, run, session) != 0) return;
+  if (pthread_create(&thread, nullptr, run, session) != 0) return false;
   pthread_setname_np(thread, name);
   pthread_detach(thread);
+  return true;
 }
 
 // On the thread that exits; a forked child has not spoken to the agent. The agent hears of it anyway, a little later, when the lease's
@@ -388,6 +385,7 @@ void AgentSession::Run() {
   int file = -1;
   std::int64_t next_ns = 0;
   while (TakeTurn(&file, &next_ns)) {
+    if (shrinks_here_) Shrink();
     const std::int64_t pause_ms = (next_ns - static_cast<std::int64_t>(MonotonicNs())) / 1'000'000;
     pollfd watched[] = {{file, POLLIN, 0}, {Bell::ForGrants().file(), POLLIN, 0}};
     poll(watched, 2, static_cast<int>(std::clamp<std::int64_t>(pause_ms, 1, kLongestPauseMs)));
@@ -402,10 +400,14 @@ void AgentSession::RunShrinking() {
     pollfd watched{shrink_bell_.file(), POLLIN, 0};
     poll(&watched, 1, kLongestPauseMs);
     shrink_bell_.Silence();
-    while (JobMemory* const memory = TakeShrinking()) {
-      const DriverSection section;
-      if (section.may_call()) memory->MeetBudget();
-    }
+    Shrink();
+  }
+}
+
+void AgentSession::Shrink() {
+  while (JobMemory* const memory = TakeShrinking()) {
+    const DriverSection section;
+    if (section.may_call()) memory->MeetBudget();
   }
 }
 
@@ -415,24 +417,19 @@ JobMemory* AgentSession::TakeShrinking() {
   const std::uint64_t now_ns = MonotonicNs();
   EndShrinking(now_ns);
   for (Device& device : devices_) {
-    if (!device.must_shrink || !device.memory || now_ns < device.shrink_ns) continue;
-    device.must_shrink = false;
+    if (!device.memory || !device.shrink.IsDue(now_ns)) continue;
+    device.shrink.Begin();
     shrinking_ = device.memory;
     break;
   }
   return shrinking_;
 }
 
-// What could not leave, as its work went on or waited for the program, may be able to later, and no call of the program's need ever make
-// room again.
 void AgentSession::EndShrinking(std::uint64_t now_ns) {
   const JobMemory* const memory = std::exchange(shrinking_, nullptr);
   for (Device& device : devices_) {
-    if (!memory || device.memory != memory || device.must_shrink) continue;
-    if (device.memory->Read().held_bytes <= device.memory->budget_bytes()) continue;
-    device.must_shrink = true;
-    device.shrink_ns = now_ns + device.shrink_pause_ns;
-    device.shrink_pause_ns = std::min(2 * device.shrink_pause_ns, kLongestShrinkAgainNs);
+    if (!memory || device.memory != memory) continue;
+    device.shrink.End(device.memory->Read().held_bytes <= device.memory->budget_bytes(), now_ns);
   }
 }
 

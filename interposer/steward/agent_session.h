@@ -16,11 +16,13 @@
 //     no more than a moment.
 //  6. Host memory likewise; the job's link share is its plans' and its copies'.
 //  7. What the process holds when it exits stays its own until it has ended.
+//  8. A thread that cannot be started is done without: the one that talks empties memory too; without that one there is no agent.
 #pragma once
 
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -29,6 +31,7 @@
 #include "interposer/lease/bell.h"
 #include "interposer/lease/lease_client.h"
 #include "interposer/steward/remote_planner.h"
+#include "interposer/steward/shrink_schedule.h"
 
 namespace spillway::interposer {
 
@@ -47,9 +50,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   enum class Standing : std::uint8_t { kAsking, kAlone, kQueued, kRejected, kGranted };
   struct Device {
     JobMemory* memory = nullptr;  // null: its context has ended
-    bool must_shrink = false;     // its budget may be less than what it holds
-    std::uint64_t shrink_ns = 0;  // not before
-    std::uint64_t shrink_pause_ns = 0;
+    ShrinkSchedule shrink;
     std::int64_t own_budget_bytes = 0;
     std::int64_t granted_bytes = 0;
     std::int64_t granted_host_bytes = 0;
@@ -93,23 +94,24 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   void StopWaiting(int number) SPILLWAY_EXCLUDES(mutex_);
   void NobodyAnswers() SPILLWAY_REQUIRES(mutex_);
   void StartThreads();
-  static void StartThread(const char* name, void* (*run)(void*), void* session);
+  static bool StartThread(const char* name, void* (*run)(void*), void* session);
   void Run() SPILLWAY_EXCLUDES(mutex_);
   void RunShrinking() SPILLWAY_EXCLUDES(mutex_);
+  void Shrink() SPILLWAY_EXCLUDES(mutex_);
   JobMemory* TakeShrinking() SPILLWAY_EXCLUDES(mutex_);
   void EndShrinking(std::uint64_t now_ns) SPILLWAY_REQUIRES(mutex_);
   bool TakeTurn(int* file, std::int64_t* next_ns) SPILLWAY_EXCLUDES(mutex_);
 
   const std::string address_;
   const int pid_ = getpid();
-  bool threads_started_ = false;  // guarded by runtime's lock
+  bool threads_started_ = false, talks_ = false;  // guarded by runtime's lock
+  std::atomic<bool> shrinks_here_{false};         // the thread that talks does what the other would
   Bell shrink_bell_;
   RemotePlanner planner_{this};
   base::Mutex mutex_{base::LockRank::kSteward};
   LeaseClient client_ SPILLWAY_GUARDED_BY(mutex_);
   std::array<Device, protocol::kMostDevices> devices_ SPILLWAY_GUARDED_BY(mutex_);
-  JobMemory* shrinking_ SPILLWAY_GUARDED_BY(mutex_) =
-      nullptr;  // the memory that the other thread empties now
+  JobMemory* shrinking_ SPILLWAY_GUARDED_BY(mutex_) = nullptr;  // the memory that is being emptied now
 };
 
 }  // namespace spillway::interposer

@@ -100,6 +100,21 @@ class PoolTest(ShareFixture):
         self.assertEqual(self.books()["violations"], [])
         self.assertLessEqual(self.books()["device_bytes_peak"], half)
 
+    def test_a_quota_far_too_small_for_a_job_that_parks_makes_it_slower_and_no_failure(self):
+        bare = self.bare(job_test.SHORT)
+        half = self.half()
+        self.configure(HOST + f"[defaults]\nlimit = {half}\nhost_limit = {SLAB}\n")
+        self.start()
+
+        self.assertEqual(self.finish(self.begin(job_test.SHORT, "--park=host", f"--agent={self.path}",
+                                                f"--report={self.folder}/report.json")), bare)
+        report = self.report()
+        self.assertGreater(report["parked_peak_bytes"], 0)
+        self.assertGreater(report["host_peak_bytes"], SLAB)
+        self.assertEqual(report["refused_allocations"], 0)
+        self.assertEqual(self.books()["violations"], [])
+        self.assertLessEqual(self.books()["device_bytes_peak"], half)
+
     def test_a_quota_that_becomes_less_is_obeyed_while_the_job_runs(self):
         half = self.half()
         self.configure(HOST + f"[defaults]\nlimit = {half}\n")

@@ -33,8 +33,8 @@ class JobMemoryQuotaTest : public testing::Test {
     Driver().cuDevicePrimaryCtxRelease_v2(0);
   }
 
-  void Begin(size_t own_host_limit_bytes) {
-    job_ = std::make_unique<JobMemory>(context_, 0, 2 * kBufferBytes, own_host_limit_bytes, ParkChoice::kOff);
+  void Begin(size_t own_host_limit_bytes, ParkChoice park = ParkChoice::kOff) {
+    job_ = std::make_unique<JobMemory>(context_, 0, 2 * kBufferBytes, own_host_limit_bytes, park);
   }
   CUresult Allocate(size_t buffer) { return job_->Allocate(kBufferBytes, &buffers_[buffer]); }
   template <class Work>
@@ -114,6 +114,34 @@ TEST_F(JobMemoryQuotaTest, ALargerGrantIsUsedAgain) {
   ExpectAll(3);
 
   EXPECT_EQ(job_->Read().ordinary_bytes, 0u);
+}
+
+// Only pinned memory can be mapped at device addresses. It was refused beyond the quota, and the program ended.
+TEST_F(JobMemoryQuotaTest, AJobThatParksPinsWhatItsQuotaLacks) {
+  constexpr size_t quota_bytes = 3 * kBufferBytes;
+  Begin(size_t{1} << 30, ParkChoice::kHost);
+  job_->SetHostLimit(quota_bytes);
+  for (size_t buffer = 0; buffer < kBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
+
+  for (unsigned int round = 0; round < 3; ++round) {
+    WriteAll(round);
+    ExpectAll(round);
+  }
+
+  const JobMemory::Snapshot seen = job_->Read();
+  EXPECT_LE(seen.held_peak_bytes, 2 * kBufferBytes);
+  EXPECT_GT(seen.counters.parked_peak_bytes, 0u);
+  EXPECT_GT(seen.pinned_peak_bytes, quota_bytes) << "and this is what the agent is told";
+  EXPECT_LE(seen.pinned_peak_bytes, 6 * kBufferBytes) << "four away, two on their way";
+  EXPECT_EQ(seen.ordinary_peak_bytes, 0u);
+}
+
+TEST_F(JobMemoryQuotaTest, WhatTheLauncherForbidsAJobThatParksDoesNotPin) {
+  Begin(3 * kBufferBytes, ParkChoice::kHost);
+  job_->SetHostLimit(kBufferBytes);
+  for (size_t buffer = 0; buffer < 3; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
+
+  EXPECT_EQ(Allocate(3), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 TEST_F(JobMemoryQuotaTest, BeyondWhatTheLauncherAllowsIsOutOfMemory) {
