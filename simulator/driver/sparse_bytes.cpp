@@ -18,8 +18,9 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kWindowPages = 8192;  // asked for at once: 32 MiB of addresses
 // Below this the question costs more than the copy.
 constexpr std::size_t kDenseBytes = 64 << 10;
-// From here on giving pages back is cheaper than filling them, and they are not likely to be written at once.
-constexpr std::size_t kReturnedBytes = 64 << 10;
+// Up to here pages stay: through buffers of a few megabytes programs read much memory, and each page would be made again
+// for each read.
+constexpr std::size_t kKeptBytes = 4 << 20;
 
 enum class Backing {
   kUnknown,    // whatever the program has: its pages are as they are
@@ -167,11 +168,11 @@ void Fill(std::uintptr_t begin, std::uintptr_t end) {
   std::memset(reinterpret_cast<void*>(begin), 0, end - begin);
 }
 
-// False: it is not for us to say which pages exist there.
+// False: its pages stay.
 bool ClearAtOnce(const Stretch& stretch) {
   const std::uintptr_t first = (stretch.begin + kPage - 1) / kPage * kPage;
   const std::uintptr_t last = stretch.end / kPage * kPage;
-  if (first >= last || !GiveBack(first, last, stretch)) return false;
+  if (stretch.end - stretch.begin <= kKeptBytes || !GiveBack(first, last, stretch)) return false;
   Fill(stretch.begin, first);
   Fill(last, stretch.end);
   return true;
@@ -231,8 +232,7 @@ void SparseCopy(void* target, const void* source, std::size_t size_bytes) {
     const auto copy = [&](std::uintptr_t begin, std::uintptr_t end) {
       const bool any = CopyWhatIsNotZero(static_cast<char*>(target) + (begin - base),
                                          reinterpret_cast<const char*>(begin), end - begin);
-      if (!any && end - begin >= kReturnedBytes)
-        ClearAtOnce({begin, end, stretch.base, stretch.backing, stretch.file});
+      if (!any) ClearAtOnce({begin, end, stretch.base, stretch.backing, stretch.file});
     };
     ForExisting(stretch, copy);
   });

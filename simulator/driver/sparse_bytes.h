@@ -4,8 +4,8 @@
 // are those of memmove and memset, byte by byte. Under the engine's mutex.
 //
 // Which pages exist is asked of the kernel: /proc/self/pagemap, the file behind a mapping (SEEK_DATA), or mincore where the
-// file is not known. Where it does not answer, every page counts as existing: slower and never wrong. Pages of blocks that
-// become or turn out to be zero are given back, so that what was once written or looked through is as cheap as before.
+// file is not known. Where it does not answer, every page counts as existing: slower and never wrong. Pages of large
+// stretches of blocks that become or turn out to be zero are given back: what was written or looked through once is as cheap again.
 #pragma once
 
 #include <cstddef>
