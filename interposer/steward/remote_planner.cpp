@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include <algorithm>
 #include <bit>
 #include <span>
 #include <utility>
@@ -81,7 +82,7 @@ std::optional<scheduler::Plan> RemotePlanner::Make(int device, std::uint64_t pro
   if (bytes.size() > protocol::kMostPlanBytes) return std::nullopt;
   const UniqueFd file = protocol::SealedCopy({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!file) return std::nullopt;
-  const std::uint64_t ticket = Expect();
+  const std::uint64_t ticket = Expect(std::nullopt);
   const protocol::AskPlan ask = {.device = static_cast<std::uint32_t>(device),
                                  .ticket = ticket,
                                  .key = PlanKeyOf(program, order),
@@ -105,15 +106,11 @@ std::optional<scheduler::Plan> RemotePlanner::Make(int device, std::uint64_t pro
 
 std::vector<StoredPlan> RemotePlanner::Recall(int device, std::uint64_t program) {
   std::vector<StoredPlan> plans;
-  const std::uint64_t ticket = Expect();
-  {
-    const MutexLock lock(mutex_);
-    recall_ticket_ = ticket;
-  }
-  if (!wire_.Send(protocol::RecallPlans{static_cast<std::uint32_t>(device), program}))
-    return StopExpecting(ticket), plans;
+  const protocol::RecallPlans recall = {static_cast<std::uint32_t>(device), program};
+  const std::uint64_t ticket = Expect(recall);
+  if (!wire_.Send(recall)) return StopExpecting(ticket), plans;
   const std::optional<Reply> reply = Await(ticket, patience_.recall_ns);
-  if (!reply || reply->recalled.program != program) return plans;
+  if (!reply) return plans;
   for (std::size_t i = 0; i < reply->files.size(); ++i) {
     std::string why_not;
     std::optional<StoredPlan> plan = PlanIn(reply->files[i], reply->recalled.sizes_bytes[i], &why_not);
@@ -129,7 +126,7 @@ std::vector<StoredPlan> RemotePlanner::Recall(int device, std::uint64_t program)
 void RemotePlanner::Came(const protocol::PlanReply& reply, std::vector<UniqueFd> files) {
   const MutexLock lock(mutex_);
   const auto found = expected_.find(reply.ticket);
-  if (found == expected_.end() || reply.ticket == recall_ticket_) return;
+  if (found == expected_.end() || found->second.recall) return;
   found->second.has_come = true;
   found->second.told = reply;
   found->second.files = std::move(files);
@@ -137,7 +134,11 @@ void RemotePlanner::Came(const protocol::PlanReply& reply, std::vector<UniqueFd>
 
 void RemotePlanner::Came(const protocol::RecalledPlans& recalled, std::vector<UniqueFd> files) {
   const MutexLock lock(mutex_);
-  const auto found = expected_.find(recall_ticket_);
+  const auto found = std::find_if(expected_.begin(), expected_.end(), [&recalled](const auto& expected) {
+    const std::optional<protocol::RecallPlans>& recall = expected.second.recall;
+    return recall && recall->device == recalled.device && recall->program == recalled.program &&
+           !expected.second.has_come;
+  });
   if (found == expected_.end() || files.size() != recalled.count) return;
   found->second.has_come = true;
   found->second.recalled = recalled;
@@ -150,9 +151,9 @@ void RemotePlanner::Lost() {
   sulks_until_ns_ = 0;
 }
 
-std::uint64_t RemotePlanner::Expect() {
+std::uint64_t RemotePlanner::Expect(const std::optional<protocol::RecallPlans>& recall) {
   const MutexLock lock(mutex_);
-  expected_[++last_ticket_] = {};
+  expected_[++last_ticket_].recall = recall;
   return last_ticket_;
 }
 

@@ -57,13 +57,15 @@ class RemotePlanner final : public PlanSource {
 
  private:
   struct Reply {
+    std::optional<protocol::RecallPlans>
+        recall;  // that it answers: a recall has no ticket on the wire; none: it is a plan's
     bool has_come = false;
     protocol::PlanReply told;
     protocol::RecalledPlans recalled;
     std::vector<base::UniqueFd> files;
   };
 
-  std::uint64_t Expect() SPILLWAY_EXCLUDES(mutex_);
+  std::uint64_t Expect(const std::optional<protocol::RecallPlans>& recall) SPILLWAY_EXCLUDES(mutex_);
   void StopExpecting(std::uint64_t ticket) SPILLWAY_EXCLUDES(mutex_);
   // Nothing: it will not come, or not in time.
   std::optional<Reply> Await(std::uint64_t ticket, std::int64_t patience_ns) SPILLWAY_EXCLUDES(mutex_);
@@ -74,7 +76,6 @@ class RemotePlanner final : public PlanSource {
   base::Mutex mutex_{base::LockRank::kRemotePlans};
   std::map<std::uint64_t, Reply> expected_ SPILLWAY_GUARDED_BY(mutex_);  // by ticket
   std::uint64_t last_ticket_ SPILLWAY_GUARDED_BY(mutex_) = 0;
-  std::uint64_t recall_ticket_ SPILLWAY_GUARDED_BY(mutex_) = 0;  // a recall has none of its own on the wire
   std::int64_t sulks_until_ns_ SPILLWAY_GUARDED_BY(mutex_) = 0;
 };
 

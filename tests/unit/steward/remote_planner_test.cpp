@@ -175,15 +175,44 @@ TEST_F(RemotePlannerTest, RecallsWhatIsSoundOfWhatComes) {
     std::vector<UniqueFd> files;
     files.push_back(protocol::SealedCopy(bad));
     files.push_back(protocol::SealedCopy(good));
-    planner_.Came(
-        RecalledPlans{.program = recall.program, .count = 2, .sizes_bytes = {bad.size(), good.size()}},
-        std::move(files));
+    planner_.Came(RecalledPlans{.device = recall.device,
+                                .program = recall.program,
+                                .count = 2,
+                                .sizes_bytes = {bad.size(), good.size()}},
+                  std::move(files));
   };
 
   const std::vector<StoredPlan> plans = planner_.Recall(2, 7);
 
   ASSERT_EQ(plans.size(), 1u);
   EXPECT_EQ(plans[0].plan, SmallStoredPlan().plan);
+}
+
+// The second took the place of the first, whose answer it was given, and the first waited in vain.
+TEST_F(RemotePlannerTest, RecallsOfTwoDevicesAreAnsweredEach) {
+  const std::string good = BytesOf(SmallStoredPlan());
+  const auto answer = [&](std::uint32_t device, std::uint32_t count) {
+    std::vector<UniqueFd> files;
+    if (count > 0) files.push_back(protocol::SealedCopy(good));
+    planner_.Came(
+        RecalledPlans{.device = device, .program = 7, .count = count, .sizes_bytes = {count * good.size()}},
+        std::move(files));
+  };
+  std::vector<StoredPlan> of_the_second;
+  // The agent answers none before it has heard both, the first one first.
+  wire_.remember = [&](const protocol::RecallPlans& recall) {
+    if (recall.device == 0) {
+      of_the_second = planner_.Recall(1, 7);
+      return;
+    }
+    answer(0, 0);
+    answer(1, 1);
+  };
+
+  EXPECT_TRUE(planner_.Recall(0, 7).empty());
+  EXPECT_EQ(of_the_second.size(), 1u);
+  EXPECT_TRUE(Make() == std::nullopt && wire_.asked.size() == 1)
+      << "nobody was waited for in vain: the agent is asked";
 }
 
 TEST_F(RemotePlannerTest, ARecallWithoutAnAnswerIsNothing) {
