@@ -199,14 +199,14 @@ TEST_F(RemotePlannerTest, RecallsOfTwoDevicesAreAnsweredEach) {
         std::move(files));
   };
   std::vector<StoredPlan> of_the_second;
-  // The agent answers none before it has heard both, the first one first.
+  // The agent answers none before it has heard both, and the last one first.
   wire_.remember = [&](const protocol::RecallPlans& recall) {
     if (recall.device == 0) {
       of_the_second = planner_.Recall(1, 7);
       return;
     }
-    answer(0, 0);
     answer(1, 1);
+    answer(0, 0);
   };
 
   EXPECT_TRUE(planner_.Recall(0, 7).empty());
