@@ -404,7 +404,16 @@ class JobMemory {
   bool AwaitFirst(Use use, std::uint64_t id) SPILLWAY_EXCLUDES(state_);
   void EndProof(Proof* proof, bool is_complete) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   bool AwaitQuietly(Use use) SPILLWAY_EXCLUDES(state_);
-  bool ReadBackWhole(const Range& range, const HostBuffer& to) SPILLWAY_EXCLUDES(state_);
+  struct OutputPiece {
+    size_t offset = 0;
+    size_t bytes = 0;
+  };
+  static std::vector<OutputPiece> OutputPiecesOf(const Range& range);
+  bool KeepFirst(Proof* proof) SPILLWAY_EXCLUDES(state_);
+  bool CompareSecond(Proof* proof) SPILLWAY_EXCLUDES(state_);
+  void PutBack(const Proof& proof) SPILLWAY_EXCLUDES(state_);
+  enum class Toward : bool { kHost, kDevice };
+  bool CopyPiece(const Proof& proof, OutputPiece piece, Toward toward) SPILLWAY_EXCLUDES(state_);
 
   // Looks at the work of new kernels.
   bool BeginNew() SPILLWAY_EXCLUDES(making_, state_);

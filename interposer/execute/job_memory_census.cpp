@@ -112,7 +112,7 @@ bool JobMemory::AwaitReadBack(const CUDA_MEMCPY2D& copy) {
   CUevent event = nullptr;
   {
     const MutexLock lock(state_);
-    use = residency_.ReadBack(copy);
+    use = residency_.CopyAside(copy);
     if (!use.stream) return false;
     event = timeline_.EventFor(use);
   }

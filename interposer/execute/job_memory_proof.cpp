@@ -9,6 +9,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/calls.h"
 #include "interposer/execute/job_memory.h"
+#include "interposer/execute/output_copy.h"
 #include "scheduler/learn/job_event.h"
 
 namespace spillway::interposer {
@@ -24,7 +25,7 @@ namespace {
 // For statistics, some bytes for each channel, and workspaces that are blocks of slabs; a block itself.
 constexpr size_t kScratchBytes = kSmallBytes - 512;
 constexpr size_t kScratchAlignment = 512;
-constexpr size_t kPieceBytes = size_t{256} << 20;  // of a copy: rows have a largest width
+constexpr size_t kPieceBytes = kGranuleBytes;  // of pinned memory, through which an output is read
 
 bool IsBlock(const Allocation* allocation) { return allocation->kind == AllocationKind::kSlabBlock; }
 
@@ -209,8 +210,10 @@ struct JobMemory::Proof {
   Range* range = nullptr;
   std::uint32_t life = 0;
   base::InlineVector<Range*, 8> pinned;
-  HostBuffer first, second;
+  OutputCopy first;
+  HostBuffer piece;
   bool was_run = false;  // the output is what the second launch made
+  bool is_same = false;
 };
 
 void JobMemory::Prove(std::uint64_t id) {
@@ -218,6 +221,7 @@ void JobMemory::Prove(std::uint64_t id) {
   Proof proof;
   if (!BeginProof(id, &proof)) return;
   const bool is_complete = RunTwice(&proof);
+  if (proof.was_run && !proof.is_same) PutBack(proof);
   EndProof(&proof, is_complete);
 }
 
@@ -238,11 +242,8 @@ bool JobMemory::BeginProof(std::uint64_t id, Proof* proof) {
                             SPILLWAY_REQUIRES(state_) { return residency_.IsMapped(range) && !range->empty; };
   const bool all_there = recipe->output->pins == 0 && !recipe->output->host.data &&
                          std::all_of(proof->pinned.begin(), proof->pinned.end(), is_there);
-  if (!all_there || !residency_.host().TakeIdle(recipe->output->size_bytes, &proof->first)) return false;
-  if (!residency_.host().TakeIdle(recipe->output->size_bytes, &proof->second)) {
-    residency_.host().Give(&proof->first);
-    return false;
-  }
+  if (!all_there || !proof->first.Take(recipe->output->requested_bytes)) return false;
+  if (!residency_.host().TakeIdle(kPieceBytes, &proof->piece)) return false;
   for (Range* range : proof->pinned) residency_.Pin(range);
   recipe->output->empty = true;  // a call that names it waits for who makes memory
   return true;
@@ -257,7 +258,7 @@ bool JobMemory::RunTwice(Proof* proof) {
     if (!recipe) return false;
     use = recipe->made_by;
   }
-  if (!AwaitFirst(use, proof->id) || !ReadBackWhole(*proof->range, proof->first)) return false;
+  if (!AwaitFirst(use, proof->id) || !KeepFirst(proof)) return false;
   {
     const MutexLock lock(state_);
     Recipe* const recipe = recipes_.Find(proof->id);
@@ -266,7 +267,34 @@ bool JobMemory::RunTwice(Proof* proof) {
     proof->was_run = true;
     use = {stream, Timeline::IssuedOn(stream)};
   }
-  return AwaitQuietly(use) && ReadBackWhole(*proof->range, proof->second);
+  return AwaitQuietly(use) && CompareSecond(proof);
+}
+
+bool JobMemory::KeepFirst(Proof* proof) {
+  for (const OutputPiece piece : OutputPiecesOf(*proof->range)) {
+    if (!CopyPiece(*proof, piece, Toward::kHost)) return false;
+    proof->first.Keep(piece.offset, static_cast<const std::byte*>(proof->piece.data), piece.bytes);
+  }
+  return true;
+}
+
+// As far as they are equal. False when it cannot be read.
+bool JobMemory::CompareSecond(Proof* proof) {
+  for (const OutputPiece piece : OutputPiecesOf(*proof->range)) {
+    if (!CopyPiece(*proof, piece, Toward::kHost)) return false;
+    const auto* const second = static_cast<const std::byte*>(proof->piece.data);
+    if (!proof->first.Equals(piece.offset, second, piece.bytes)) return true;
+  }
+  proof->is_same = true;
+  return true;
+}
+
+// Nobody can use the output yet.
+void JobMemory::PutBack(const Proof& proof) {
+  for (const OutputPiece piece : OutputPiecesOf(*proof.range)) {
+    std::memcpy(proof.piece.data, proof.first.at(piece.offset), piece.bytes);
+    if (!CopyPiece(proof, piece, Toward::kDevice)) return;
+  }
 }
 
 // It may wait for what the program does only after the call, without our knowing: then nobody waits for its kind again.
@@ -278,24 +306,16 @@ bool JobMemory::AwaitFirst(Use use, std::uint64_t id) {
 }
 
 void JobMemory::EndProof(Proof* proof, bool is_complete) {
-  const bool is_same =
-      is_complete && std::memcmp(proof->first.data, proof->second.data, proof->range->requested_bytes) == 0;
   const MutexLock lock(state_);
   const Recipe* const recipe = recipes_.Find(proof->id);
   if (is_complete && recipe) {
-    recipes_.Judge(recipe->token, is_same ? Verdict::kProved : Verdict::kRefuted);
-    ++(is_same ? counters_.proved_operations : counters_.refuted_operations);
+    recipes_.Judge(recipe->token, proof->is_same ? Verdict::kProved : Verdict::kRefuted);
+    ++(proof->is_same ? counters_.proved_operations : counters_.refuted_operations);
   }
   Range* const range = proof->range;
-  const bool is_there = range->live && range->life == proof->life;
-  if (is_there && proof->was_run && !is_same) {
-    std::swap(range->host, proof->first);
-    residency_.Fill(range);
-  }
-  if (is_there) range->empty = false;
+  if (range->live && range->life == proof->life) range->empty = false;
   for (Range* each : proof->pinned) residency_.Unpin(each);
-  if (proof->first.data) residency_.host().Give(&proof->first);
-  residency_.host().Give(&proof->second);
+  residency_.host().Give(&proof->piece);
 }
 
 bool JobMemory::AwaitQuietly(Use use) {
@@ -312,23 +332,28 @@ bool JobMemory::AwaitQuietly(Use use) {
   return Driver().cuEventSynchronize(event) == CUDA_SUCCESS;
 }
 
-bool JobMemory::ReadBackWhole(const Range& range, const HostBuffer& to) {
-  for (size_t done = 0; done < range.requested_bytes; done += kPieceBytes) {
-    CUDA_MEMCPY2D copy{};
-    copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.srcDevice = range.base + done;
-    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
-    copy.dstHost = static_cast<std::byte*>(to.data) + done;
-    copy.srcPitch = copy.dstPitch = copy.WidthInBytes = std::min(kPieceBytes, range.requested_bytes - done);
-    copy.Height = 1;
-    Use use;
-    {
-      const MutexLock lock(state_);
-      use = residency_.ReadBack(copy);
-    }
-    if (!use.stream || !AwaitQuietly(use)) return false;
+std::vector<JobMemory::OutputPiece> JobMemory::OutputPiecesOf(const Range& range) {
+  std::vector<OutputPiece> pieces;
+  for (size_t offset = 0; offset < range.requested_bytes; offset += kPieceBytes)
+    pieces.push_back({offset, std::min(kPieceBytes, range.requested_bytes - offset)});
+  return pieces;
+}
+
+bool JobMemory::CopyPiece(const Proof& proof, OutputPiece piece, Toward toward) {
+  CUDA_MEMCPY2D copy{};
+  const bool to_host = toward == Toward::kHost;
+  copy.srcMemoryType = to_host ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  copy.dstMemoryType = to_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = copy.dstDevice = proof.range->base + piece.offset;
+  copy.srcHost = copy.dstHost = proof.piece.data;
+  copy.srcPitch = copy.dstPitch = copy.WidthInBytes = piece.bytes;
+  copy.Height = 1;
+  Use use;
+  {
+    const MutexLock lock(state_);
+    use = residency_.CopyAside(copy);
   }
-  return true;
+  return use.stream && AwaitQuietly(use);
 }
 
 }  // namespace spillway::interposer

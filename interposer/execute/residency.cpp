@@ -231,7 +231,7 @@ void Residency::CancelLeaving() {
   }
 }
 
-Use Residency::ReadBack(const CUDA_MEMCPY2D& copy) {
+Use Residency::CopyAside(const CUDA_MEMCPY2D& copy) {
   if (Driver().cuMemcpy2DAsync_v2(&copy, streams_[0]) != CUDA_SUCCESS) return {};
   const Use use = timeline_->Issue(to_host_);
   timeline_->EventFor(use);

@@ -142,8 +142,8 @@ class Residency {
   void SetPeer(CUdevice peer, bool allowed);
   static void SetPeerAt(CUdeviceptr base, size_t bytes, CUdevice peer, bool allowed);
 
-  // A copy from the device to the host outside any range's life, on the stream for these.
-  Use ReadBack(const CUDA_MEMCPY2D& copy);
+  // A copy between device and host outside any range's life, on the stream of those that leave.
+  Use CopyAside(const CUDA_MEMCPY2D& copy);
 
   // The bytes of a range that are not on the device, or null.
   const void* HostCopy(const Range* range) const;

@@ -47,6 +47,12 @@ void CountBody(const LaunchShape&, void* const* arguments) {
   ++times_counted;
   for (int i = 0; i < kWords; ++i) y[i] = x[i] + times_counted;
 }
+// count_last(int* y, const int* x): not the same twice in one word.
+void CountLastBody(const LaunchShape&, void* const* arguments) {
+  auto* const y = *static_cast<int* const*>(arguments[0]);
+  std::copy_n(*static_cast<const int* const*>(arguments[1]), kWords, y);
+  y[kWords - 1] = ++times_counted;
+}
 void NothingBody(const LaunchShape&, void* const*) {}
 KernelCost OneMillisecond(const LaunchShape&, void* const*) { return {0, 2'000'000'000}; }
 
@@ -62,8 +68,9 @@ constexpr KernelParameter kPointers[] = {{0, 8}, {8, 8}, {16, 8}, {24, 8}};
 constexpr KernelEntry kKernels[] = {{"derive", DeriveBody, nullptr, 4, kPointers},
                                     {"count", CountBody, nullptr, 2, kPointers},
                                     {"derive_by", DeriveByBody, nullptr, 4, kPointers},
-                                    {"wait", NothingBody, OneMillisecond, 0, nullptr}};
-constexpr Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 4, kKernels, 0, nullptr};
+                                    {"wait", NothingBody, OneMillisecond, 0, nullptr},
+                                    {"count_last", CountLastBody, nullptr, 2, kPointers}};
+constexpr Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 5, kKernels, 0, nullptr};
 
 // What the interposer does not call itself.
 template <class F>
@@ -121,10 +128,11 @@ class RecomputeTest : public testing::Test {
     CUdeviceptr words[] = {buffers_[y], buffers_[x], added, aside};
     void* parameters[] = {&words[0], &words[1], &words[2], &words[3]};
     const std::uint32_t sizes[] = {8, 8, 8, 8};
+    const bool counts = function == Function("count") || function == Function("count_last");
     const LaunchCall launch{.function = function,
                             .dimensions = {1, 1, 1, 1, 1, 1, shared_bytes_},
                             .parameters = parameters,
-                            .parameter_bytes = std::span(sizes, function == Function("count") ? 2 : 4)};
+                            .parameter_bytes = std::span(sizes, counts ? 2 : 4)};
     LibraryCall call{&claims};
     TouchSet set;
     set.claims = &claims;
@@ -403,6 +411,25 @@ TEST_F(RecomputeTest, WhatIsNotTheSameTwiceIsNotDroppedAndStays) {
   Launch(count, 1, 0);
   EXPECT_EQ(Count().recipe_drops, 0u);
   ExpectAll(1, 5 + 3);  // it has run for the first call and for its proof
+}
+
+// Outputs are compared, and put back, by pieces.
+TEST_F(RecomputeTest, WhatDiffersInItsLastWordIsNotTheSame) {
+  times_counted = 0;
+  Launch(Function("count_last"), 1, 0);
+
+  EXPECT_EQ(Count().refuted_operations, 1u);
+  EXPECT_EQ(times_counted, 2);
+  const std::vector<int> values = Read(buffers_[1]);
+  EXPECT_EQ(values[0], 5);
+  EXPECT_EQ(values.back(), 1);
+}
+
+TEST_F(RecomputeTest, AProofNeedsPinnedMemoryForAPieceOnly) {
+  Derive(1, 0);
+
+  EXPECT_EQ(Count().proved_operations, 1u);
+  EXPECT_LT(job_->Read().pinned_peak_bytes, kBufferBytes);
 }
 
 TEST_F(RecomputeTest, ACallThatDoesMoreThanOneLaunchIsNotMadeAgain) {

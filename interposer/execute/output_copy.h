@@ -1,0 +1,35 @@
+// What an output held before it is made a second time, kept on the host while its proof lasts.
+//
+// Used by job_memory_proof in the thread of the call. Owns its memory: ordinary, given back with the object, and what is zero takes
+// none of it.
+// Errors: Take answers false where the host has too little to spare; then there is no copy.
+// Never: calls the driver.
+#pragma once
+
+#include <cstddef>
+
+#include "interposer/driver/host_memory.h"
+
+namespace spillway::interposer {
+
+class OutputCopy {
+ public:
+  OutputCopy() = default;
+  OutputCopy(const OutputCopy&) = delete;
+  OutputCopy& operator=(const OutputCopy&) = delete;
+  ~OutputCopy();
+
+  // Once; all bytes are zero then.
+  bool Take(std::size_t bytes);
+  // Each byte once.
+  void Keep(std::size_t offset, const std::byte* piece, std::size_t piece_bytes);
+  bool Equals(std::size_t offset, const std::byte* piece, std::size_t piece_bytes) const;
+  const std::byte* at(std::size_t offset) const {
+    return static_cast<const std::byte*>(memory_.data) + offset;
+  }
+
+ private:
+  driver::HostMemory memory_;
+};
+
+}  // namespace spillway::interposer
