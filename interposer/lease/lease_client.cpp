@@ -210,6 +210,7 @@ bool LeaseClient::Say(const protocol::Message& message, int64_t now_ns) {
 }
 
 void LeaseClient::Register(Device& device, int64_t now_ns) {
+  if (!device.has_grant) subject_.HoldGrowth(device.number);
   const DeviceUse use = subject_.Read(device.number);
   protocol::Register asked;
   asked.device = device.number;
@@ -221,6 +222,7 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
   // Also without a grant: who began while there was no agent holds what the launcher allowed.
   asked.held_bytes = std::max(device.grant.budget_bytes, use.resident_bytes);
   asked.held_host_bytes = std::max(device.grant.host_bytes, use.host_bytes);
+  device.said_held_bytes = asked.held_bytes;
   device.registered = Say(asked, now_ns);
   // Serials of another agent begin anew.
   device.confirmed_bytes = device.grant.budget_bytes;
@@ -257,6 +259,8 @@ void LeaseClient::Confirm(Device& device, int64_t now_ns) {
 void LeaseClient::Report(Device& device, int64_t now_ns) {
   if (!device.registered) return;
   DeviceUse use = subject_.Read(device.number);
+  const bool has_begun_since = !device.has_grant && device.said_held_bytes == 0 && use.resident_bytes > 0;
+  if (has_begun_since) return Lose(now_ns, 0);
   protocol::Usage usage;
   usage.device = device.number;
   usage.active = use.active;

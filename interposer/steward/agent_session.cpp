@@ -235,6 +235,21 @@ std::int64_t AgentSession::Wanted(Device* device, std::int64_t peak_bytes, std::
   return std::max(device->own_budget_bytes, peak_bytes) + own_host_bytes;
 }
 
+// What is added between the reading and the change of the budget is read again by who says it.
+void AgentSession::HoldGrowth(std::uint32_t number) {
+  Device* const device = Find(number);
+  if (!device || !device->memory || device->standing != Standing::kAlone) return;
+  const size_t held_bytes = device->memory->Read().held_bytes;
+  if (held_bytes == 0) return;
+  device->is_held_back = true;
+  device->memory->GrantBudget(std::min(held_bytes, static_cast<size_t>(device->own_budget_bytes)));
+}
+
+void AgentSession::ReleaseGrowth(Device* device) {
+  if (std::exchange(device->is_held_back, false) && device->memory)
+    device->memory->GrantBudget(static_cast<size_t>(device->own_budget_bytes));
+}
+
 void AgentSession::SetHostLimit(const protocol::Grant& grant) {
   Device* const device = Find(grant.device);
   if (!device) return;
@@ -248,6 +263,7 @@ void AgentSession::SetBudget(const protocol::Grant& grant, std::int64_t) {
   device->granted_bytes = grant.budget_bytes;
   device->link_permille = std::max(grant.link_permille, 1);
   device->standing = Standing::kGranted;
+  device->is_held_back = false;
   if (device->memory) Apply(device);
 }
 
@@ -293,6 +309,7 @@ void AgentSession::PlaceCame(const protocol::LinkPlace& place, base::UniqueFd te
 // A job that runs already goes on, whatever a new agent says of its registration.
 void AgentSession::Admission(const protocol::Admission& admission) {
   Device* const device = Find(admission.device);
+  if (device && admission.state != protocol::AdmissionState::kAdmitted) ReleaseGrowth(device);
   const bool has_begun =
       !device || device->standing == Standing::kGranted || device->standing == Standing::kAlone;
   if (has_begun || admission.state == protocol::AdmissionState::kAdmitted) return;
@@ -316,7 +333,10 @@ void AgentSession::PlansRecalled(const protocol::RecalledPlans& recalled, std::v
   planner_.Came(recalled, std::move(files));
 }
 
-void AgentSession::SessionLost() { planner_.Lost(); }
+void AgentSession::SessionLost() {
+  planner_.Lost();
+  for (Device& device : devices_) ReleaseGrowth(&device);
+}
 
 bool AgentSession::Send(const protocol::AskPlan& ask, int file) {
   const MutexLock lock(mutex_);

@@ -9,7 +9,8 @@
 //  1. A budget is the grant, but never more than the launcher allows.
 //  2. A job waits for the agent's first word in Attach, before its first allocation: kAnswerPatienceNs for an agent that is there and
 //     says nothing, kQueuePatienceNs in the queue. It does not wait for one that is not there.
-//  3. Without an answer the launcher's budget stands until there is a grant. A job that is refused, or was queued for too long,
+//  3. Without an answer the launcher's budget stands until there is a grant; but from the moment on in which a job that has begun says to
+//     an agent what it holds it holds no more, until the agent grants, makes it wait or is gone. A job that is refused, or was queued for too long,
 //     has no device memory until there is one.
 //  4. When the agent is gone the last grant stays.
 //  5. After Detach the job's memory is not touched; after exit began nothing is, but that the agent is told of the exit if that takes
@@ -58,6 +59,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
     protocol::LinkPlace place;
     base::UniqueFd terms, lanes;  // none: it has no place
     Standing standing = Standing::kAsking;
+    bool is_held_back = false;     // its budget is what it had when it told an agent so
     std::uint64_t operations = 0;  // as last seen, and when that was another number
     std::uint64_t busy_ns = 0;
     std::int64_t wanted_peak_bytes = 0;
@@ -67,6 +69,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   explicit AgentSession(const std::string& address);
 
   DeviceUse Read(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
+  void HoldGrowth(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
   void SetHostLimit(const protocol::Grant& grant) override SPILLWAY_REQUIRES(mutex_);
   void SetBudget(const protocol::Grant& grant, std::int64_t deadline_ns) override SPILLWAY_REQUIRES(mutex_);
   void Admission(const protocol::Admission& admission) override SPILLWAY_REQUIRES(mutex_);
@@ -78,13 +81,14 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
       SPILLWAY_REQUIRES(mutex_);
   void PlanCame(const protocol::PlanReply& reply, std::vector<base::UniqueFd> files) override;
   void PlansRecalled(const protocol::RecalledPlans& recalled, std::vector<base::UniqueFd> files) override;
-  void SessionLost() override;
+  void SessionLost() override SPILLWAY_REQUIRES(mutex_);
   std::unique_ptr<protocol::Channel> Connect() override;
   bool Send(const protocol::AskPlan& ask, int file) override SPILLWAY_EXCLUDES(mutex_);
   bool Send(const protocol::RecallPlans& recall) override SPILLWAY_EXCLUDES(mutex_);
 
   Device* Find(std::uint32_t number) SPILLWAY_REQUIRES(mutex_);
   void Apply(Device* device) SPILLWAY_REQUIRES(mutex_);
+  void ReleaseGrowth(Device* device) SPILLWAY_REQUIRES(mutex_);
   static void AtExit(int status, void* session);
   void TellExit(int status) SPILLWAY_UNANALYSED;
   static bool MayGrow(const Device& device, std::uint64_t now_ns);

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Harm by one seed, with real processes: jobs on one simulated GPU and their spillwayd are killed, stopped, spoken nonsense to, restarted.
 
-After every event: what the simulator's books say that a job holds is within what the agent has promised it. At the end the harm
-stops, and everything has to come right: jobs that were not killed end with what they print bare, nothing is promised, held,
+Jobs are of several users where that can be (root), and beside them are processes that fill slabs of the host pool with words of their own
+(support/slab_poisoner.py). After every event: what the simulator's books say that a job holds is within what the agent has promised
+it, and nobody has seen a byte of another job's. At the end the harm stops, and everything has to come right: jobs that were not killed end with what they print bare, nothing is promised, held,
 connected or open any more. The first line is the seed; the same seed does the same harm (when it strikes is the machine's).
 
   chaos.py --build BUILD --seed 7 --events 200
@@ -14,6 +15,7 @@ import random
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -31,7 +33,15 @@ CAPACITY_BYTES = 320 * MIB  # all four want about 600 MiB
 RESERVE_BYTES = 64 * MIB  # of the device, for what no budget sees
 # A job that began while there was no agent has the launcher's budget, the whole device, and others hold some of that.
 ALONE = "the budget of `spillway run` stands"
-FLOOR = '[defaults]\nfloor = "48MiB"\n'
+SLAB_BYTES = 1 * MIB
+MOST_POISONERS = 2
+POISONER = HERE.parents[1] / "support/slab_poisoner.py"
+PATTERN = 0x5350494C00000000  # of poisoners; the low half is the process's
+IS_ROOT = os.getuid() == 0
+JOB_USERS = (61001, 61002) if IS_ROOT else (None,)
+POISONER_USERS = (61011, 61012, 61013) if IS_ROOT else (None,)
+MORE = (f'[host]\nmemory = "1GiB"\nslab = {SLAB_BYTES}\nspare = {4 * SLAB_BYTES}\nhuge_pages = false\n[defaults]\nfloor = "48MiB"\n'
+        + "".join(f'[[rule]]\njob = "local-*"\nuid = {user}\nfloor = "2MiB"\nlimit = "16MiB"\n' for user in POISONER_USERS if user))
 FRAME_BYTES = 256
 
 
@@ -42,7 +52,8 @@ class Harm(Exception):
 class Job:
     def __init__(self, chaos, number):
         self.name = f"job{number}"
-        self.process = chaos.machine.begin(self.name, 0, WORKLOAD, f"--agent={chaos.agent.socket}")
+        self.process = chaos.machine.begin(self.name, 0, WORKLOAD, f"--agent={chaos.agent.socket}",
+                                           user=chaos.random.choice(JOB_USERS))
         self.tenant = f"local-{self.process.pid}"
         self.is_stopped = self.is_killed = False
 
@@ -51,14 +62,40 @@ class Job:
             self.process.send_signal(number)
 
 
+class Poisoner:
+    def __init__(self, chaos, number):
+        self.errors = chaos.folder / f"poisoner{number}.errors"
+        self.came = chaos.folder / f"poisoner{number}.came"
+        user = chaos.random.choice(POISONER_USERS)
+        command = [sys.executable, POISONER, "--socket", chaos.agent.socket, "--device", node_agent.uuid_of("h200"),
+                   "--slab", SLAB_BYTES, "--word", PATTERN | number, *(["--user", user] if user else [])]
+        with open(self.errors, "wb") as errors, open(self.came, "wb") as came:
+            self.process = subprocess.Popen([str(word) for word in command], stdout=came, stderr=errors)
+
+
+def slabs_of(pid):
+    """All that a process has mapped of the pool; nothing when it is just ending."""
+    try:
+        with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+            for line in maps:
+                if "memfd:spillway-slab" in line:
+                    begin, end = (int(number, 16) for number in line.split()[0].split("-"))
+                    memory.seek(begin)
+                    yield memory.read(end - begin)
+    except (OSError, ValueError):
+        return
+
+
 class Chaos:
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
         self.random = random.Random(options.seed)
         self.machine = node_agent.Machine(options.build, folder, capacity_bytes=CAPACITY_BYTES + RESERVE_BYTES)
-        config = node_agent.configuration("h200", CAPACITY_BYTES, FLOOR, resume_ms=1000)
+        config = node_agent.configuration("h200", CAPACITY_BYTES, MORE, resume_ms=1000)
+        folder.chmod(0o777)
         self.agent = node_agent.NodeAgent(options.build, folder, config)
         self.jobs, self.begun, self.looks = [], 0, 0
+        self.poisoners, self.poisoned, self.slabs_poisoned, self.slabs_looked_at = [], 0, 0, 0
         self.is_agent_stopped = False
         self.counts = {}
 
@@ -81,6 +118,26 @@ class Chaos:
         self.begun += 1
         self.jobs.append(Job(self, self.begun))
         return True
+
+    def begin_poisoner(self):
+        if len(self.poisoners) >= MOST_POISONERS or self.is_agent_stopped:
+            return False
+        self.poisoned += 1
+        self.poisoners.append(Poisoner(self, self.poisoned))
+        return True
+
+    def kill_poisoner(self):
+        if not self.poisoners:
+            return False
+        victim = self.poisoners.pop(self.random.randrange(len(self.poisoners)))
+        self.check(victim)
+        victim.process.kill()
+        victim.process.wait()
+        return True
+
+    def check(self, poisoner):
+        if poisoner.process.poll() is not None:
+            raise Harm(f"a poisoner ended with {poisoner.process.returncode}: {poisoner.errors.read_text()}")
 
     def any_job(self):
         alive = self.alive()
@@ -149,7 +206,7 @@ class Chaos:
         self.agent.command("budget", "set", job.tenant, self.random.randrange(80, 320) * MIB)
         return True
 
-    EVENTS = (begin_job,) * 4 + (kill_job, stop_job, stop_job, stop_agent, speak_nonsense, speak_nonsense, set_budget) * 2 + (kill_agent,)
+    EVENTS = (begin_job,) * 4 + (begin_poisoner,) * 3 + (kill_poisoner,) + (kill_job, stop_job, stop_job, stop_agent, speak_nonsense, speak_nonsense, set_budget) * 2 + (kill_agent,)
 
     def go_on(self):
         """Whoever is stopped goes on."""
@@ -159,6 +216,15 @@ class Chaos:
             if job.is_stopped:
                 job.is_stopped = False
                 job.signal(signal.SIGCONT)
+
+    def look_for_bytes_of_others(self):
+        for poisoner in self.poisoners:
+            self.check(poisoner)
+        job = self.any_job()
+        for slab in slabs_of(job.process.pid) if job and IS_ROOT else ():
+            self.slabs_looked_at += 1
+            if PATTERN.to_bytes(8, "little")[4:] in slab:
+                raise Harm(f"{job.name} was given a poisoner's bytes")
 
     def look(self):
         """Where a promise was the same before and after the books were read, it holds for them."""
@@ -186,9 +252,13 @@ class Chaos:
                 raise Harm(f"the agent has ended with {self.agent.process.returncode}")
             time.sleep(self.random.uniform(0, 0.15))
             self.look()
+            self.look_for_bytes_of_others()
 
     def come_right(self, bare):
         self.go_on()
+        while self.poisoners:
+            self.kill_poisoner()
+        self.slabs_poisoned = sum(len(one.read_bytes().splitlines()) for one in self.folder.glob("*.came"))
         for job in self.jobs:
             if job.is_killed:
                 continue
@@ -207,10 +277,12 @@ class Chaos:
     def left_over(self):
         status, books = self.agent.status(), self.machine.books()
         open_files = len(os.listdir(f"/proc/{self.agent.process.pid}/fd"))
+        pool = status["host"]["pool"]
         return {name: value for name, value in {
             "jobs": len(status["jobs"]), "sessions": status["sessions"] - 1, "promised": status["devices"][0]["promised_bytes"],
             "host promised": status["host"]["promised_bytes"], "held": books["devices"][0]["bytes_now"],
-            "files": max(0, open_files - self.files_at_rest)}.items() if value != 0}
+            "leased": pool["leased_bytes"] + pool["kept_bytes"] + pool["ending_bytes"],
+            "files": max(0, open_files - pool["unused_bytes"] // SLAB_BYTES - self.files_at_rest)}.items() if value != 0}
 
     def await_nothing(self):
         deadline = time.monotonic() + 10
@@ -220,12 +292,12 @@ class Chaos:
             raise Harm(f"left behind: {left}")
 
     def note_files_at_rest(self):
-        self.agent.status()
-        # Slabs are kept for the next who wants some: a file each, bounded by the pool.
-        self.files_at_rest = len(os.listdir(f"/proc/{self.agent.process.pid}/fd")) + 64
+        # Slabs are kept for the next who wants some: a file each.
+        unused = self.agent.status()["host"]["pool"]["unused_bytes"] // SLAB_BYTES
+        self.files_at_rest = len(os.listdir(f"/proc/{self.agent.process.pid}/fd")) - unused + 2
 
     def end(self):
-        for job in self.jobs:
+        for job in self.jobs + self.poisoners:
             if job.process.poll() is None:
                 job.process.kill()
                 job.process.wait()
@@ -256,7 +328,9 @@ def main():
         finally:
             chaos.end()
     ended = sum(not job.is_killed for job in chaos.jobs)
-    print(f"chaos: {options.events} events {chaos.counts}, {chaos.looks} looks; {len(chaos.jobs)} jobs, {ended} ended as bare")
+    print(f"chaos: {options.events} events {chaos.counts}, {chaos.looks} looks, "
+          f"{chaos.poisoned} poisoners with {chaos.slabs_poisoned} slabs, "
+          f"{chaos.slabs_looked_at} slabs of jobs looked at; {len(chaos.jobs)} jobs, {ended} ended as bare")
     return 0
 
 

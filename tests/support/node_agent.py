@@ -107,16 +107,21 @@ class Machine:
             result["SPILLWAY_SIM_SEAT"] = f"{seat}/{self.seats}"
         return result
 
-    def begin(self, name, seat, workload, *options):
-        """A trainer under `spillway run`, on its way; output and report are in the folder, by its name."""
+    def begin(self, name, seat, workload, *options, user=None):
+        """A trainer under `spillway run`, on its way; output and report are in the folder, by its name.
+
+        `user`: as that one; takes root.
+        """
         program, *arguments = workload
         if "--off" not in options:
             options = (f"--report={self.folder / name}.report", *options)
         command = [self.build / "bin/spillway", "run", "--quiet", f"--simulate={self.profile}", *options, "--",
                    self.build / "workloads" / program, *arguments]
         with open(self.folder / f"{name}.output", "wb") as output, open(self.folder / f"{name}.errors", "wb") as errors:
+            # Also the machine's file is everybody's, whoever makes it.
+            who = {} if user is None else {"user": user, "group": user, "extra_groups": [], "umask": 0}
             return subprocess.Popen([str(word) for word in command], env=self.environment(name, seat), stdout=output,
-                                    stderr=errors)
+                                    stderr=errors, **who)
 
     def output(self, name):
         return (self.folder / f"{name}.output").read_text()

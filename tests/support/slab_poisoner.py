@@ -52,6 +52,7 @@ class Poisoner:
         self.slabs, self.clung_to = [], []
         self.host_bytes, self.budget_bytes = 0, 0
         self.socket = None
+        self.ask_after = 0
 
     def say(self, kind, body):
         version = 1 if kind == HELLO else VERSION
@@ -136,7 +137,8 @@ class Poisoner:
         if self.random.random() < 0.2 and self.slabs:
             self.give_back()
         missing = min(16 * MIB, self.host_bytes) // self.options.slab - len(self.slabs)
-        if missing > 0:
+        if missing > 0 and time.monotonic() > self.ask_after:
+            self.ask_after = time.monotonic() + 0.1
             self.say(ASK_SLABS, struct.pack("<Iq", 0, missing * self.options.slab))
 
     def run(self):
