@@ -407,7 +407,8 @@ void JobMemory::ReleaseAll() {
     residency_.UnmapAndGive(slab->plan.base, kGranuleBytes, &slab->chunks);
   for (const std::uint64_t id : recipes_.All()) recipes_.Forget(recipes_.Find(id));
   replays_ = nullptr;
-  scratch_ = 0;
+  for (ScratchPiece& piece : scratch_) residency_.UnmapAndGive(piece.base, piece.size_bytes, &piece.chunks);
+  scratch_.clear();
   scratch_use_ = {};
   residency_.ReleaseAll();
   stall_clock_.Release();

@@ -14,7 +14,7 @@
 // room), job_memory_contents.cpp (what memory holds), job_memory_idle.cpp (parking), job_memory_census.cpp,
 // job_memory_looks.cpp (at the work of new kernels),
 // job_memory_record.cpp (what the recorder is told),
-// job_memory_plan.cpp (following a plan), job_memory_recompute.cpp and job_memory_proof.cpp (what is run again: Note [Recipes]), job_memory_lease.cpp (host memory and the link as granted), job_memory_roles.cpp (what calls promise of the memory that they name).
+// job_memory_plan.cpp (following a plan), job_memory_recompute.cpp and job_memory_proof.cpp, job_memory_scratch.cpp (what is run again: Note [Recipes]), job_memory_lease.cpp (host memory and the link as granted), job_memory_roles.cpp (what calls promise of the memory that they name).
 //
 // Invariants
 //  1. Between Begin and End everything the call names is mapped and stays so.
@@ -57,6 +57,13 @@
 #include "protocol/message.h"
 
 namespace spillway::interposer {
+
+// Always on the device.
+struct ScratchPiece {
+  CUdeviceptr base = 0;
+  size_t size_bytes = 0;
+  Chunks chunks;
+};
 
 // Device addresses, or words that may be such, found in a call's arguments.
 using Addresses = base::InlineVector<CUdeviceptr, 64>;
@@ -354,14 +361,15 @@ class JobMemory {
   // Recipes.
   void BeginRecipe(const Addresses& addresses, TouchSet* set) SPILLWAY_EXCLUDES(state_);
   std::unique_ptr<Recipe> RecipeOf(const Addresses& addresses, const TouchSet& set,
-                                   bool* lacks_scratch) const;
+                                   size_t* lacks_scratch_bytes) SPILLWAY_EXCLUDES(state_);
   bool AddMemory(const TouchSet& set, const Addresses& addresses, Recipe* recipe) const;
-  bool MoveAside(const Claims& claims, Recipe* recipe, bool* lacks_scratch) const;
+  bool MoveAside(const Claims& claims, Recipe* recipe, size_t* lacks_scratch_bytes) SPILLWAY_EXCLUDES(state_);
+  CUdeviceptr ScratchFor(size_t bytes) SPILLWAY_REQUIRES(state_);
   bool MayBegin(const Recipe& recipe, const TouchSet& set) SPILLWAY_REQUIRES(state_);
   bool MayDropAny() SPILLWAY_REQUIRES(state_);
   void NoteMade(const TouchSet& set) SPILLWAY_EXCLUDES(state_);
-  void TakeScratch() SPILLWAY_EXCLUDES(making_, state_);
-  bool MayTakeScratch() SPILLWAY_EXCLUDES(state_);
+  void TakeScratch(size_t bytes) SPILLWAY_EXCLUDES(making_, state_);
+  bool MayTakeScratch(size_t size_bytes) SPILLWAY_EXCLUDES(state_);
   bool Drop(Range* range) SPILLWAY_REQUIRES(state_);
   void DropAll(Use last) SPILLWAY_EXCLUDES(state_);
   void DropOrSendAway(const PlanStep::Allocations& allocations) SPILLWAY_REQUIRES(state_);
@@ -510,9 +518,10 @@ class JobMemory {
   base::Mutex state_{base::LockRank::kState};
   // Stands for all memory: every call that takes no lock names it, so that closing its gate sends all calls the slow way.
   Range everything_;
-  std::atomic<CUdeviceptr> scratch_{0};  // for what recipes write aside
-  std::atomic<bool> looks_{false};       // new kernels are looked at; written with state_ held
+  std::atomic<bool> looks_{false};  // new kernels are looked at; written with state_ held
   // Guarded by state_.
+  std::vector<ScratchPiece> scratch_
+      SPILLWAY_GUARDED_BY(state_);  // for what recipes write aside; each larger than the one before
   Use scratch_use_ SPILLWAY_GUARDED_BY(state_);       // the last
   int locked_calls_ SPILLWAY_GUARDED_BY(state_) = 0;  // in progress, begun with the lock
   Counters counters_ SPILLWAY_GUARDED_BY(state_);

@@ -22,9 +22,6 @@ using Verdict = Recipes::Verdict;
 
 namespace {
 
-// For statistics, some bytes for each channel, and workspaces that are blocks of slabs; a block itself.
-constexpr size_t kScratchBytes = kSmallBytes - 512;
-constexpr size_t kScratchAlignment = 512;
 constexpr size_t kPieceBytes = kGranuleBytes;  // of pinned memory, through which an output is read
 
 bool IsBlock(const Allocation* allocation) { return allocation->kind == AllocationKind::kSlabBlock; }
@@ -32,6 +29,20 @@ bool IsBlock(const Allocation* allocation) { return allocation->kind == Allocati
 void AddOnce(Tracked* memory, Recipe* recipe) {
   if (std::find(recipe->inputs.begin(), recipe->inputs.end(), memory) == recipe->inputs.end())
     recipe->inputs.push_back(memory);
+}
+
+// All that the launch names in the range, and all that the call says of it, is written aside.
+bool IsAside(const Range& range, const Claims& claims, const Addresses& addresses,
+             const RecordedLaunch& launch) {
+  const CUdeviceptr end = range.base + range.size_bytes;
+  const auto claims_all = claims.all();
+  const bool is_claimed = std::all_of(claims_all.begin(), claims_all.end(), [&](const Claims::Claim& claim) {
+    return claim.kind == Claims::Kind::kAside || claim.end <= range.base || claim.begin >= end;
+  });
+  return is_claimed && std::all_of(addresses.begin(), addresses.end(), [&](CUdeviceptr address) {
+           if (address < range.base || address >= end) return true;
+           return claims.KindAt(address) == Claims::Kind::kAside && launch.LeadsInto(address, address + 1);
+         });
 }
 
 bool IsShared(const SlabBlock& block) {
@@ -51,13 +62,13 @@ bool IsPlain(const Tracked& memory, int pins) {
 
 // Null where the launch cannot be made again.
 std::unique_ptr<Recipe> JobMemory::RecipeOf(const Addresses& addresses, const TouchSet& set,
-                                            bool* lacks_scratch) const {
+                                            size_t* lacks_scratch_bytes) {
   auto launch = RecordedLaunch::Of(*set.launch);
   if (!launch || !set.claims || !set.claims->AreApart()) return nullptr;
   auto recipe = std::make_unique<Recipe>();
   recipe->launch = std::move(*launch);
   const bool can =
-      AddMemory(set, addresses, recipe.get()) && MoveAside(*set.claims, recipe.get(), lacks_scratch);
+      AddMemory(set, addresses, recipe.get()) && MoveAside(*set.claims, recipe.get(), lacks_scratch_bytes);
   return can ? std::move(recipe) : nullptr;
 }
 
@@ -74,7 +85,7 @@ bool JobMemory::AddMemory(const TouchSet& set, const Addresses& addresses, Recip
       AddOnce(range, recipe);
     } else if (role == Role::kOverwrites && (!recipe->output || recipe->output == range)) {
       recipe->output = range;
-    } else {
+    } else if (!IsAside(*range, *set.claims, addresses, recipe->launch)) {
       return false;
     }
   }
@@ -93,21 +104,6 @@ bool JobMemory::AddMemory(const TouchSet& set, const Addresses& addresses, Recip
   return recipe->output != nullptr;
 }
 
-bool JobMemory::MoveAside(const Claims& claims, Recipe* recipe, bool* lacks_scratch) const {
-  size_t used_bytes = 0;
-  for (const Claims::Claim& claim : claims.all()) {
-    if (claim.kind != Claims::Kind::kAside) continue;
-    const CUdeviceptr scratch = scratch_.load(std::memory_order_relaxed);
-    const size_t bytes = claim.end - claim.begin;
-    *lacks_scratch = scratch == 0;
-    if (!scratch || bytes > kScratchBytes - used_bytes) return false;
-    if (!recipe->launch.Move(claim.begin, claim.end, scratch + used_bytes)) return false;
-    recipe->writes_aside = true;
-    used_bytes = std::min(used_bytes + RoundUp(bytes, kScratchAlignment), kScratchBytes);
-  }
-  return true;
-}
-
 // All is at its place, and the launch not yet made.
 void JobMemory::BeginRecipe(const Addresses& addresses, TouchSet* set) {
   if (!set->stream || set->recorded || set->reaches || set->stream->foreign) return;
@@ -120,7 +116,7 @@ void JobMemory::BeginRecipe(const Addresses& addresses, TouchSet* set) {
     if (verdict == Verdict::kRefuted || (verdict == Verdict::kProved && !is_kept)) return;
   }
   set->call->job = this;
-  auto recipe = RecipeOf(addresses, *set, &set->call->lacks_scratch);
+  auto recipe = RecipeOf(addresses, *set, &set->call->lacks_scratch_bytes);
   if (!recipe) return;
   recipe->token = token;
   recipe->is_kept = is_kept;
@@ -154,7 +150,7 @@ void JobMemory::NoteMade(const TouchSet& set) {
 void JobMemory::CallEnded(const LibraryCall& call) {
   const RelaxedCapture relaxed(true);
   const CurrentContext current(context_);
-  if (call.lacks_scratch) TakeScratch();
+  if (call.lacks_scratch_bytes) TakeScratch(call.lacks_scratch_bytes);
   bool is_proved;
   {
     const MutexLock lock(state_);
@@ -185,19 +181,6 @@ void JobMemory::DropAll(Use last) {
   AwaitQuietly(last);
   const MutexLock lock(state_);
   residency_.CollectLeft();
-}
-
-// A job that fits keeps all of its budget for itself.
-bool JobMemory::MayTakeScratch() {
-  const MutexLock lock(state_);
-  return drops_eagerly_ || counters_.wanted_peak_bytes > budget_bytes_;
-}
-
-// For the next call of the kind.
-void JobMemory::TakeScratch() {
-  CUdeviceptr taken = 0, none = 0;
-  if (scratch_.load() || !MayTakeScratch() || Allocate(kScratchBytes, &taken) != CUDA_SUCCESS) return;
-  if (!scratch_.compare_exchange_strong(none, taken)) Free(taken);
 }
 
 bool JobMemory::MayReplay(std::uint64_t token) {

@@ -8,7 +8,8 @@
 //  - a call of cuDNN or cuBLAS makes as its only work, of a function that is deterministic by its documentation;
 //  - overwrites one range whole, and names besides only what it reads and what it writes aside (ledger/claims.h);
 //  - has been proved: once for each shape (record/operation_shape.h) it was run twice, and the bytes were compared.
-// What it writes aside goes to scratch memory when it is made again: the words of its parameters that lead there are exchanged.
+// What it writes aside (statistics, a workspace of any size) goes to scratch memory when it is made again: the words of its
+// parameters that lead there are exchanged. The program may have freed its workspace by then, and given its addresses to others.
 //
 // A recipe holds as long as nobody may have written what it reads or what it makes. So from before its launch on all calls that
 // name any of that take the lock (their gates stay closed), and a call that may write it ends the recipe; where the range's bytes
@@ -42,10 +43,10 @@ struct LaunchCall {
 // A call of a library, from its hook's beginning to its end, on that thread.
 struct LibraryCall {
   Claims* claims = nullptr;
-  int works = 0;               // driver calls of it so far that name memory
-  JobMemory* job = nullptr;    // who is to be told when it has ended
-  std::uint64_t recipe = 0;    // begun for its first launch
-  bool lacks_scratch = false;  // for what it writes aside
+  int works = 0;                        // driver calls of it so far that name memory
+  JobMemory* job = nullptr;             // who is to be told when it has ended
+  std::uint64_t recipe = 0;             // begun for its first launch
+  std::size_t lacks_scratch_bytes = 0;  // for what it writes aside
 };
 
 // A launch that can be made again.

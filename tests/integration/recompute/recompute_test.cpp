@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "simulator/kernels/image.h"
@@ -183,6 +184,54 @@ TEST_F(RecomputeProgramTest, ABatchNormCountsItsStatisticsOnce) {
       << "changing the scale has made it again";
   EXPECT_EQ(Read(mean, kChannels), mean_after_two);
   for (size_t i = 0; i < kChannels; ++i) EXPECT_NEAR(mean_after_two[i], 1.5 * mean_after_one[i], 1e-4);
+}
+
+TEST_F(RecomputeProgramTest, AConvolutionMadeAgainLeavesItsFormerWorkspaceAlone) {
+  constexpr int kPixels = 1 << 15, kImages = 2;
+  constexpr size_t kValues = size_t{kImages} * kChannels * kPixels;
+  const cudnnTensorDescriptor_t data = Tensor(kPixels, kImages);
+  cudnnFilterDescriptor_t filter = nullptr;
+  cudnnConvolutionDescriptor_t convolution = nullptr;
+  ASSERT_EQ(cudnnCreateFilterDescriptor(&filter), CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(
+      cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, kChannels, kChannels, 1, 3),
+      CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cudnnCreateConvolutionDescriptor(&convolution), CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cudnnSetConvolution2dDescriptor(convolution, 0, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION,
+                                            CUDNN_DATA_FLOAT),
+            CUDNN_STATUS_SUCCESS);
+  constexpr cudnnConvolutionFwdAlgo_t kGemm = CUDNN_CONVOLUTION_FWD_ALGO_GEMM;
+  size_t workspace_bytes = 0;
+  ASSERT_EQ(cudnnGetConvolutionForwardWorkspaceSize(cudnn_, data, filter, convolution, data, kGemm,
+                                                    &workspace_bytes),
+            CUDNN_STATUS_SUCCESS);
+  ASSERT_GE(workspace_bytes, 2 * kMiB);
+  float* const weights = Filled(0.5, kChannels * kChannels * 3 * sizeof(float));
+  float* const workspace = Filled(0, workspace_bytes);
+  const float one = 1, zero = 0;
+  const auto convolve = [&] {
+    ASSERT_EQ(cudnnConvolutionForward(cudnn_, &one, data, x_, filter, weights, convolution, kGemm, workspace,
+                                      workspace_bytes, &zero, data, y_),
+              CUDNN_STATUS_SUCCESS);
+  };
+
+  // Given a convolution with a workspace of its own, whose output is dropped: not that of the first call, for which there is no
+  // scratch memory yet
+  float* const first_y = std::exchange(y_, Filled(-1, kValues * sizeof(float)));
+  ASSERT_EQ(cuMemFree(At(first_y)), CUDA_SUCCESS);
+  convolve();
+  const std::vector<float> first = Read(y_, kValues);
+  convolve();
+  // And other memory where the workspace was
+  ASSERT_EQ(cuMemFree(At(workspace)), CUDA_SUCCESS);
+  float* const other = Filled(7, workspace_bytes);
+  ASSERT_EQ(other, workspace);
+
+  // Then it is made again, and that memory is as it was
+  EXPECT_EQ(LaunchesBy([&] { EXPECT_TRUE(first == Read(y_, kValues)); }), 1u);
+  const size_t count = workspace_bytes / sizeof(float);
+  const std::vector<float> values = Read(other, count);
+  EXPECT_EQ(std::count(values.begin(), values.end(), 7.0f), static_cast<std::ptrdiff_t>(count));
 }
 
 TEST_F(RecomputeProgramTest, OtherStreamsAndThreadsFindIt) {

@@ -1,0 +1,93 @@
+// Memory for what launches write aside when they are made again. (Note [Recipes] in recipe.h)
+#include <algorithm>
+
+#include "interposer/execute/job_memory.h"
+
+namespace spillway::interposer {
+
+using base::MutexLock;
+
+namespace {
+
+constexpr size_t kScratchAlignment = 512;
+constexpr size_t kMostScratchBytes = size_t{256} << 20;
+// Beyond the first granule scratch memory takes no more of the budget than this part.
+constexpr size_t kScratchShare = 16;
+
+// 0: more than there may be.
+size_t AsideBytes(const Claims& claims) {
+  size_t bytes = 0;
+  for (const Claims::Claim& claim : claims.all()) {
+    if (claim.kind != Claims::Kind::kAside) continue;
+    if (claim.end - claim.begin > kMostScratchBytes - bytes) return 0;
+    bytes += RoundUp(claim.end - claim.begin, kScratchAlignment);
+  }
+  return bytes;
+}
+
+bool WritesAside(const Claims& claims) {
+  const auto all = claims.all();
+  return std::any_of(all.begin(), all.end(),
+                     [](const Claims::Claim& claim) { return claim.kind == Claims::Kind::kAside; });
+}
+
+}  // namespace
+
+bool JobMemory::MoveAside(const Claims& claims, Recipe* recipe, size_t* lacks_scratch_bytes) {
+  if (!WritesAside(claims)) return true;
+  const size_t bytes = AsideBytes(claims);
+  if (bytes == 0) return false;
+  CUdeviceptr to;
+  {
+    const MutexLock lock(state_);
+    to = ScratchFor(bytes);
+  }
+  if (!to) *lacks_scratch_bytes = bytes;
+  if (!to) return false;
+  for (const Claims::Claim& claim : claims.all()) {
+    if (claim.kind != Claims::Kind::kAside) continue;
+    if (!recipe->launch.Move(claim.begin, claim.end, to)) return false;
+    to += RoundUp(claim.end - claim.begin, kScratchAlignment);
+  }
+  recipe->writes_aside = true;
+  return true;
+}
+
+// 0: no piece is as large.
+CUdeviceptr JobMemory::ScratchFor(size_t bytes) {
+  const auto fits = [bytes](const ScratchPiece& piece) { return piece.size_bytes >= bytes; };
+  const auto found = std::find_if(scratch_.begin(), scratch_.end(), fits);
+  return found == scratch_.end() ? 0 : found->base;
+}
+
+// A job that fits keeps all of its budget for itself.
+bool JobMemory::MayTakeScratch(size_t size_bytes) {
+  const MutexLock lock(state_);
+  if (!drops_eagerly_ && counters_.wanted_peak_bytes <= budget_bytes_) return false;
+  size_t all_bytes = size_bytes;
+  for (const ScratchPiece& piece : scratch_) all_bytes += piece.size_bytes;
+  return all_bytes <= std::max(kGranuleBytes, budget_bytes_ / kScratchShare);
+}
+
+// For the next call of the kind. Recipes lead into the pieces that there are, so these stay where they are.
+void JobMemory::TakeScratch(size_t bytes) {
+  const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
+  if (!MayTakeScratch(size_bytes)) return;
+  const CallForMemory call(&calls_for_memory_);
+  const MutexLock making(making_);
+  Chunks chunks;
+  const bool made = MakeRoom(size_bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(state_) {
+    return ScratchFor(bytes) != 0 || residency_.TakeChunks(size_bytes, &chunks);
+  });
+  EndMoving();
+  const MutexLock lock(state_);
+  const bool takes = made && !chunks.empty();
+  const CUdeviceptr base = takes ? residency_.MapAnew(size_bytes, chunks) : 0;
+  if (!base) return residency_.chunks().Give(&chunks);
+  scratch_.push_back({base, size_bytes, std::move(chunks)});
+  counters_.UnmovableFor(Unmovable::kSmall).Add(size_bytes);
+  Want(size_bytes);
+  residency_.TraceMemory();
+}
+
+}  // namespace spillway::interposer
