@@ -9,7 +9,6 @@ namespace spillway::scheduler {
 namespace {
 
 constexpr size_t kTriedPerRound = 6;          // swaps and recomputations that are taken into account together
-constexpr int64_t kLargeProblem = 20'000;     // operations + intervals; beyond it estimates have to do
 constexpr int64_t kWorkForLooks = 1'000'000;  // exact looks in a round x (operations + intervals)
 constexpr int64_t kWorkForRounds = 1'000'000;  // rounds x (operations + intervals)
 constexpr int64_t kLeastRounds = 24, kMostRounds = 600, kRoundsOfLarge = 12;
@@ -121,7 +120,7 @@ class Round {
   bool Take(const Overload& overload, int64_t most) {
     std::vector<Option> options = Useful(overload);
     std::stable_sort(options.begin(), options.end(), BetterOption);
-    const double share = bench_.size() > kLargeProblem ? 0.9 : 0.5;  // of the overload, at once
+    const double share = bench_.is_large() ? 0.9 : 0.5;  // of the overload, at once
     double relieved = 0;
     int64_t taken = 0;
     for (const Option& option : options) {
@@ -175,7 +174,7 @@ class Round {
 
   // The first few of each kind that help when looked at exactly; all by their estimates where looking takes too long.
   std::vector<Option> Useful(const Overload& overload) {
-    if (bench_.size() > kLargeProblem) return Promising(overload);
+    if (bench_.is_large()) return Promising(overload);
     std::vector<Option> useful;
     size_t swaps = 0, others = 0;
     int64_t looks_left = kWorkForLooks / bench_.size() + 8;
@@ -326,7 +325,7 @@ Sketch MakeSketch(const Workbench& bench, const Choices& choices) {
 }
 
 std::optional<Choices> Relieve(const Workbench& bench, ReliefOptions options, Choices choices) {
-  const int64_t rounds = bench.size() > kLargeProblem
+  const int64_t rounds = bench.is_large()
                              ? kRoundsOfLarge
                              : std::clamp(kWorkForRounds / bench.size(), kLeastRounds, kMostRounds);
   const int64_t most_per_round = 1 + bench.interval_count() / rounds * 4;
@@ -336,7 +335,7 @@ std::optional<Choices> Relieve(const Workbench& bench, ReliefOptions options, Ch
     Round round(bench, options, choices, useless);
     const Overload overload(round.Loads(), round.timetable(), options.target_bytes);
     if (overload.none()) {
-      if (bench.size() <= kLargeProblem) Trim(bench, options, choices, rounds / 8);
+      if (!bench.is_large()) Trim(bench, options, choices, rounds / 8);
       SetTriggers(bench, choices);
       return choices;
     }

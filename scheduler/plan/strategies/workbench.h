@@ -23,8 +23,10 @@ struct Choices {
   bool operator==(const Choices&) const = default;
 };
 
-// What one plan may take, in operations and intervals looked at: some seconds on any iteration, the same on every machine.
-inline constexpr int64_t kMostWork = 120'000'000;
+// What one plan may take, in operations and intervals looked at: some seconds on any iteration, the same on every machine. Large ones
+// are searched less, and what they take must not grow.
+inline constexpr int64_t kMostWork = 300'000'000, kMostWorkOnLarge = 120'000'000;
+inline constexpr int64_t kLargeIteration = 20'000;  // operations + intervals
 
 class Workbench {
  public:
@@ -52,7 +54,8 @@ class Workbench {
   Prediction Price(const Plan& plan, Timeline* timeline = nullptr);
   int64_t evaluations() const { return evaluations_; }
   // Searches end when it is spent; what was found by then counts.
-  bool is_spent() const { return work_ >= kMostWork; }
+  bool is_spent() const { return work_ >= (is_large() ? kMostWorkOnLarge : kMostWork); }
+  bool is_large() const { return size() > kLargeIteration; }
   int64_t work() const { return work_; }
   // For looks at everything that neither lower nor price.
   void AddWork(int64_t work) const { work_ += work; }
