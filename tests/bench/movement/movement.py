@@ -3,30 +3,26 @@
 
 Every cell is a whole run of a trainer (tests/workloads) at real size, in the compute mode `tags`: bare, or under the preload
 library at a part of the peak that the job wants. A figure is the steady time of a step on the virtual clock over the
-bare one's: the median of the last steps, two by two, so that a census (the job is stopped and its memory looked through, each
-time after twice as many launches) does not count as if it came in every sixth step. Every run's losses and checksum are compared with the bare run's: `!` marks a run whose bytes differ,
-`-` one that ended with an error.
+bare one's. Every run's losses and checksum are compared with the bare run's.
 
-  movement.py                                          everything (about half an hour on two cores)
+  movement.py                                          everything, the table last
   movement.py --networks resnet50 --profiles h200      a part
   movement.py --policies reactive,spillway --json FILE
+  movement.py --page docs/movement.md                  the table as a page
+  movement.py --kept-only                              what earlier calls have found, nothing new
+
+Results are kept (--keep FOLDER): a call that was interrupted goes on where it was.
 """
 import argparse
 import concurrent.futures
-import dataclasses
 import json
-import os
 import pathlib
-import re
-import statistics
 import subprocess
 import sys
-import tempfile
+import time
 
-HERE = pathlib.Path(__file__).resolve()
-sys.path.insert(0, str(HERE.parents[2] / "support"))
-
-import simulated_gpu  # noqa: E402  (path set above)
+import table
+from runs import HERE, Run, Runner
 
 # The smaller batch is for devices of 12 GB, so that the bare run fits.
 NETWORKS = {
@@ -37,220 +33,159 @@ NETWORKS = {
 }
 SMALL_PROFILES = ("1080ti", "k40c", "m40")
 PROFILES = ("h200", "a100", "1080ti")
-BUDGETS = (100, 90, 75, 50, 35, 25)
+BUDGETS = (90, 75, 50, 35, 25)
 # Who decides what moves: the learned plan of a strategy, or `reactive`, which learns nothing.
-POLICIES = ("reactive", "vdnn-all", "autoswap", "delta", "spillway")
-STEADY_STEPS = 12  # by twos: some trainers repeat themselves every two steps only, since they feed from two buffers
+POLICIES = ("reactive", "vdnn-all", "autoswap", "delta", table.OWN)
+STEPS = (16, 32)  # the second where a run is not steady at the end of the first
 UNLIMITED = 1 << 40
-HOST_BYTES = 128 << 30  # as a GPU node has; in `tags` only what holds tags takes real memory
 
 
-@dataclasses.dataclass
-class Measured:
-    step_ns: int  # steady, on the virtual clock; 0: the run failed
-    times_ms: list  # of all steps but the first
-    output: str  # losses and checksum
-    report: dict
-    books: dict
-    why: str  # the last line of a failed run's errors
-
-    @property
-    def runs(self):
-        return self.step_ns > 0
-
-
-def command_of(network, profile):
+def command_of(network, profile, steps):
     template, large, small = NETWORKS[network]
-    return template.format(small if profile in SMALL_PROFILES else large).split()
+    return (*template.format(small if profile in SMALL_PROFILES else large).split(), f"--steps={steps}")
 
 
-def run(options, network, profile, budget_bytes=None, policy=None, **settings):
-    """One run; bare when there is no budget. `settings` are SPILLWAY_ variables."""
-    build = pathlib.Path(options.build)
-    library = build / "lib" / "libspillway.so" if budget_bytes else None
-    env = simulated_gpu.environment(build, library, budget_bytes, profile)
-    program, *arguments = command_of(network, profile)
-    with tempfile.TemporaryDirectory(prefix="movement-") as folder:
-        report, books = (pathlib.Path(folder) / name for name in ("report.json", "books.json"))
-        env.update(SPILLWAY_SIM_COMPUTE="tags", SPILLWAY_SIM_STATS=str(books), SPILLWAY_REPORT=str(report),
-                   SPILLWAY_HOST_LIMIT=str(HOST_BYTES))
-        if policy == "reactive":
-            env["SPILLWAY_LEARN"] = "off"
-        elif policy:
-            env.update(SPILLWAY_LEARN="wait", SPILLWAY_STRATEGY=policy)
-        env.update({f"SPILLWAY_{name}": str(value) for name, value in settings.items()})
-        command = [build / "workloads" / program, *arguments, f"--steps={options.steps}", "--times"]
-        try:
-            ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=options.limit_s, check=False)
-        except subprocess.TimeoutExpired:
-            return Measured(0, [], "", {}, {}, f"not done after {options.limit_s} s")
-        return measured(ended, *(json.loads(file.read_text()) if file.exists() else {} for file in (report, books)))
+def settings_of(policy):
+    if policy == "reactive":
+        return (("LEARN", "off"),)
+    return (("LEARN", "wait"), ("STRATEGY", policy))
 
 
-def measured(ended, report, books):
-    times_ms = [float(text) for text in re.findall(r"^step \d+ took (\S+) ms$", ended.stderr, re.M)]
-    if ended.returncode != 0 or len(times_ms) < STEADY_STEPS:
-        lines = [line for line in ended.stderr.splitlines() if not line.startswith("step ")]
-        return Measured(0, times_ms, ended.stdout, report, books, lines[-1] if lines else f"ended with {ended.returncode}")
-    steady_ms = times_ms[-STEADY_STEPS:]
-    step_ns = round(statistics.median(map(sum, zip(steady_ms[::2], steady_ms[1::2]))) / 2 * 1e6)
-    return Measured(step_ns, times_ms, ended.stdout, report, books, "")
+class Work:
+    """Makes runs, or finds them, and tells how far it is."""
+
+    def __init__(self, runner, planned, kept_only):
+        self.runner, self.planned, self.kept_only = runner, planned, kept_only
+        self.began_s, self.done, self.made = time.monotonic(), 0, 0
+
+    def result_of(self, what, run):
+        """None where it may only be found and is not."""
+        found = self.runner.find(run)
+        result = found if found or self.kept_only else self.runner.result_of(run)
+        if not found and result:
+            self.made += 1
+            print(f"[{self.done}/{self.planned}] {what}: {result.why or f'{result.step_ns / 1e6:.1f} ms'} in "
+                  f"{result.cost_s:.0f} s; about {self.minutes_left()} min left", file=sys.stderr, flush=True)
+        return result
+
+    def minutes_left(self):
+        """Where all that is left had to be run."""
+        took_s = time.monotonic() - self.began_s
+        return round(took_s / self.made * max(0, self.planned - self.done) / 60)
 
 
 class Series:
     """All runs of one network on one profile."""
 
-    def __init__(self, options, pool, network, profile):
-        self.network, self.profile = network, profile
-        self.bare = run(options, network, profile)
-        if not self.bare.runs:
-            raise SystemExit(f"movement: {network} on {profile} fails bare: {self.bare.why}")
-        self.fits = run(options, network, profile, UNLIMITED, LEARN="always")
-        self.peak_bytes = self.fits.report["wanted_peak_bytes"]
-        self.cells = {
-            (percent, policy): pool.submit(run, options, network, profile, self.peak_bytes * percent // 100, policy)
-            for percent in options.budgets for policy in options.policies
-        }
+    def __init__(self, work, network, profile, budgets, policies):
+        self.work, self.network, self.profile = work, network, profile
+        self.budgets, self.policies = budgets, policies
+        self.cells, self.bare_of, self.second = {}, {}, None
+        self.fits = self.result_of("unlimited", STEPS[0], UNLIMITED, (("LEARN", "always"),))
+        self.bare = self.bare_run(STEPS[0])
 
-    def slow_down(self, cell):
-        """In per cent."""
-        return 100.0 * (cell.step_ns / self.bare.step_ns - 1)
+    def bare_run(self, steps):
+        if steps not in self.bare_of:
+            self.bare_of[steps] = self.result_of("bare", steps)
+        return self.bare_of[steps]
 
-    def text(self, cell):
-        if not cell.runs:
-            return "-"
-        return f"{self.slow_down(cell):.1f}{'' if cell.output == self.bare.output else ' !'}"
+    def result_of(self, what, steps, budget_bytes=0, settings=(), is_second=False):
+        run = Run(command_of(self.network, self.profile, steps), self.profile, budget_bytes, settings, is_second)
+        return self.work.result_of(f"{self.network} {self.profile} {what}", run)
 
-    def steps_per_iteration(self):
-        """What was learned as one iteration: a job that fits is predicted as it runs."""
-        predicted_ns = self.fits.report.get("learning", {}).get("predicted_iteration_ns", 0)
-        return max(1, round(predicted_ns / self.bare.step_ns))
+    @property
+    def bare_command(self):
+        return command_of(self.network, self.profile, STEPS[0])
 
-    def learned(self, cell, name):
-        """A figure in nanoseconds that the report states of the plan, as a slow-down."""
-        value = cell.report.get("learning", {}).get(name, 0) / self.steps_per_iteration()
-        return f"{100.0 * (value / self.bare.step_ns - 1):.1f}" if value else ""
+    @property
+    def peak_bytes(self):
+        return self.fits.report["wanted_peak_bytes"]
 
+    def make_cells(self, pool):
+        wanted = [(percent, policy) for percent in self.budgets for policy in self.policies]
+        self.cells = dict(zip(wanted, pool.map(lambda cell: self.cell(*cell), wanted)))
 
-def print_series(options, series):
-    columns = list(options.policies) + ["predicted", "bound", "planned at", "calls per step", "GiB out / in per step"]
-    print(f"\n### {series.network}, {series.profile}: {series.bare.step_ns / 1e6:.1f} ms per step bare, peak "
-          f"{series.peak_bytes / 2**30:.2f} GiB (simulated)\n")
-    print("| budget | " + " | ".join(columns) + " |\n|---" * 1 + "|---" * len(columns) + "|")
-    print(f"| unlimited, always learning | {series.text(series.fits)}, {moved_bytes(series.fits)} bytes moved |" + " |" * (len(columns) - 1))
-    for percent in options.budgets:
-        cells = {policy: series.cells[percent, policy].result() for policy in options.policies}
-        own = cells[options.policies[-1]]
-        plan = own.report.get("learning", {})
-        print(f"| {percent} % | " + " | ".join([
-            *(series.text(cell) for cell in cells.values()), series.learned(own, "predicted_iteration_ns"),
-            series.learned(own, "lower_bound_ns"), planned_at(plan), calls_per_step(own), gibibytes_per_step(own)
-        ]) + " |", flush=True)
+    def cell(self, percent, policy):
+        budget_bytes = self.peak_bytes * percent // 100
+        for steps in STEPS:
+            result = self.result_of(f"{percent} % {policy}", steps, budget_bytes, settings_of(policy))
+            if result is None or not result.ended_well or result.is_steady:
+                break
+        self.work.done += 1
+        return result
 
+    def make_second(self):
+        """With the plans that an equal run has left."""
+        self.second = self.result_of("second run", STEPS[0], self.peak_bytes // 2, settings_of(table.OWN), is_second=True)
+        self.work.done += 1
 
-def print_learning(options, series):
-    """What learning costs while it lasts, and when the plan is there: the first time, and with the first run's plan kept."""
-    half = series.peak_bytes // 2
-    slowest_ms = max(series.fits.times_ms, default=0.0)
-    with tempfile.TemporaryDirectory(prefix="movement-") as store:
-        first, second = (run(options, series.network, series.profile, half, "spillway", PLAN_STORE=store)
-                         for _ in range(2))
-    planned = [run.report.get("learning", {}).get("planned_at_iteration", 0) or "never" for run in (first, second)]
-    print(f"\nLearning: the slowest step of a job that fits is {100 * (1e6 * slowest_ms / series.bare.step_ns - 1):.1f} % "
-          f"slower than bare. At 50 %: planned at iteration {planned[0]}, in a second run at iteration {planned[1]}; an "
-          f"iteration is {series.steps_per_iteration()} step(s).")
+    def same_bytes(self, result):
+        bare = self.bare_run(result.steps) if result.ended_well else None
+        return bare is not None and result.output == bare.output
 
 
-def planned_at(plan):
-    """`none fits`: what one operation names exceeds the budget, or no plan within it was found."""
-    if plan.get("planned_at_iteration"):
-        return str(plan["planned_at_iteration"])
-    return "none fits" if plan.get("plans_refused") else ""
+def series_of(options, work, pool):
+    for profile in options.profiles:
+        for network in options.networks:
+            series = Series(work, network, profile, options.budgets, options.policies)
+            if not series.fits or not series.bare:
+                continue
+            for result in (series.fits, series.bare):
+                if not result.ended_well:
+                    raise SystemExit(f"movement: {network} on {profile} fails where all fits: {result.why}")
+            series.make_cells(pool)
+            if options.learning and table.OWN in options.policies:
+                series.make_second()
+            yield series
 
 
-def moved_bytes(cell):
-    return sum(cell.report.get(name, 0) for name in ("offloaded_bytes", "restored_bytes"))
-
-
-def calls_per_step(cell):
-    """Of cuMemMap, cuMemUnmap, cuMemSetAccess, cuMemCreate and cuMemRelease, over the whole run."""
-    names = ("vmm_creates", "vmm_maps", "vmm_set_accesses", "vmm_unmaps", "vmm_releases")
-    steps = steps_of(cell)
-    return str(round(sum(cell.books.get(name, 0) for name in names) / steps)) if steps else ""
-
-
-def gibibytes_per_step(cell):
-    """Copied out of the device and back into it, over the whole run."""
-    steps = steps_of(cell)
-    names = ("offloaded_bytes", "restored_bytes")
-    return " / ".join(f"{cell.report.get(name, 0) / steps / 2**30:.2f}" for name in names) if steps else ""
-
-
-def steps_of(cell):
-    return len(re.findall(r"^step \d+ loss", cell.output, re.M))
-
-
-def differing(series_list):
-    """Texts for runs whose bytes differ."""
-    for series in series_list:
-        for (percent, policy), future in series.cells.items():
-            cell = future.result()
-            if not cell.runs:
-                yield f"{series.network} on {series.profile} at {percent} % with {policy} fails: {cell.why}"
-            elif cell.output != series.bare.output:
-                yield f"{series.network} on {series.profile} at {percent} % with {policy} computes other bytes"
-
-
-def figures(series_list):
-    """Everything for --json."""
-    return [{
-        "network": series.network, "profile": series.profile, "bare_step_ns": series.bare.step_ns,
-        "peak_bytes": series.peak_bytes, "percent": percent, "policy": policy, "step_ns": future.result().step_ns,
-        "same_bytes": future.result().output == series.bare.output, "why": future.result().why,
-        "report": future.result().report, "books": future.result().books,
-    } for series in series_list for (percent, policy), future in series.cells.items()]
+def commit_of(folder):
+    told = subprocess.run(["git", "-C", folder, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
+    return told.stdout.strip() or "unknown"
 
 
 def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = lambda text: tuple(text.split(","))  # noqa: E731
-    parser.add_argument("--build", default=str(HERE.parents[3] / "build"), metavar="FOLDER")
+    root = HERE.parents[3]
+    parser.add_argument("--build", default=str(root / "build"), metavar="FOLDER")
+    parser.add_argument("--keep", metavar="FOLDER", help="of results; default: movement in the build folder")
+    parser.add_argument("--kept-only", action="store_true", help="run nothing: the table of what is kept")
     parser.add_argument("--networks", type=names, default=tuple(NETWORKS), metavar="A,B", help=",".join(NETWORKS))
     parser.add_argument("--profiles", type=names, default=PROFILES, metavar="A,B", help=",".join(PROFILES))
     parser.add_argument("--budgets", type=lambda text: tuple(int(part) for part in text.split(",")), default=BUDGETS,
                         metavar="P,Q", help="per cent of the peak")
-    parser.add_argument("--policies", type=names, default=POLICIES, metavar="A,B",
-                        help="reactive, or strategies; predictions are the last one's")
-    parser.add_argument("--steps", type=int, default=26, help=f"of each run; the last {STEADY_STEPS} count")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time")
+    parser.add_argument("--policies", type=names, default=POLICIES, metavar="A,B", help="reactive, or strategies")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     parser.add_argument("--limit-s", type=int, default=600, help="for one run, by the real clock")
-    parser.add_argument("--no-learning", dest="learning", action="store_false",
-                        help="leave out what learning costs and when the plan is there")
+    parser.add_argument("--no-learning", dest="learning", action="store_false", help="leave out when a second run has its plan")
     parser.add_argument("--json", metavar="FILE", help="all figures, reports and books")
+    parser.add_argument("--page", metavar="FILE", help="the table as a page of docs")
     options = parser.parse_args(arguments)
     for name in options.networks:
         if name not in NETWORKS:
             parser.error(f"unknown network '{name}'; known: {' '.join(NETWORKS)}")
+    options.commit = commit_of(str(root))
     return options
 
 
 def main():
     options = parse(sys.argv[1:])
-    print("Slow-down of a step in per cent, simulated (virtual clock), against the bare run.")
+    runner = Runner(options.build, options.keep or pathlib.Path(options.build) / "movement", options.limit_s)
+    per_series = len(options.budgets) * len(options.policies) + (1 if options.learning else 0)
+    work = Work(runner, per_series * len(options.profiles) * len(options.networks), options.kept_only)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        all_series = []
-        for profile in options.profiles:
-            for network in options.networks:
-                all_series.append(Series(options, pool, network, profile))
-                print_series(options, all_series[-1])
-                if options.learning:
-                    print_learning(options, all_series[-1])
-        problems = list(differing(all_series))
+        tables = [table.SeriesTable(series) for series in series_of(options, work, pool)]
+    text = table.page(tables, options.commit)
+    print(text)
+    if options.page:
+        pathlib.Path(options.page).write_text(text)
     if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(figures(all_series), indent=1))
+        pathlib.Path(options.json).write_text(json.dumps([row for each in tables for row in each.figures()], indent=1))
+    problems = [problem for each in tables for problem in each.problems()]
     for problem in problems:
         print("movement:", problem, file=sys.stderr)
-    return 1 if problems else 0
+    return 1 if problems or not tables else 0
 
 
 if __name__ == "__main__":
