@@ -3,6 +3,9 @@
 // Started plainly it starts itself again under the preload library and over the null driver. Both kinds of launch then
 // alternate in batches, so that whatever else the machine does falls on both alike. A figure is the mean of one batch of
 // 32 launches; printed are the median and the 99th percentile over all batches.
+//
+// The launches repeat themselves, so that the job can be learned. A last row is measured by a process of its own, whose job follows
+// a plan that has nothing to move; its report must say that it did.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -32,6 +35,8 @@ constexpr int kPointers = 5;
 constexpr int kKernels = 256;
 constexpr int kLaunchesPerBatch = 32;
 constexpr int kArgumentSets = 1024;
+constexpr int kIterationBatches = kArgumentSets / kLaunchesPerBatch;  // until the same launches come again
+static_assert(kIterationBatches * kLaunchesPerBatch * 7 % kKernels == 0);
 
 using Launch = decltype(&::cuLaunchKernel);
 
@@ -126,6 +131,62 @@ Figures Measure(const char* what, const Driver& driver, ArgumentSets::element_ty
           Quantile(&hooked_ns, 0.99)};
 }
 
+constexpr int kIterationsToLearn = 60;
+constexpr const char* kFollowed = "a working set, a plan followed";
+
+// Long enough for what learns beside the program: it sees an iteration, and has some time, again and again.
+void LetItBeLearned(const Driver& driver, ArgumentSets::element_type& sets) {
+  constexpr timespec kPause{0, 20'000'000};
+  for (int batch = 0; batch < kIterationsToLearn * kIterationBatches; ++batch) {
+    BatchNs(driver.hooked_launch, sets, static_cast<unsigned>(batch) * kLaunchesPerBatch);
+    if (batch % kIterationBatches == 0) nanosleep(&kPause, nullptr);
+  }
+}
+
+// In the process that follows a plan: the row's figures on standard output.
+int FollowAPlan(const Driver& driver, ArgumentSets::element_type& sets, int batches) {
+  LetItBeLearned(driver, sets);
+  const Figures row = Measure(kFollowed, driver, sets, batches);
+  std::printf("%f %f %f %f\n", row.bare_median_ns, row.bare_p99_ns, row.hooked_median_ns, row.hooked_p99_ns);
+  return 0;
+}
+
+// The number behind a name in a report.
+long NumberIn(const std::string& report, const char* name) {
+  const size_t at = report.find('"' + std::string(name) + "\":");
+  return at == std::string::npos ? 0 : std::atol(report.c_str() + report.find(':', at) + 1);
+}
+
+std::string ContentsOf(const std::string& path) {
+  std::string contents;
+  FILE* const file = std::fopen(path.c_str(), "r");
+  if (file == nullptr) Die("cannot read " + path);
+  for (int byte = std::fgetc(file); byte != EOF; byte = std::fgetc(file)) contents += static_cast<char>(byte);
+  std::fclose(file);
+  return contents;
+}
+
+// Started again as a job that is learned though all fits; it follows what it is told from its first thousands of launches on.
+Figures MeasureFollowed(const char* size_option, int batches) {
+  const std::string report = "/tmp/hook_cost." + std::to_string(getpid()) + ".json";
+  char self[4096] = {};
+  if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) Die("cannot find itself");
+  const std::string command = "SPILLWAY_LEARN=always SPILLWAY_PARK=off SPILLWAY_REPORT='" + report + "' '" +
+                              self + "' --followed " + size_option;
+  FILE* const child = popen(command.c_str(), "r");
+  Figures row{kFollowed, 0, 0, 0, 0};
+  if (child == nullptr || std::fscanf(child, "%lf %lf %lf %lf", &row.bare_median_ns, &row.bare_p99_ns,
+                                      &row.hooked_median_ns, &row.hooked_p99_ns) != 4)
+    Die("the process that follows a plan tells nothing");
+  if (pclose(child) != 0) Die("the process that follows a plan fails");
+  const std::string said = ContentsOf(report);
+  unlink(report.c_str());
+  const long followed = NumberIn(said, "planned_iterations") - NumberIn(said, "planned_iterations_missed");
+  if (followed < batches / kIterationBatches + kIterationsToLearn / 2)
+    Die("no plan was followed: there is nothing to measure");
+  return row;
+}
+
 void PrintTable(const std::vector<Figures>& rows) {
   std::printf("ns per launch, %d parameters of which %d pointers, %d live allocations >= 1 MiB\n",
               kParameters, kPointers, kAllocations);
@@ -160,9 +221,15 @@ void WriteJson(const char* path, const std::vector<Figures>& rows) {
 int main(int count, char** arguments) {
   StartUnderThePreload(arguments, BENCH_DRIVER);
   int batches = 20000;
+  bool is_to_follow = false;
   const char* json = nullptr;
+  const char* size_option = "";
   for (int i = 1; i < count; ++i) {
-    if (std::strcmp(arguments[i], "--quick") == 0) batches = 200;
+    if (std::strcmp(arguments[i], "--quick") == 0) {
+      batches = 200;
+      size_option = arguments[i];
+    }
+    if (std::strcmp(arguments[i], "--followed") == 0) is_to_follow = true;
     if (std::strcmp(arguments[i], "--json") == 0 && i + 1 < count) json = arguments[++i];
   }
 
@@ -170,10 +237,12 @@ int main(int count, char** arguments) {
   std::mt19937_64 random(1);
   const std::vector<CUdeviceptr> addresses = Allocate(driver, &random);
   const ArgumentSets in_working_set = MakeArguments(addresses, kWorkingSet, &random);
+  if (is_to_follow) return FollowAPlan(driver, *in_working_set, batches);
   const ArgumentSets anywhere = MakeArguments(addresses, kAllocations, &random);
   const std::vector<Figures> rows = {
       Measure("a working set of 320 allocations", driver, *in_working_set, batches),
       Measure("any of the 10,000 allocations", driver, *anywhere, batches),
+      MeasureFollowed(size_option, batches),
   };
   PrintTable(rows);
   if (json != nullptr) WriteJson(json, rows);
