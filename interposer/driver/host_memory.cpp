@@ -1,13 +1,11 @@
 #include "interposer/driver/host_memory.h"
 
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 
 #include "interposer/driver/driver_api.h"
+#include "interposer/driver/host_room.h"
 #include "interposer/driver/mapping_calls.h"
 
 namespace spillway::driver {
@@ -33,32 +31,6 @@ bool Show(CUdevice device, CUmemLocation node, const HostMemory& memory, CUdevic
   if (AllowBoth(device, node, base, memory.bytes)) return true;
   MemUnmap(base, memory.bytes);
   return false;
-}
-
-// The first number after `key` in a file, in units of `unit_bytes`; unlimited where there is none ("max", no file).
-std::size_t NumberIn(const char* path, const char* key, std::size_t unit_bytes) {
-  std::size_t bytes = SIZE_MAX;
-  FILE* file = fopen(path, "r");
-  if (!file) return bytes;
-  char line[256];
-  unsigned long long number = 0;
-  while (fgets(line, sizeof line, file)) {
-    if (strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), "%llu", &number) == 1) {
-      bytes = std::min<unsigned long long>(number, SIZE_MAX / unit_bytes) * unit_bytes;
-      break;
-    }
-  }
-  fclose(file);
-  return bytes;
-}
-
-// What the host, and the control group of a container, can still give.
-std::size_t FreeHostBytes() {
-  const std::size_t available = NumberIn("/proc/meminfo", "MemAvailable:", 1024);
-  const std::size_t limit = NumberIn("/sys/fs/cgroup/memory.max", "", 1);
-  const std::size_t used = NumberIn("/sys/fs/cgroup/memory.current", "", 1);
-  return limit == SIZE_MAX || used == SIZE_MAX ? available
-                                               : std::min(available, limit - std::min(limit, used));
 }
 
 }  // namespace

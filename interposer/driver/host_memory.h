@@ -35,7 +35,7 @@ bool NewPinnedHostMemory(std::size_t bytes, HostMemory* out);
 bool NewOrdinaryHostMemory(std::size_t bytes, HostMemory* out);
 void DeleteHostMemory(const HostMemory& memory);
 
-// 80 % of what the host, and the control group of a container, can still give now. It reads files.
+// 80 % of what the host, and the process's control groups, can still give now (host_room.h). It reads files.
 std::size_t HostBytesToSpare();
 
 }  // namespace spillway::driver

@@ -1,0 +1,98 @@
+#include "interposer/driver/host_room.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <algorithm>
+
+namespace spillway::driver {
+namespace {
+
+constexpr std::size_t kMostPath = 1024;
+
+// The first number after `key` at a line's beginning, in units of `unit_bytes`; `otherwise` where there is none ("max", no file).
+std::size_t NumberIn(const char* path, const char* key, std::size_t unit_bytes, std::size_t otherwise) {
+  FILE* const file = fopen(path, "re");
+  if (!file) return otherwise;
+  char line[256];
+  unsigned long long number = 0;
+  bool is_found = false;
+  while (!is_found && fgets(line, sizeof line, file))
+    is_found = strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), "%llu", &number) == 1;
+  fclose(file);
+  return is_found ? std::min<unsigned long long>(number, SIZE_MAX / unit_bytes) * unit_bytes : otherwise;
+}
+
+// How the files of a version are called, below the root of its hierarchy.
+struct Hierarchy {
+  const char* place;
+  const char *limit, *used, *reclaimable;
+};
+constexpr Hierarchy kSecond = {"", "memory.max", "memory.current", "inactive_file "};
+constexpr Hierarchy kSecondBesideFirst = {"/unified", "memory.max", "memory.current", "inactive_file "};
+constexpr Hierarchy kFirst = {"/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                              "total_inactive_file "};
+
+std::size_t NumberOf(const char* folder, const char* file, const char* key, std::size_t otherwise) {
+  char path[kMostPath];
+  const int size = snprintf(path, sizeof path, "%s/%s", folder, file);
+  return size > 0 && static_cast<std::size_t>(size) < sizeof path ? NumberIn(path, key, 1, otherwise)
+                                                                  : otherwise;
+}
+
+std::size_t GroupBytes(const Hierarchy& hierarchy, const char* folder) {
+  const std::size_t limit = NumberOf(folder, hierarchy.limit, "", SIZE_MAX);
+  const std::size_t used = limit == SIZE_MAX ? SIZE_MAX : NumberOf(folder, hierarchy.used, "", SIZE_MAX);
+  if (used == SIZE_MAX) return SIZE_MAX;
+  const std::size_t cached = NumberOf(folder, "memory.stat", hierarchy.reclaimable, 0);
+  return limit - std::min(limit, used - std::min(used, cached));
+}
+
+// In a container the group's own name may not be there: its files are at the root then.
+std::size_t BytesUpFrom(const Hierarchy& hierarchy, const char* root, const char* group) {
+  char folder[kMostPath];
+  const int size = snprintf(folder, sizeof folder, "%s%s%s", root, hierarchy.place, group);
+  if (size <= 0 || static_cast<std::size_t>(size) >= sizeof folder) return SIZE_MAX;
+  const std::size_t root_size = strlen(root) + strlen(hierarchy.place);
+  std::size_t least = SIZE_MAX;
+  for (;;) {
+    least = std::min(least, GroupBytes(hierarchy, folder));
+    char* const last = strrchr(folder, '/');
+    if (!last || static_cast<std::size_t>(last - folder) < root_size) return least;
+    *last = 0;
+  }
+}
+
+}  // namespace
+
+std::size_t GroupsHostBytes(const char* groups, const char* root) {
+  FILE* const file = fopen(groups, "re");
+  if (!file) return SIZE_MAX;
+  std::size_t least = SIZE_MAX;
+  for (char line[kMostPath]; fgets(line, sizeof line, file);) {
+    line[strcspn(line, "\n")] = 0;
+    // "4:memory:/path", or "0::/path" of the second version.
+    const char* const names = strchr(line, ':');
+    const char* const path = names ? strchr(names + 1, ':') : nullptr;
+    if (!path || path[1] != '/') continue;
+    const std::size_t names_size = static_cast<std::size_t>(path - names - 1);
+    const bool is_root = path[2] == 0;
+    const char* const group = is_root ? "" : path + 1;
+    if (names_size == 0) {
+      least = std::min(least, BytesUpFrom(kSecond, root, group));
+      least = std::min(least, BytesUpFrom(kSecondBesideFirst, root, group));
+    } else if (names_size == 6 && strncmp(names + 1, "memory", 6) == 0) {
+      least = std::min(least, BytesUpFrom(kFirst, root, group));
+    }
+  }
+  fclose(file);
+  return least;
+}
+
+std::size_t FreeHostBytes() {
+  const std::size_t available = NumberIn("/proc/meminfo", "MemAvailable:", 1024, SIZE_MAX);
+  return std::min(available, GroupsHostBytes("/proc/self/cgroup", "/sys/fs/cgroup"));
+}
+
+}  // namespace spillway::driver
