@@ -200,15 +200,14 @@ int64_t Arbiter::WithHeadroom(int64_t bytes) const {
 
 Claim Arbiter::MemoryClaim(const Tenancy& tenancy) const {
   Claim claim;
-  int64_t unmovable = 0;
   claim.active = false;
   for (const auto& [session, seat] : tenancy.seats) {
     claim.wanted += WithHeadroom(seat.demand.wanted_bytes);
     claim.active = claim.active || seat.demand.active;
-    unmovable += std::min(seat.demand.unmovable_bytes, tenancy.memory.PromisedTo(IdOf(session)));
+    claim.in_use += std::min(seat.demand.unmovable_bytes, tenancy.memory.PromisedTo(IdOf(session)));
   }
   const Terms& terms = tenancy.granted_terms;
-  claim.floor = std::max(terms.memory.floor, std::min(unmovable, terms.memory.limit));
+  claim.floor = terms.memory.floor;
   claim.guaranteed = terms.memory.guaranteed;
   claim.limit = terms.memory.limit;
   claim.weight = terms.weight;
@@ -225,23 +224,19 @@ int64_t Arbiter::HostWanted(const Tenancy& tenancy, SessionId session, const Sea
   return WithHeadroom(std::max(demand.host_bytes, need_bytes));
 }
 
-// Host memory in use cannot be given back at will: it is a floor, but none that takes others' guarantees, whatever a job says that it
-// uses. Who is idle lends none: what it lends of the device lies there, and what it allocates when it wakes needs room there at once.
-// The floor follows what was promised, which our own rulings do not lower: by what is granted, one that is late and asked back would
-// have less to be left with each time, down to nothing.
+// Who is idle lends none: what it lends of the device lies there, and what it allocates when it wakes needs room there at once.
+// What is in use follows what was promised, which our own rulings do not lower: by what is granted, one that is late and asked back
+// would have less to be left with each time, down to nothing.
 Claim Arbiter::HostClaim(const Tenancy& tenancy) const {
   Claim claim = MemoryClaim(tenancy);
   claim.active = true;
   claim.floor = tenancy.granted_terms.host.floor;
-  claim.wanted = 0;
-  int64_t used_bytes = 0;
+  claim.wanted = claim.in_use = 0;
   for (const auto& [session, seat] : tenancy.seats) {
-    used_bytes += std::min(seat.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
+    claim.in_use += std::min(seat.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
     claim.wanted += HostWanted(tenancy, session, seat);
   }
   claim.guaranteed = tenancy.granted_terms.host.guaranteed;
-  const int64_t others_bytes = host_guarantees_ - claim.guaranteed;
-  claim.floor += std::min(used_bytes, std::max(claim.guaranteed, host_.capacity() - others_bytes));
   claim.limit = tenancy.granted_terms.host.limit;
   return claim;
 }
@@ -251,8 +246,7 @@ Claim Arbiter::SeatMemoryClaim(const Tenancy& tenancy, SessionId session, const 
   claim.limit = tenancy.granted_terms.memory.limit;
   claim.floor =
       tenancy.granted_terms.memory.floor / static_cast<int64_t>(std::max<size_t>(1, tenancy.seats.size()));
-  claim.floor =
-      std::max(claim.floor, std::min(seat.demand.unmovable_bytes, tenancy.memory.PromisedTo(IdOf(session))));
+  claim.in_use = std::min(seat.demand.unmovable_bytes, tenancy.memory.PromisedTo(IdOf(session)));
   claim.wanted = WithHeadroom(seat.demand.wanted_bytes);
   claim.active = seat.demand.active;
   return claim;
@@ -261,7 +255,7 @@ Claim Arbiter::SeatMemoryClaim(const Tenancy& tenancy, SessionId session, const 
 Claim Arbiter::SeatHostClaim(const Tenancy& tenancy, SessionId session, const SeatState& seat) const {
   Claim claim;
   claim.limit = tenancy.granted_terms.host.limit;
-  claim.floor = std::min(seat.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
+  claim.in_use = std::min(seat.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
   claim.wanted = HostWanted(tenancy, session, seat);
   claim.active = true;
   return claim;

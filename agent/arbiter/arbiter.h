@@ -191,7 +191,6 @@ class Arbiter {
   ArbiterRules rules_;
   std::map<DeviceId, Device> devices_;
   Ration host_;
-  int64_t host_guarantees_ = 0;  // of all that have begun
   std::map<Key, Tenancy> tenancies_;
   std::map<uint64_t, Key> by_number_;
   std::set<Key> dirty_;  // tenancies

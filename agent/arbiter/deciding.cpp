@@ -67,14 +67,6 @@ class Arbiter::Deciding {
   void Admit() {
     a_.queue_dirty_ = false;
     for (auto& [id, device] : a_.devices_) AdmitOn(id, device);
-    const int64_t before_bytes = std::exchange(a_.host_guarantees_, HostGuarantees());
-    if (before_bytes != a_.host_guarantees_) a_.TouchAll();
-  }
-
-  int64_t HostGuarantees() const {
-    int64_t sum = 0;
-    for (const Terms& terms : a_.TermsOf(nullptr, nullptr)) sum += terms.host.guaranteed;
-    return sum;
   }
 
   void AdmitOn(DeviceId id, Device& device) {
@@ -211,6 +203,7 @@ class Arbiter::Deciding {
       claim.floor = std::max<int64_t>(link.floor, 1);
       claim.guaranteed = link.guaranteed;
       claim.limit = claim.wanted = link.limit;
+      claim.in_use = 0;
       tenancies.push_back(&tenancy);
       claims.push_back(claim);
     }

@@ -8,8 +8,12 @@
 namespace spillway::agent {
 
 int64_t Claim::Floor() const { return std::clamp<int64_t>(floor, 0, std::max<int64_t>(limit, 0)); }
-int64_t Claim::Need() const { return std::max(Floor(), std::min(wanted, limit)); }
+int64_t Claim::InUse() const { return std::max(Floor(), std::min(in_use, limit)); }
+int64_t Claim::Need() const { return std::max(InUse(), std::min(wanted, limit)); }
 int64_t Claim::Entitled() const { return std::max(Floor(), std::min(guaranteed, Need())); }
+int64_t Claim::Protected() const {
+  return active ? Entitled() : std::max(Floor(), std::min(guaranteed, InUse()));
+}
 
 namespace {
 
@@ -31,6 +35,8 @@ class Division {
     std::stable_sort(order.begin(), order.end(),
                      [this](size_t a, size_t b) { return claims_[a].priority > claims_[b].priority; });
     for (size_t i : order) RaiseTo(i, claims_[i].Floor());
+    for (size_t i : order) RaiseTo(i, claims_[i].Protected());
+    for (size_t i : order) RaiseTo(i, claims_[i].InUse());
     for (bool active : {true, false}) {
       Order these;
       std::copy_if(order.begin(), order.end(), std::back_inserter(these),

@@ -6,9 +6,11 @@
 //  1. The shares' sum is at most the capacity, and below it only when every need is met.
 //  2. Everybody gets its floor; where that is impossible, higher priority and earlier arrival first.
 //  3. Then active claimants get what they need of their guarantees, by priority and arrival.
-//  4. Then higher priority before lower; within one priority weighted max-min: nobody's share per weight could rise without
+//  4. Then what is in use and cannot be given back at will, by priority and arrival: also of the idle, for whom the part within their
+//     guarantee counts as 3. Whatever is said to be in use, it takes nobody's guarantee.
+//  5. Then higher priority before lower; within one priority weighted max-min: nobody's share per weight could rise without
 //     lowering that of somebody who has no more per weight and is above what is guaranteed.
-//  5. Idle claimants come last: what they do not get is what the active ones borrow.
+//  6. Idle claimants come last: what they do not get is what the active ones borrow.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +24,18 @@ struct Claim {
   int64_t guaranteed = 0;  // as soon as it is wanted
   int64_t limit = 0;       // never more
   int64_t wanted = 0;      // of use now
+  int64_t in_use = 0;      // that cannot be given back at will
   int32_t weight = 1;      // positive
   int32_t priority = 0;
   bool active = true;
 
   bool operator==(const Claim&) const = default;
-  // All three between 0 and the limit, whatever the fields say.
+  // All between 0 and the limit, whatever the fields say.
   int64_t Floor() const;
+  int64_t InUse() const;  // at least the floor
   int64_t Need() const;
-  int64_t Entitled() const;  // what of the guarantee it needs
+  int64_t Entitled() const;   // what of the guarantee it needs
+  int64_t Protected() const;  // what of the guarantee is not lent: an idle claimant's is what it has in use
 };
 
 std::vector<int64_t> FairShares(int64_t capacity, std::span<const Claim> claims);

@@ -19,7 +19,7 @@ int64_t Ration::Entry::promised() const {
 
 Claim Ration::Entry::Effective() const {
   Claim effective = claim;
-  if (overdue) effective.limit = std::min(claim.limit, std::max(claim.guaranteed, claim.Floor()));
+  if (overdue) effective.limit = std::min(claim.limit, std::max(claim.guaranteed, claim.InUse()));
   return effective;
 }
 

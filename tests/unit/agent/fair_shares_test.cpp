@@ -82,6 +82,27 @@ TEST(FairSharesTest, FloorsBeyondTheCapacityGoByPriorityAndArrival) {
   EXPECT_EQ(Divide(-5, {{.floor = 10, .limit = kAll}}), (Shares{0}));
 }
 
+TEST(FairSharesTest, WhatIsInUseComesBeforeWhatIsLentAndAfterGuarantees) {
+  EXPECT_EQ(Divide(100, {{.limit = kAll, .wanted = 100}, {.limit = kAll, .wanted = 100, .in_use = 70}}),
+            (Shares{30, 70}));
+  EXPECT_EQ(Divide(100, {{.guaranteed = 40, .limit = kAll, .wanted = 100},
+                         {.limit = kAll, .wanted = 100, .in_use = 70}}),
+            (Shares{40, 60}));
+}
+
+TEST(FairSharesTest, TwoThatSayThatTheyUseAllTakeNobodysGuarantee) {
+  EXPECT_EQ(Divide(100, {{.limit = kAll, .wanted = 100, .in_use = 100},
+                         {.limit = kAll, .wanted = 100, .in_use = 100},
+                         {.guaranteed = 40, .limit = kAll, .wanted = 40}}),
+            (Shares{60, 0, 40}));
+}
+
+TEST(FairSharesTest, AnIdleJobKeepsWhatItCannotGiveBackOfItsGuarantee) {
+  EXPECT_EQ(Divide(100, {{.guaranteed = 50, .limit = kAll, .wanted = 50, .in_use = 30, .active = false},
+                         {.limit = kAll, .wanted = 100, .in_use = 100}}),
+            (Shares{30, 70}));
+}
+
 TEST(FairSharesTest, NothingIsLostToRounding) {
   const Shares shares = Divide(100, {{.limit = kAll, .wanted = 100, .weight = 7},
                                      {.limit = kAll, .wanted = 100, .weight = 11},
@@ -128,14 +149,20 @@ class Referee {
   void CheckPair(size_t poor, size_t rich) const {
     const Claim &p = claims_[poor], &r = claims_[rich];
     if (shares_[poor] >= p.Need() || shares_[rich] <= r.Floor()) return;
-    if (p.active && !r.active) ADD_FAILURE() << rich << " is idle and keeps what " << poor << " could use";
+    if (shares_[poor] < p.Protected() && shares_[rich] > r.Protected())
+      ADD_FAILURE() << poor << " lacks of its guarantee, which " << rich << " has";
+    const int64_t kept = std::max(r.Protected(), r.InUse());
+    if (shares_[poor] < p.InUse() && shares_[rich] > kept)
+      ADD_FAILURE() << poor << " uses what " << rich << " could do without";
+    if (p.active && !r.active && shares_[rich] > kept)
+      ADD_FAILURE() << rich << " is idle and keeps what " << poor << " could use";
     if (p.active != r.active) return;
-    const bool above_guarantee = shares_[rich] > r.Entitled();
+    const bool has_more = shares_[rich] > std::max(kept, r.Entitled());
     if (p.priority > r.priority) {
-      EXPECT_FALSE(above_guarantee) << rich << " over " << poor;
+      EXPECT_FALSE(has_more) << rich << " over " << poor;
     }
-    if (shares_[poor] < p.Entitled() && above_guarantee) ADD_FAILURE() << poor << " lacks of its guarantee";
-    if (p.priority != r.priority || !above_guarantee) return;
+    if (shares_[poor] < p.Entitled() && has_more) ADD_FAILURE() << poor << " lacks of its guarantee";
+    if (p.priority != r.priority || !has_more) return;
     // One unit, moved, would have to make it less even.
     EXPECT_LE((shares_[rich] - 1) / r.weight, (shares_[poor] + 1) / p.weight) << rich << " over " << poor;
   }
@@ -160,6 +187,7 @@ Claim RandomClaim(base::Prng& random, int64_t capacity) {
   claim.floor = below(capacity / 8 + 1);
   claim.guaranteed = random.Below(2) ? 0 : below(capacity / 2 + 1);
   claim.wanted = below(2 * capacity + 1);
+  claim.in_use = random.Below(3) ? 0 : below(capacity + 1);
   claim.weight = 1 + static_cast<int32_t>(random.Below(5));
   claim.priority = static_cast<int32_t>(random.Below(3));
   claim.active = random.Below(4) != 0;

@@ -289,6 +289,7 @@ class RationLife {
     claim.guaranteed = static_cast<int64_t>(random_.Below(160));
     claim.limit = 160 + static_cast<int64_t>(random_.Below(1000));
     claim.wanted = static_cast<int64_t>(random_.Below(1200));
+    claim.in_use = random_.Below(3) ? 0 : static_cast<int64_t>(random_.Below(1200));
     claim.weight = 1 + static_cast<int32_t>(random_.Below(4));
     claim.priority = static_cast<int32_t>(random_.Below(3));
     claim.active = random_.Below(3) != 0;

@@ -1,0 +1,219 @@
+// Random jobs with guarantees of the device and of the host, some of which say anything of what they use: nothing is promised
+// twice, it comes to rest, and then everybody has what it is guaranteed, whatever others say.
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "agent/arbiter/arbiter.h"
+#include "base/prng.h"
+#include "base/units.h"
+
+namespace spillway::agent {
+namespace {
+
+using base::kGibibyte;
+using base::kMebibyte;
+
+constexpr DeviceId kDevice{0};
+constexpr int64_t kDeviceBytes = 16 * kGibibyte, kHostBytes = 32 * kGibibyte;
+constexpr int64_t kSecond = base::kNanosPerSecond;
+constexpr int kMostJobs = 7;
+
+ArbiterRules Rules() {
+  ArbiterRules rules;
+  rules.headroom_bytes = 0;
+  return rules;
+}
+
+class Jobs {
+ public:
+  Jobs(uint64_t seed, bool has_priorities)
+      : random_(seed), has_priorities_(has_priorities), arbiter_(Rules()) {
+    arbiter_.SetDevice(kDevice, kDeviceBytes);
+    arbiter_.SetHost(kHostBytes);
+  }
+
+  void Run() {
+    for (int step = 0; step < 200 && !testing::Test::HasFailure(); ++step) {
+      Disturb();
+      now_ns_ += static_cast<int64_t>(random_.Below(2 * kSecond));
+      Decide();
+    }
+    ComeToRest();
+    if (!has_priorities_) CheckGuarantees();
+  }
+
+ private:
+  struct Process {
+    Demand demand;
+    bool lies = false;
+    std::optional<GrantDecision> grant;  // the newest
+    int64_t holds_bytes = 0, holds_host_bytes = 0;
+    bool obeyed = true;
+  };
+
+  int64_t UpTo(int64_t most) { return static_cast<int64_t>(random_.Below(static_cast<uint64_t>(most + 1))); }
+  int64_t InMebibytes(int64_t most_bytes) { return UpTo(most_bytes / kMebibyte) * kMebibyte; }
+
+  void Disturb() {
+    const Seat seat{JobId{1 + random_.Below(kMostJobs)}, SessionId{1 + random_.Below(2 * kMostJobs)},
+                    kDevice};
+    const auto known = processes_.find(seat);
+    switch (random_.Below(8)) {
+      case 0:
+        if (known == processes_.end()) return;
+        processes_.erase(known);
+        return arbiter_.Leave(seat);
+      case 1:
+      case 2:
+        return Arrive(seat);
+      case 3:
+        return arbiter_.ChangeTerms(seat.job, kDevice, AllowedTerms(seat.job));
+      case 4:
+      case 5:
+        if (known == processes_.end()) return;
+        Want(known->second);
+        return arbiter_.Use(seat, known->second.demand);
+      default:
+        if (known != processes_.end()) Obey(seat, known->second, random_.Below(3) == 0);
+    }
+  }
+  void Arrive(const Seat& seat) {
+    for (const auto& [other, process] : processes_) {
+      if (other.session == seat.session) return;
+    }
+    Process& process = processes_[seat];
+    process.lies = random_.Below(3) == 0;
+    Want(process);
+    arbiter_.Join(seat, AllowedTerms(seat.job), process.demand, now_ns_);
+  }
+  // An honest process uses what it holds; another one says anything.
+  void Want(Process& process) {
+    process.demand.wanted_bytes = InMebibytes(12 * kGibibyte);
+    process.demand.active = random_.Below(4) != 0;
+    process.demand.host_need_bytes = random_.Below(3) == 0 ? -1 : InMebibytes(20 * kGibibyte);
+    process.demand.host_bytes = process.lies ? InMebibytes(2 * kHostBytes) : process.holds_host_bytes / 2;
+    process.demand.unmovable_bytes = process.lies ? InMebibytes(2 * kDeviceBytes) : 0;
+  }
+  // As the node takes them: an operator's change only when the arbiter has nothing against it.
+  Terms AllowedTerms(JobId job) {
+    Terms terms;
+    terms.memory = {256 * kMebibyte, InMebibytes(4 * kGibibyte), kGibibyte * 4 + InMebibytes(12 * kGibibyte)};
+    terms.host = {0, InMebibytes(8 * kGibibyte), kGibibyte * 8 + InMebibytes(24 * kGibibyte)};
+    terms.link = {0, 0, kWholeLink};
+    terms.weight = 1 + static_cast<int32_t>(random_.Below(4));
+    terms.priority = has_priorities_ ? static_cast<int32_t>(random_.Below(3)) : 0;
+    for (const TenancyView& view : arbiter_.Tenancies()) {
+      if (view.job != job) continue;
+      if (view.state != TenancyState::kAdmitted || !arbiter_.WhyNot(job, kDevice, terms).empty())
+        return view.terms;
+      // Nobody checks this one: guarantees of the host are what others leave when a job begins.
+      terms.host.guaranteed = view.terms.host.guaranteed;
+    }
+    return terms;
+  }
+
+  void Obey(const Seat& seat, Process& process, bool half_way) {
+    if (!process.grant) return;
+    const auto obey = [&](int64_t& holds, int64_t budget) {
+      const bool stops = half_way && holds > budget;
+      holds = stops ? holds - (holds - budget) / 2 : budget;
+      return !stops;
+    };
+    const bool is_done = obey(process.holds_bytes, process.grant->memory_bytes);
+    process.obeyed = obey(process.holds_host_bytes, process.grant->host_bytes) && is_done;
+    arbiter_.Obeyed(seat, process.grant->serial, process.holds_bytes, process.holds_host_bytes);
+  }
+
+  bool Decide() {
+    const Decisions decisions = arbiter_.Decide(now_ns_);
+    for (const GrantDecision& grant : decisions.grants) {
+      Process& process = processes_.at(grant.seat);
+      process.grant = grant;
+      process.obeyed = false;
+    }
+    CheckBooks();
+    return !decisions.grants.empty();
+  }
+  void CheckBooks() {
+    ASSERT_LE(arbiter_.PromisedOn(kDevice), kDeviceBytes);
+    ASSERT_LE(arbiter_.PromisedOnHost(), kHostBytes);
+    int64_t held = 0, host_held = 0;
+    for (const auto& [seat, process] : processes_) {
+      held += process.holds_bytes;
+      host_held += process.holds_host_bytes;
+      ASSERT_LE(process.holds_bytes, arbiter_.PromisedTo(seat));
+      ASSERT_LE(process.holds_host_bytes, arbiter_.HostPromisedTo(seat));
+    }
+    ASSERT_LE(held, kDeviceBytes);
+    ASSERT_LE(host_held, kHostBytes);
+    for (const TenancyView& view : arbiter_.Tenancies()) {
+      ASSERT_LE(view.seats_promised_bytes, view.promised_bytes);
+      ASSERT_LE(view.host_granted_bytes, view.host_promised_bytes);
+    }
+  }
+
+  // Nobody wants anything else any more, and all obey.
+  void ComeToRest() {
+    bool is_moving = true;
+    for (int round = 0; round < 300 && is_moving && !testing::Test::HasFailure(); ++round) {
+      is_moving = false;
+      for (auto& [seat, process] : processes_) {
+        if (process.obeyed) continue;
+        Obey(seat, process, false);
+        is_moving = true;
+      }
+      now_ns_ += kSecond;
+      is_moving |= Decide();
+    }
+    ASSERT_FALSE(is_moving) << "it never comes to rest";
+  }
+
+  void CheckGuarantees() {
+    for (const TenancyView& view : arbiter_.Tenancies()) {
+      if (view.state != TenancyState::kAdmitted) continue;
+      int64_t wanted = 0, host_wanted = 0;
+      for (const auto& [seat, process] : processes_) {
+        if (seat.job != view.job) continue;
+        const Demand& demand = process.demand;
+        const int64_t granted = process.grant ? process.grant->memory_bytes : 0;
+        const int64_t need =
+            demand.host_need_bytes < 0 ? demand.wanted_bytes : demand.host_need_bytes - granted;
+        wanted += demand.wanted_bytes;
+        host_wanted += std::max({demand.host_bytes, need, int64_t{0}});
+      }
+      const auto job = static_cast<uint64_t>(view.job);
+      if (view.active) {
+        EXPECT_GE(view.granted_bytes, std::min(view.terms.memory.guaranteed, wanted))
+            << "of the device, job " << job;
+      }
+      EXPECT_GE(view.granted_bytes, std::min(view.terms.memory.floor, wanted))
+          << "of the device, job " << job;
+      EXPECT_GE(view.host_granted_bytes, std::min(view.terms.host.guaranteed, host_wanted))
+          << "of the host, job " << job;
+    }
+  }
+
+  base::Prng random_;
+  const bool has_priorities_;
+  Arbiter arbiter_;
+  int64_t now_ns_ = 0;
+  std::map<Seat, Process> processes_;
+};
+
+TEST(ArbiterPropertyTest, WhateverOthersSayEverybodyHasWhatItIsGuaranteedOnceAllHaveObeyed) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Jobs(seed, false).Run();
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(ArbiterPropertyTest, WithPrioritiesNothingIsPromisedTwiceAndItComesToRest) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Jobs(seed, true).Run();
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace spillway::agent
