@@ -86,7 +86,10 @@ ViewOptions ParseViewOptions(const std::vector<std::string>& arguments, size_t o
                                  });
   if (!options.help && (options.operands.size() < operands || options.operands.size() > operands + more))
     throw Misused(arguments.front(),
-                  "`spillway " + arguments.front() + "` takes " + std::to_string(operands) + " operands",
+                  "`spillway " + arguments.front() + "` takes " +
+                      (operands == 0   ? "no operand"
+                       : operands == 1 ? "one operand"
+                                       : "operands"),
                   std::to_string(options.operands.size()) + " are given");
   return options;
 }
@@ -135,7 +138,8 @@ int32_t PermilleIn(std::string written) {
 void PrintDone(const protocol::Done& done, const std::string& what, bool json) {
   const bool dry = done.outcome == protocol::Outcome::kWouldBeDone;
   if (json) {
-    std::printf("{\"schema\": 1, \"done\": %s}\n", dry ? "false" : "true");
+    std::printf("{\"schema\": 1, \"done\": %s, \"would_be_done\": %s}\n", dry ? "false" : "true",
+                dry ? "true" : "false");
   } else {
     std::printf("%s%s\n", what.c_str(), dry ? " (would be done)" : "");
   }
@@ -162,11 +166,14 @@ int Drain(const std::vector<std::string>& arguments) {
 }
 
 // The configuration is the daemon's to read.
-[[noreturn]] void BecomeDaemon(const char* wish, const std::string& config) {
+[[noreturn]] void BecomeDaemon(const char* wish, const ViewOptions& options) {
   const std::string executable = FindInstallation().executable;
   const std::string daemon = executable.substr(0, executable.rfind('/')) + "/spillwayd";
-  if (config.empty()) execl(daemon.c_str(), "spillwayd", wish, static_cast<char*>(nullptr));
-  execl(daemon.c_str(), "spillwayd", wish, "--config", config.c_str(), static_cast<char*>(nullptr));
+  std::vector<const char*> words = {"spillwayd", wish};
+  if (options.json) words.push_back("--json");
+  if (!options.config.empty()) words.insert(words.end(), {"--config", options.config.c_str()});
+  words.push_back(nullptr);
+  execv(daemon.c_str(), const_cast<char* const*>(words.data()));
   throw Failure(kExitCannotExecute, "cannot run " + daemon, std::strerror(errno),
                 "is it installed beside spillway?");
 }
@@ -189,9 +196,9 @@ int Config(const std::vector<std::string>& arguments) {
   if (verb == "log") return SetLogLevel(options);
   if (options.operands.size() > 1)
     throw Misused("config", "`config " + verb + "` takes no more", options.operands[1] + " is given");
-  if (verb == "check") BecomeDaemon("--check", options.config);
-  if (verb == "show") BecomeDaemon("--show", options.config);
-  if (verb == "diff") BecomeDaemon("--diff", options.config);
+  if (verb == "check") BecomeDaemon("--check", options);
+  if (verb == "show") BecomeDaemon("--show", options);
+  if (verb == "diff") BecomeDaemon("--diff", options);
   if (verb != "reload")
     throw Misused("config", "no `config " + verb + "`", "there are check, show, diff, reload and log");
   if (!options.config.empty())
@@ -201,6 +208,24 @@ int Config(const std::vector<std::string>& arguments) {
       AgentClient(options.socket).Request(protocol::Control{protocol::Action::kReload, ""});
   PrintDone(done, "the configuration is read again", options.json);
   return 0;
+}
+
+// A text within the quotes of JSON.
+std::string Escaped(const std::string& text) {
+  std::string escaped;
+  for (const char letter : text) {
+    if (letter == '"' || letter == '\\') escaped += '\\';
+    const bool is_plain =
+        static_cast<unsigned char>(letter) >= 0x20 && static_cast<unsigned char>(letter) < 0x7f;
+    escaped += is_plain ? letter : '?';
+  }
+  return escaped;
+}
+
+// For scripts, beside the words on standard error.
+void PrintFailure(const Failure& failure) {
+  std::printf("{\"schema\": 1, \"done\": false, \"exit_code\": %d, \"problem\": \"%s\", \"why\": \"%s\"}\n",
+              failure.exit_code(), Escaped(failure.problem()).c_str(), Escaped(failure.why()).c_str());
 }
 
 struct AgentCommand {
@@ -260,7 +285,12 @@ int RunAgentCommand(const std::vector<std::string>& arguments) {
   const AgentCommand* command =
       std::find_if(std::begin(kCommands), std::end(kCommands),
                    [&](const AgentCommand& one) { return arguments.front() == one.name; });
-  return command->run(arguments);
+  try {
+    return command->run(arguments);
+  } catch (const Failure& failure) {
+    if (std::find(arguments.begin(), arguments.end(), "--json") != arguments.end()) PrintFailure(failure);
+    throw;
+  }
 }
 
 }  // namespace spillway::cli

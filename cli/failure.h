@@ -26,13 +26,15 @@ class Failure : public std::exception {
   Failure(int exit_code, std::string what, std::string why, std::string remedy);
 
   int exit_code() const { return exit_code_; }
+  const std::string& problem() const { return problem_; }  // `what`, alone
+  const std::string& why() const { return why_; }
   // Several lines: "spillway: <what>", "  why: ...", "  do:  ..."; each ends with a newline.
   const std::string& text() const { return text_; }
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:
   int exit_code_;
-  std::string text_;
+  std::string problem_, why_, text_;
 };
 
 }  // namespace spillway::cli

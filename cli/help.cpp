@@ -101,7 +101,8 @@ constexpr char kStatus[] = R"(spillway status, jobs, job - what the node agent s
   spillway job NAME [--json] [--socket PATH]   all that is known of one job
 
 Options
-      --json              for scripts: "schema" is a number; fields keep their meaning within it
+      --json              for scripts: "schema" is a number; fields keep their meaning within it. What fails says so with
+                          "done": false, "exit_code", "problem" and "why"
       --socket PATH       of the agent (default: $SPILLWAY_SOCKET, or /run/spillway/agent.sock)
 
 Budget is what a job may hold now, wanted what its program has allocated, resident what of that is on the device; the rest is
@@ -140,7 +141,7 @@ Options
       --socket PATH       of the agent (default: $SPILLWAY_SOCKET, or /run/spillway/agent.sock)
 
 Examples
-  spillway budget set slurm-1201 12GiB
+  spillway budget set slurm-1201 12GiB --host 64GiB --link 50
   spillway budget set local-4711 --guaranteed 8GiB --priority 10 --dry-run
 
 Exit codes: 0; 2 the command line is wrong; 3 refused, with the reason; 4 there is no agent.
@@ -170,7 +171,7 @@ constexpr char kConfig[] = R"(spillway config - the node agent's configuration
 
 Options
       --config FILE       to check or show instead of /etc/spillway/spillway.toml; drop-ins are in spillway.d beside it
-      --json              for scripts (reload, log)
+      --json              for scripts
       --socket PATH       of the agent that is asked (default: $SPILLWAY_SOCKET, or /run/spillway/agent.sock)
 
 Exit codes: 0; 1 the configuration is wrong; 2 the command line is; 3 refused, with the reason; 4 there is no agent.

@@ -124,6 +124,12 @@ Outcome Node::On(Session& session, const protocol::SetBudget& wanted) {
   std::string refusal;
   for (const TenancyView& view : arbiter_.Tenancies()) {
     if (view.job != job->id || !refusal.empty()) continue;
+    const int64_t memory_bytes = arbiter_.MemoryOf(view.device);
+    if (wanted.guaranteed_bytes > memory_bytes) {
+      refusal = "device " + std::to_string(static_cast<uint32_t>(view.device)) + " has only " +
+                InBytes(memory_bytes);
+      continue;
+    }
     const protocol::Register own = OwnLimitsOf(*job, view.device);
     const Terms terms = TermsOf(*job, view.device, own.own_limit_bytes, own.own_host_limit_bytes);
     refusal = arbiter_.WhyNot(job->id, view.device, terms);

@@ -38,7 +38,8 @@ void PrintAdvice(const AdviceRequest& request, const Advice& advice, bool modell
 }
 
 void PrintJson(const Advice& advice, bool modelled) {
-  nlohmann::ordered_json json = {{"modelled", modelled},
+  nlohmann::ordered_json json = {{"schema", 1},
+                                 {"modelled", modelled},
                                  {"batch_size", advice.batch_size},
                                  {"iteration_ns", advice.iteration_ns},
                                  {"waiting_ns", advice.waiting_ns},

@@ -169,7 +169,8 @@ Json ResultToJson(const Result& result, const Problem& problem, const LowerBound
 void PrintJson(const std::vector<Result>& results, const Problem& problem, const LowerBound& bound,
                bool modelled) {
   const IterationProfile& profile = problem.iteration();
-  Json json = {{"profile", profile.name},
+  Json json = {{"schema", 1},
+               {"profile", profile.name},
                {"modelled", modelled},
                {"budget_bytes", problem.budget_bytes},
                {"peak_bytes", PeakBytes(profile)},

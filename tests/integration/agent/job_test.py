@@ -35,10 +35,10 @@ class JobFixture(agent_test.AgentFixture):
     def configure(self, more="", **settings):
         super().configure(f'[[device]]\nuuid = "{UUID}"\nmemory = "1GiB"\n' + more, **settings)
 
-    def begin(self, length, *options, name=".", more=(), user=None):
+    def begin(self, length, *options, name=".", more=(), user=None, before=()):
         """The trainer under `spillway run`, on its way; its output and report are in the folder of that name in the test's.
 
-        `user`: as that one, who may write there; takes root.
+        `user`: as that one, who may write there; takes root. `before`: a command that becomes it.
         """
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
@@ -48,7 +48,7 @@ class JobFixture(agent_test.AgentFixture):
                            SPILLWAY_SIM_COMPUTE="tags")
         environment.update(self.more_environment)
         until = [f"--until={folder}/end"] if length == ENDLESS else []
-        command = [agent_test.BUILD / "bin/spillway", "run", "--quiet", "--simulate=h200", *options, "--",
+        command = [*before, agent_test.BUILD / "bin/spillway", "run", "--quiet", "--simulate=h200", *options, "--",
                    agent_test.BUILD / "workloads" / self.trainer[0], *self.trainer[1:], length, *until, *more]
         with open(folder / "output", "wb") as output, open(folder / "errors", "wb") as errors:
             who = {} if user is None else {"user": user, "group": user, "extra_groups": []}

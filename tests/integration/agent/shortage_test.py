@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""Nodes that run out: of disk, files, memory, threads; for the real spillwayd and for a trainer under it. Both go on with less, say so
+once, and take up again what they had to leave.
+
+usage: shortage_test.py --build BUILD [unittest arguments]
+"""
+import os
+import pathlib
+import re
+import resource
+import subprocess
+import time
+
+import agent_test
+import job_test
+
+MIB = 1 << 20
+SLAB = 2 * MIB
+HOST = f'[host]\nmemory = "1GiB"\nslab = {SLAB}\nhuge_pages = false\n'
+ENDLESS = job_test.ENDLESS
+MEMORY_GROUPS = pathlib.Path("/sys/fs/cgroup/memory")
+SHIM = "tests-bin/libfailing_thread.so"
+
+
+class ShortageFixture(job_test.JobFixture):
+    def small_disk(self, size_bytes=64 << 10):
+        """A file system of its own, with this much room."""
+        disk = self.folder / "disk"
+        disk.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "none", disk], capture_output=True).returncode:
+            self.skipTest("no file system can be mounted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=True)
+        return disk
+
+    @staticmethod
+    def enlarge(disk):
+        subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+
+    def metric(self, name):
+        found = re.search(rf"(?m)^{name}(?:{{[^}}]*}})? (\S+)$", self.get("/metrics")[1])
+        return float(found[1]) if found else None
+
+    def await_metric(self, name, fits):
+        value = agent_test.wait_for(lambda: self.metric(name), lambda value: value is not None and fits(value))
+        self.assertTrue(value is not None and fits(value), (name, value, self.log()))
+
+    def await_log(self, text, count=1):
+        agent_test.wait_for(self.log, lambda log: log.count(text) >= count)
+        self.assertEqual(self.log().count(text), count, self.log())
+
+
+class AgentTest(ShortageFixture):
+    def plan_once(self, name):
+        """A job that has no plan of its own, and follows the agent's."""
+        job = self.begin(ENDLESS, *self.follow(), name=name)
+        self.await_tenancy(job, lambda now: now["state"] == "planned")
+        self.assert_as_bare(self.finish(job, name))
+
+    def test_a_full_disk_keeps_no_plans_and_one_with_room_does_again(self):
+        disk = self.small_disk(4 << 10)
+        half = self.half()
+        self.configure(f"[planning]\nstore = '{disk}/plans'\n" + HOST + f"[defaults]\nlimit = {half}\n")
+        self.start()
+
+        self.plan_once("first")
+        self.plan_once("second")
+        self.await_log("plans are not kept")
+        self.await_metric("spillway_plan_store_write_failures_total", lambda count: count >= 2)
+        self.assertEqual(self.metric("spillway_plan_store_plans"), 0)
+
+        self.enlarge(disk)
+        self.plan_once("third")
+        self.await_log("plans are kept again")
+        self.await_metric("spillway_plan_store_plans", lambda count: count >= 1)
+
+    def test_without_memory_slabs_are_not_made_and_then_they_are(self):
+        half = self.half()
+        self.configure(HOST + f"[defaults]\nlimit = {half}\n")
+        self.start()
+        self.limit_addresses(0)
+        self.assertEqual(self.spillway("status").returncode, 0)
+
+        job = self.begin(ENDLESS, *self.follow())
+        self.await_metric("spillway_pool_not_made_total", lambda count: count > 0)
+        self.await_tenancy(job, lambda now: now["to_device_bytes"] > 0)  # it pins its own
+        self.assertEqual(self.status()["host"]["pool"]["leased_bytes"], 0)
+        self.limit_addresses(None)
+        agent_test.wait_for(lambda: self.status()["host"]["pool"]["leased_bytes"], lambda leased: leased > 0)
+        self.assertGreater(self.status()["host"]["pool"]["leased_bytes"], 0)
+
+        self.assert_as_bare(self.finish(job))
+        self.assertEqual(self.stop(), 0)
+
+    def limit_addresses(self, more_bytes):
+        """The agent may have no more address space than it has, and so much; None: any."""
+        used = int(open(f"/proc/{self.agent.pid}/statm").read().split()[0]) * os.sysconf("SC_PAGESIZE")
+        most = resource.RLIM_INFINITY if more_bytes is None else used + more_bytes
+        resource.prlimit(self.agent.pid, resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+
+    def test_without_files_jobs_pin_their_own_and_new_ones_are_turned_away_until_there_are_some(self):
+        half = self.half()
+        self.configure(HOST + f"[defaults]\nlimit = {half}\n")
+        self.start()
+        job = self.begin(ENDLESS, *self.follow())
+        self.await_tenancy(job, lambda now: now["budget_bytes"] > 0)
+        files = len(os.listdir(f"/proc/{self.agent.pid}/fd"))
+        resource.prlimit(self.agent.pid, resource.RLIMIT_NOFILE, (files, resource.RLIM_INFINITY))
+
+        self.assertNotEqual(self.spillway("status").returncode, 0)
+        self.await_log("no file descriptors left")
+        resource.prlimit(self.agent.pid, resource.RLIMIT_NOFILE, (4096, resource.RLIM_INFINITY))
+        self.assertEqual(self.spillway("status").returncode, 0)
+        self.await_tenancy(job, lambda now: now["to_device_bytes"] > 0)
+
+        self.assert_as_bare(self.finish(job))
+
+
+class JobTest(ShortageFixture):
+    def serve_half(self, more=""):
+        half = self.half()
+        self.configure(HOST + f"[defaults]\nlimit = {half}\n" + more)
+        self.start()
+        return half
+
+    def test_a_full_disk_takes_neither_report_nor_trace_nor_plans_and_the_job_finishes(self):
+        disk = self.small_disk(4 << 10)
+        (disk / "all").write_bytes(bytes(4096))
+        bare = self.bare(job_test.SHORT)
+        self.serve_half()
+
+        self.assertEqual(self.finish(self.begin(job_test.SHORT, "--park=off", f"--agent={self.path}", f"--report={disk}/report",
+                                                f"--trace={disk}/trace", f"--plan-store={disk}/plans")), bare)
+        self.assertIn("No space left on device", self.errors())
+
+    def test_a_job_with_few_files_finishes(self):
+        bare = self.bare(job_test.SHORT)
+        self.serve_half()
+
+        job = self.begin(job_test.SHORT, *self.follow(), before=["prlimit", "--nofile=24:24"])
+
+        self.assertEqual(self.finish(job), bare)
+        self.assertEqual(self.books()["violations"], [])
+
+    def with_failing_thread(self, number):
+        self.more_environment = {"LD_PRELOAD": str(agent_test.BUILD / SHIM), "FAILING_THREAD": str(number)}
+        job = self.begin(ENDLESS, *self.follow())
+        self.more_environment = {}
+        return job
+
+    def test_without_a_thread_to_empty_memory_a_smaller_budget_is_met_all_the_same(self):
+        half = self.half()
+        self.configure(HOST)
+        self.start()
+        job = self.with_failing_thread(1)
+        tenancy = self.await_tenancy(job, lambda now: now["resident_bytes"] > half)
+
+        self.assertEqual(self.spillway("budget", "set", tenancy["job"], str(half)).returncode, 0)
+
+        self.await_tenancy(job, lambda now: 0 < now["resident_bytes"] <= half == now["promised_bytes"])
+        self.assert_as_bare(self.finish(job))
+
+    def test_without_a_thread_to_talk_the_job_runs_by_its_own_budget_at_once(self):
+        self.serve_half()
+        begin = time.monotonic()
+        job = self.with_failing_thread(2)
+
+        agent_test.wait_for(self.errors, lambda errors: "is not there" in errors)
+        self.assertLess(time.monotonic() - begin, 4, "it waited for an answer")
+        self.assert_as_bare(self.finish(job))
+        self.assertIn("does not take this job", self.errors())
+
+
+class ControlGroupTest(ShortageFixture):
+    """A job that wants 810 MiB, on a device of half of that, in a control group with less than the rest."""
+
+    trainer = ["gpt", "--layers=4", "--width=1024"]
+
+    def test_where_the_control_group_has_no_memory_the_program_is_told_so_and_is_not_killed(self):
+        group = MEMORY_GROUPS / f"spillway-shortage-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError as error:
+            self.skipTest(f"no control group of its own: {error}")
+        self.addCleanup(group.rmdir)
+        half = self.half()
+        self.configure(HOST + f"[defaults]\nlimit = {half}\nhost_limit = {SLAB}\n")
+        self.start()
+        join = ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"]
+        (group / "memory.limit_in_bytes").write_text(str(half * 2 // 3))
+
+        job = self.begin(job_test.SHORT, *self.follow(), before=join)
+
+        self.assertEqual(job.wait(job_test.PATIENCE_S), 1, self.errors())
+        self.assertIn("out of memory", self.errors())
+        self.assertGreater(self.report()["refused_allocations"], 0)
+        (group / "memory.limit_in_bytes").write_text(str(half * 4))
+        self.assertEqual(self.finish(self.begin(job_test.SHORT, *self.follow(), before=join)), self.bare(job_test.SHORT))
+
+
+if __name__ == "__main__":
+    agent_test.main()
