@@ -9,6 +9,7 @@
 #include "agent/config/config_json.h"
 #include "agent/loop/agent.h"
 #include "agent/loop/log.h"
+#include "agent/loop/memory_reserve.h"
 #include "agent/planning/plan_worker.h"
 
 namespace spillway::agent {
@@ -118,6 +119,7 @@ int Main(int argc, char** argv) {
   if (!result.errors.empty()) return 1;
   if (wish != Wish::kServe) return Tell(wish, result, options.config_path);
   StartLog(result.config.log_level);
+  MemoryReserve::Install();
   return Agent(options, result.config).Run();
 }
 

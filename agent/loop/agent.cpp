@@ -21,6 +21,7 @@
 #include "agent/device/device_list.h"
 #include "agent/identity/socket_peer.h"
 #include "agent/loop/log.h"
+#include "agent/loop/memory_reserve.h"
 #include "agent/loop/state_file.h"
 #include "agent/planning/plan_worker.h"
 #include "agent/report/pages.h"
@@ -159,6 +160,7 @@ int Agent::Run() {
     shares_->KeepFiles();
     Publish();
     KeepState();
+    FollowMemory();
   }
   if (!runs_anew_) service_.Stopping();
   node_->Stop();
@@ -250,9 +252,10 @@ void Agent::Handle(uint64_t token) {
 }
 
 void Agent::AcceptSome() {
+  if (MemoryReserve::IsShort()) return TurnAway("memory");
   for (int i = 0; i < kMostAccepted; ++i) {
     base::UniqueFd socket = protocol::AcceptFrom(listener_.get());
-    if (!socket && (errno == EMFILE || errno == ENFILE)) return TurnAway();
+    if (!socket && (errno == EMFILE || errno == ENFILE)) return TurnAway("file descriptors");
     if (!socket) return;
     std::unique_ptr<SocketPeer> peer = SocketPeer::Of(socket.get());
     if (peer == nullptr) continue;
@@ -265,15 +268,24 @@ void Agent::AcceptSome() {
   }
 }
 
-// Without files left nobody can be taken; who is not turned away would wake the loop for ever. They try again later.
-void Agent::TurnAway() {
+// Without files or memory left nobody can be taken; who is not turned away would wake the loop for ever. They try again later.
+void Agent::TurnAway(const char* what) {
   spare_.Reset();
   for (int i = 0; i < kMostAccepted && protocol::AcceptFrom(listener_.get()); ++i) {
   }
   spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (NowNs() < next_shortage_ns_) return;
   next_shortage_ns_ = NowNs() + kShortageNs;
-  LogWarning("no file descriptors left for new sessions: they are turned away");
+  LogWarning(std::string("no ") + what + " left for new sessions: they are turned away");
+}
+
+// Sessions go on; what needs more than they do waits.
+void Agent::FollowMemory() {
+  const bool is_short = MemoryReserve::IsShort() && !MemoryReserve::Refill();
+  if (is_short == was_short_) return;
+  was_short_ = is_short;
+  is_short ? LogWarning("no memory left: the agent goes on with what it has")
+           : LogInfo("there is memory again");
 }
 
 // Closed files have left epoll by themselves; what is detached still has its process there.

@@ -38,7 +38,8 @@ class Agent : private NodeServices, private FileKeeper {
   void Wait();
   void Handle(uint64_t token);
   void AcceptSome();
-  void TurnAway();
+  void TurnAway(const char* what);
+  void FollowMemory();
   void Watch(int file, uint64_t token);
   void FollowGone();
   void TakeSignal();
@@ -76,6 +77,7 @@ class Agent : private NodeServices, private FileKeeper {
   uint64_t kept_version_ = 0;
   int64_t next_keep_ns_ = 0;
   int64_t next_shortage_ns_ = 0;
+  bool was_short_ = false;  // of memory
   LatestReport latest_;
   UsedMemory used_memory_;
   double config_read_s_ = 0;  // since 1970

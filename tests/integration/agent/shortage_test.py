@@ -8,13 +8,15 @@ import os
 import pathlib
 import re
 import resource
+import struct
 import subprocess
 import time
 
 import agent_test
 import job_test
+import plan_test
 
-MIB = 1 << 20
+MIB, GIB = 1 << 20, 1 << 30
 SLAB = 2 * MIB
 HOST = f'[host]\nmemory = "1GiB"\nslab = {SLAB}\nhuge_pages = false\n'
 ENDLESS = job_test.ENDLESS
@@ -49,53 +51,73 @@ class ShortageFixture(job_test.JobFixture):
         self.assertEqual(self.log().count(text), count, self.log())
 
 
-class AgentTest(ShortageFixture):
-    def plan_once(self, name):
-        """A job that has no plan of its own, and follows the agent's."""
-        job = self.begin(ENDLESS, *self.follow(), name=name)
-        self.await_tenancy(job, lambda now: now["state"] == "planned")
-        self.assert_as_bare(self.finish(job, name))
-
+class PlansTest(plan_test.PlanFixture, ShortageFixture):
     def test_a_full_disk_keeps_no_plans_and_one_with_room_does_again(self):
         disk = self.small_disk(4 << 10)
-        half = self.half()
-        self.configure(f"[planning]\nstore = '{disk}/plans'\n" + HOST + f"[defaults]\nlimit = {half}\n")
-        self.start()
+        (disk / "all").write_bytes(bytes(4096))
+        self.serve(f"store = '{disk}/plans'\n")
 
-        self.plan_once("first")
-        self.plan_once("second")
+        for name in ("first", "second"):
+            self.assertGreater(self.run_job(name)["plans_from_agent"], 0)
         self.await_log("plans are not kept")
         self.await_metric("spillway_plan_store_write_failures_total", lambda count: count >= 2)
         self.assertEqual(self.metric("spillway_plan_store_plans"), 0)
 
+        (disk / "all").unlink()
         self.enlarge(disk)
-        self.plan_once("third")
+        self.run_job("third")
         self.await_log("plans are kept again")
         self.await_metric("spillway_plan_store_plans", lambda count: count >= 1)
 
+
+class AgentTest(ShortageFixture):
     def test_without_memory_slabs_are_not_made_and_then_they_are(self):
         half = self.half()
-        self.configure(HOST + f"[defaults]\nlimit = {half}\n")
+        self.configure(HOST.replace(str(SLAB), str(16 * MIB)) + f"[defaults]\nlimit = {half}\n")
         self.start()
-        self.limit_addresses(0)
-        self.assertEqual(self.spillway("status").returncode, 0)
+        self.limit_addresses(12 * MIB)
 
         job = self.begin(ENDLESS, *self.follow())
         self.await_metric("spillway_pool_not_made_total", lambda count: count > 0)
         self.await_tenancy(job, lambda now: now["to_device_bytes"] > 0)  # it pins its own
         self.assertEqual(self.status()["host"]["pool"]["leased_bytes"], 0)
         self.limit_addresses(None)
-        agent_test.wait_for(lambda: self.status()["host"]["pool"]["leased_bytes"], lambda leased: leased > 0)
-        self.assertGreater(self.status()["host"]["pool"]["leased_bytes"], 0)
+        self.assertGreater(agent_test.wait_for(lambda: self.status()["host"]["pool"]["leased_bytes"], bool), 0)
 
         self.assert_as_bare(self.finish(job))
+        self.assertEqual(self.stop(), 0)
+
+    def test_an_agent_without_any_memory_goes_on_with_its_sessions_and_takes_others_again_when_there_is_some(self):
+        self.configure("[defaults]\nlimit = '1GiB'\n[limits]\nsessions_per_user = 4096\nconnections_per_second_per_user = 100000\n")
+        self.start()
+        served = agent_test.Session(self.path)
+        served.hello()
+        served.register(GIB)
+        served.next(agent_test.ADMISSION)
+        self.assertGreater(served.grant()[1], 0)
+        self.limit_addresses(0)
+
+        self.addCleanup(lambda: [one.socket.close() for one in crowd])
+        crowd = []
+        while "no memory left: the agent goes on with what it has" not in self.log():
+            self.assertLess(len(crowd), 900)
+            crowd.append(agent_test.Session(self.path))
+            crowd[-1].say(agent_test.HELLO, struct.pack("<HHBi", 1, 1, 1, 0))
+        self.assertEqual(self.spillway("status").returncode, 4)
+        self.await_log("no memory left for new sessions")
+        served.say(agent_test.USAGE, struct.pack("<IBB10q", 0, 1, 2, GIB, GIB, 0, 0, 0, 0, 0, 4711, 0, 0))
+        self.await_metric("spillway_job_steps_total", lambda steps: steps == 4711)
+
+        self.limit_addresses(None)
+        self.await_log("there is memory again")
+        self.assertEqual(self.spillway("status").returncode, 0)
         self.assertEqual(self.stop(), 0)
 
     def limit_addresses(self, more_bytes):
         """The agent may have no more address space than it has, and so much; None: any."""
         used = int(open(f"/proc/{self.agent.pid}/statm").read().split()[0]) * os.sysconf("SC_PAGESIZE")
         most = resource.RLIM_INFINITY if more_bytes is None else used + more_bytes
-        resource.prlimit(self.agent.pid, resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+        resource.prlimit(self.agent.pid, resource.RLIMIT_AS, (most, resource.prlimit(self.agent.pid, resource.RLIMIT_AS)[1]))
 
     def test_without_files_jobs_pin_their_own_and_new_ones_are_turned_away_until_there_are_some(self):
         half = self.half()
@@ -103,12 +125,14 @@ class AgentTest(ShortageFixture):
         self.start()
         job = self.begin(ENDLESS, *self.follow())
         self.await_tenancy(job, lambda now: now["budget_bytes"] > 0)
-        files = len(os.listdir(f"/proc/{self.agent.pid}/fd"))
-        resource.prlimit(self.agent.pid, resource.RLIMIT_NOFILE, (files, resource.RLIM_INFINITY))
+        used = {int(file) for file in os.listdir(f"/proc/{self.agent.pid}/fd")}
+        files = min(set(range(len(used) + 1)) - used)  # there is no number left below
+        most = resource.prlimit(self.agent.pid, resource.RLIMIT_NOFILE)[1]
+        resource.prlimit(self.agent.pid, resource.RLIMIT_NOFILE, (files, most))
 
         self.assertNotEqual(self.spillway("status").returncode, 0)
         self.await_log("no file descriptors left")
-        resource.prlimit(self.agent.pid, resource.RLIMIT_NOFILE, (4096, resource.RLIM_INFINITY))
+        resource.prlimit(self.agent.pid, resource.RLIMIT_NOFILE, (most, most))
         self.assertEqual(self.spillway("status").returncode, 0)
         self.await_tenancy(job, lambda now: now["to_device_bytes"] > 0)
 

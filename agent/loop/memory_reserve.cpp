@@ -1,0 +1,42 @@
+#include "agent/loop/memory_reserve.h"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstddef>
+#include <new>
+
+namespace spillway::agent {
+namespace {
+
+constexpr std::size_t kReserveBytes = std::size_t{32} << 20;
+
+std::atomic<void*> reserve{nullptr};
+
+// Called by operator new, which then tries again.
+void GiveReserve() {
+  void* const given = reserve.exchange(nullptr);
+  if (given == nullptr) throw std::bad_alloc();
+  munmap(given, kReserveBytes);
+}
+
+}  // namespace
+
+void MemoryReserve::Install() {
+  Refill();
+  std::set_new_handler(&GiveReserve);
+}
+
+bool MemoryReserve::IsShort() { return reserve.load() == nullptr; }
+
+// Twice its size must be there: else the next request would take it again.
+bool MemoryReserve::Refill() {
+  void* const room =
+      mmap(nullptr, 2 * kReserveBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return false;
+  munmap(static_cast<std::byte*>(room) + kReserveBytes, kReserveBytes);
+  reserve.store(room);
+  return true;
+}
+
+}  // namespace spillway::agent
