@@ -9,6 +9,7 @@ import mmap
 import os
 import random
 import resource
+import signal
 import socket
 import struct
 import time
@@ -91,6 +92,51 @@ class HostileTest(agent_test.AgentFixture):
         while not fits(pool := self.pool()):
             self.assertLess(time.monotonic(), deadline, pool)
             time.sleep(0.02)
+
+    def held(self):
+        """All that is promised or lent."""
+        now = self.status()
+        pool = now["host"]["pool"]
+        return (now["devices"][0]["promised_bytes"] + now["host"]["promised_bytes"] + pool["leased_bytes"] + pool["kept_bytes"]
+                + pool["ending_bytes"] + len(now["jobs"]))
+
+    def begin_endless(self):
+        """A process that connects, takes what it gets and goes on asking; its id."""
+        pid = os.fork()
+        if pid == 0:
+            try:
+                job = Sharer(self.path).begin()
+                while True:
+                    job.ask(4)
+                    job.hear(SLABS)
+            finally:
+                os._exit(1)
+        return pid
+
+    def test_who_is_killed_at_any_instant_gives_everything_back_within_a_tenth_of_a_second(self):
+        self.start()
+        draw = random.Random(1)
+        took_ms, had = [], set()
+        for number in range(40):
+            pid = self.begin_endless()
+            # A quarter before anything is theirs, the others later and later.
+            while number % 4 != 0 and self.held() == 0:
+                pass
+            time.sleep(0.02 * (number % 4) * draw.random())
+            held = self.held()
+            begin = time.monotonic()
+            os.kill(pid, signal.SIGKILL)
+            while self.held() != 0:
+                self.assertLess(time.monotonic() - begin, agent_test.PATIENCE_S)
+            if held != 0:
+                took_ms.append(round(1000 * (time.monotonic() - begin)))
+                had.add(held)
+            os.waitpid(pid, 0)
+        took_ms.sort()
+        half, most = took_ms[len(took_ms) // 2], took_ms[len(took_ms) * 9 // 10]
+        print(f"everything back after {half} ms (half of {len(took_ms)}), {most} ms (nine in ten), {took_ms[-1]} ms (all)")
+        self.assertGreater(len(had), 2, "all were killed in the same state")
+        self.assertLess(half, 100)  # on a busy machine some are unlucky
 
     def in_child(self, act):
         """Another process, so another job; returns what it waits for until it is told to end."""
