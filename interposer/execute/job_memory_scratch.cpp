@@ -10,7 +10,7 @@ using base::MutexLock;
 namespace {
 
 constexpr size_t kScratchAlignment = 512;
-constexpr size_t kMostScratchBytes = size_t{256} << 20;
+constexpr size_t kMostScratchBytes = size_t{64} << 20;  // of one launch: scratch memory never leaves
 // Beyond the first granule scratch memory takes no more of the budget than this part.
 constexpr size_t kScratchShare = 16;
 

@@ -23,9 +23,9 @@ struct Choices {
   bool operator==(const Choices&) const = default;
 };
 
-// What one plan may take, in operations and intervals looked at: some seconds on any iteration, the same on every machine. Large ones
-// are searched less, and what they take must not grow.
-inline constexpr int64_t kMostWork = 300'000'000, kMostWorkOnLarge = 120'000'000;
+// What one plan may take, in operations and intervals looked at: some seconds on any iteration, the same on every machine. More where
+// the problem says how many evaluations it is worth, as a live job's does, and is not large.
+inline constexpr int64_t kMostWork = 120'000'000, kMostWorkWhenAsked = 300'000'000;
 inline constexpr int64_t kLargeIteration = 20'000;  // operations + intervals
 
 class Workbench {
@@ -54,7 +54,10 @@ class Workbench {
   Prediction Price(const Plan& plan, Timeline* timeline = nullptr);
   int64_t evaluations() const { return evaluations_; }
   // Searches end when it is spent; what was found by then counts.
-  bool is_spent() const { return work_ >= (is_large() ? kMostWorkOnLarge : kMostWork); }
+  bool is_spent() const {
+    const bool is_asked = problem_.node_limit > 0 && !is_large();
+    return work_ >= (is_asked ? kMostWorkWhenAsked : kMostWork);
+  }
   bool is_large() const { return size() > kLargeIteration; }
   int64_t work() const { return work_; }
   // For looks at everything that neither lower nor price.
