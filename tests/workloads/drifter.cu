@@ -1,5 +1,5 @@
 // A long job whose iterations change: the same one for `period` iterations, then another of a few, every fourth time one
-// that never was before. Layers blend forwards and backwards and update parameters, with a scratch buffer that each
+// that never was before. Layers blend and are rectified, gradients pass back and update parameters, in buffers that each
 // iteration allocates and frees; every seventh iteration also reads a result back, as logging does.
 //
 // Prints a checksum twenty times; on standard error beside each, what the process holds: resident KiB, mappings, open files.
@@ -46,6 +46,44 @@ __global__ void accumulate(std::uint32_t* sum, const std::uint32_t* more, int wo
   }
 }
 
+// cuDNN's rectifier, over any number of words. What it makes can be made again.
+class Rectifier {
+ public:
+  Rectifier() {
+    CHECK(cudnnCreate(&handle_));
+    CHECK(cudnnCreateActivationDescriptor(&rectify_));
+    CHECK(cudnnSetActivationDescriptor(rectify_, CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN, 0.0));
+    CHECK(cudnnCreateTensorDescriptor(&shape_));
+  }
+  Rectifier(const Rectifier&) = delete;
+  ~Rectifier() {
+    CHECK(cudnnDestroyTensorDescriptor(shape_));
+    CHECK(cudnnDestroyActivationDescriptor(rectify_));
+    CHECK(cudnnDestroy(handle_));
+  }
+
+  void forward(int words, const void* in, void* out) const {
+    reshape(words);
+    CHECK(cudnnActivationForward(handle_, rectify_, &kOne, shape_, in, &kZero, shape_, out));
+  }
+  void backward(int words, const void* in, const void* out, const void* out_gradient,
+                void* in_gradient) const {
+    reshape(words);
+    CHECK(cudnnActivationBackward(handle_, rectify_, &kOne, shape_, out, shape_, out_gradient, shape_, in,
+                                  &kZero, shape_, in_gradient));
+  }
+
+ private:
+  void reshape(int words) const {
+    CHECK(cudnnSetTensor4dDescriptor(shape_, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 1, words));
+  }
+
+  static constexpr float kOne = 1.0f, kZero = 0.0f;
+  cudnnHandle_t handle_ = nullptr;
+  cudnnActivationDescriptor_t rectify_ = nullptr;
+  cudnnTensorDescriptor_t shape_ = nullptr;
+};
+
 class Buffer {
  public:
   explicit Buffer(std::size_t size_bytes) : words_(static_cast<int>(size_bytes / sizeof(std::uint32_t))) {
@@ -76,29 +114,50 @@ class Buffer {
 // What one kind of iteration uses; its layers' sizes follow from its number alone.
 class Model {
  public:
-  Model(const DrifterOptions& options, int number, const std::vector<Buffer>& parameters)
-      : parameters_(parameters), reversed_(number % 2 == 1) {
+  Model(const DrifterOptions& options, int number, const std::vector<Buffer>& parameters,
+        const Rectifier& rectify)
+      : parameters_(parameters),
+        rectify_(rectify),
+        most_words_(static_cast<int>(options.layer_bytes / sizeof(std::uint32_t))),
+        reversed_(number % 2 == 1) {
     for (int i = 0; i < options.layers; ++i) {
       const std::uint64_t bits = mix_bits(options.seed + static_cast<std::uint64_t>(number * 1000 + i));
-      activations_.emplace_back(options.layer_bytes / 4 * (1 + bits % 4));
+      const std::size_t size_bytes = options.layer_bytes / 4 * (1 + bits % 4);
+      activations_.emplace_back(size_bytes);
       activations_.back().clear();
     }
   }
 
   void iterate() const {
-    const Buffer scratch(sizeof(std::uint32_t) * static_cast<std::size_t>(activations_.front().words()));
-    scratch.clear();
-    const int layers = static_cast<int>(activations_.size());
-    for (int i = 1; i < layers; ++i) join(parameter(i), activations_[i - 1], activations_[i]);
-    for (int i = layers - 1; i > 0; --i) {
-      join(activations_[i], activations_[i - 1], scratch);
-      accumulate<<<kBlocks, kThreads>>>(parameter(i).data(), scratch.data(),
-                                        std::min(parameter(i).words(), scratch.words()));
+    std::vector<Buffer> rectified = forward();
+    const std::size_t most_bytes = sizeof(std::uint32_t) * static_cast<std::size_t>(most_words_);
+    const Buffer gradients[] = {Buffer(most_bytes), Buffer(most_bytes)};
+    for (const Buffer& gradient : gradients) gradient.clear();
+    for (const Buffer& layer : rectified) rectify_.forward(layer.words(), layer.data(), gradients[0].data());
+    for (int i = static_cast<int>(rectified.size()) - 1, turn = 0; i > 0; --i, turn ^= 1) {
+      const Buffer& made = gradients[turn ^ 1];
+      const int words = rectified.back().words();
+      rectify_.backward(words, activations_[i].data(), rectified.back().data(), gradients[turn].data(),
+                        made.data());
+      accumulate<<<kBlocks, kThreads>>>(parameter(i).data(), made.data(),
+                                        std::min(parameter(i).words(), words));
       CHECK_LAUNCH("accumulate");
+      rectified.pop_back();
     }
   }
 
  private:
+  // A kernel of the program's own may write all that it names: so each layer is rectified when no other will name it.
+  std::vector<Buffer> forward() const {
+    const int layers = static_cast<int>(activations_.size());
+    for (int i = 1; i < layers; ++i) join(parameter(i), activations_[i - 1], activations_[i]);
+    std::vector<Buffer> rectified;
+    for (const Buffer& activation : activations_) {
+      rectified.emplace_back(sizeof(std::uint32_t) * static_cast<std::size_t>(activation.words()));
+      rectify_.forward(activation.words(), activation.data(), rectified.back().data());
+    }
+    return rectified;
+  }
   const Buffer& parameter(int layer) const {
     const auto i = static_cast<std::size_t>(layer);
     return parameters_[reversed_ ? parameters_.size() - 1 - i : i];
@@ -110,6 +169,8 @@ class Model {
   }
 
   const std::vector<Buffer>& parameters_;
+  const Rectifier& rectify_;
+  const int most_words_;
   const bool reversed_;
   std::vector<Buffer> activations_;
 };
@@ -144,6 +205,7 @@ void report(int iteration, const std::vector<Buffer>& parameters) {
 }
 
 void drift(const DrifterOptions& options) {
+  const Rectifier rectify;
   std::vector<Buffer> parameters;
   for (int i = 0; i < options.layers; ++i) {
     parameters.emplace_back(options.layer_bytes);
@@ -151,7 +213,7 @@ void drift(const DrifterOptions& options) {
   }
   for (int begin = 0; begin < options.iterations; begin += options.period) {
     const int period = begin / options.period, kind = period % (kRecurring + 1);
-    const Model model(options, kind < kRecurring ? kind : period, parameters);
+    const Model model(options, kind < kRecurring ? kind : period, parameters, rectify);
     for (int i = begin; i < begin + options.period && i < options.iterations; ++i) {
       model.iterate();
       if (i % 7 == 0) parameters.front().first_word();
