@@ -59,9 +59,10 @@ Arbiter::Tenancy& Arbiter::TenancyFor(const Seat& seat, const Terms& terms, int6
   return tenancies_.emplace(Key{seat.job, seat.device}, std::move(tenancy)).first->second;
 }
 
-void Arbiter::Join(const Seat& seat, const Terms& terms, const Demand& demand, int64_t now_ns) {
+void Arbiter::Join(const Seat& seat, const Terms& terms, const Demand& demand, int64_t now_ns,
+                   const Held& says_it_holds) {
   Tenancy& tenancy = TenancyFor(seat, terms, now_ns);
-  tenancy.seats[seat.session] = {demand, -1, 0};
+  tenancy.seats[seat.session] = {demand, -1, 0, says_it_holds};
   tenancy.told_state = false;
   queue_dirty_ = true;
   TouchWithLink(tenancy);
@@ -87,6 +88,24 @@ void Arbiter::RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& clai
   if (whole.HasGrant(tenancy.number) && seats.promised() <= whole.PromisedTo(tenancy.number)) return;
   whole.Restore(tenancy.number, claim, seats.promised());
   seats.SetCapacity(seats.promised());
+}
+
+// A job that begins here and ran already without an agent has memory that would be promised to others. It could have as much by wanting
+// it; what is promised to others is theirs, whatever it says.
+void Arbiter::BelieveWithinFree(Tenancy& tenancy) {
+  Ration& device = devices_[tenancy.device].memory;
+  for (const auto& [session, seat] : tenancy.seats) {
+    const auto within = [](const Ration& whole, int64_t bytes) {
+      return std::min(bytes, whole.capacity() - whole.promised());
+    };
+    const int64_t memory_bytes = within(device, seat.says_it_holds.memory_bytes);
+    if (memory_bytes < std::max<int64_t>(tenancy.granted_terms.memory.floor, 1)) continue;
+    const int64_t host_bytes = std::max<int64_t>(within(host_, seat.says_it_holds.host_bytes), 0);
+    tenancy.memory.Restore(IdOf(session), SeatMemoryClaim(tenancy, session, seat), memory_bytes);
+    tenancy.host.Restore(IdOf(session), SeatHostClaim(tenancy, session, seat), host_bytes);
+    RestoreUp(device, tenancy, MemoryClaim(tenancy), tenancy.memory);
+    RestoreUp(host_, tenancy, HostClaim(tenancy), tenancy.host);
+  }
 }
 
 // The tenancy's arrival, and what it was promised, are not touched: leaving and coming again would count the seat's part twice where

@@ -110,7 +110,9 @@ class Arbiter {
   void SetDraining(bool draining);
   void SetFrozen(bool frozen);
 
-  void Join(const Seat& seat, const Terms& terms, const Demand& demand, int64_t now_ns);
+  // `says_it_holds`: of who began without an agent. It is believed when its job begins, as far as that is nobody's.
+  void Join(const Seat& seat, const Terms& terms, const Demand& demand, int64_t now_ns,
+            const Held& says_it_holds = {});
   void Rejoin(const Seat& seat, const Terms& terms, const Demand& demand, const Held& held, int64_t now_ns);
   // The same process by another session of the same job and device, which holds no more than `held` of what `before` was promised.
   void Succeed(const Seat& before, SessionId now, const Demand& demand, const Held& held);
@@ -142,6 +144,7 @@ class Arbiter {
     Demand demand;
     int32_t told_link = -1;
     uint64_t told_serial = 0;
+    Held says_it_holds = {};
   };
   struct Tenancy {
     JobId job;
@@ -179,6 +182,7 @@ class Arbiter {
   void TouchAll();
   void PutClaims(Tenancy& tenancy);
   void PassUp(Tenancy& tenancy);
+  void BelieveWithinFree(Tenancy& tenancy);
   static void RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& claim, Ration& seats);
   std::vector<Terms> TermsOf(const DeviceId* device, const Tenancy* except) const;
   Claim MemoryClaim(const Tenancy& tenancy) const;

@@ -110,6 +110,7 @@ class Arbiter::Deciding {
     tenancy.granted_terms = terms;
     tenancy.position = 0;
     tenancy.told_state = false;
+    a_.BelieveWithinFree(tenancy);
     a_.TouchWithLink(tenancy);
     TellAdmission(tenancy, "");
   }

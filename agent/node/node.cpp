@@ -211,7 +211,8 @@ void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns)
     if (held.memory_bytes > 0) {
       arbiter_.Rejoin(SeatOf(session, device), terms, demand, held, now_ns);
     } else {
-      arbiter_.Join(SeatOf(session, device), terms, demand, now_ns);
+      arbiter_.Join(SeatOf(session, device), terms, demand, now_ns,
+                    {asked.held_bytes, asked.held_host_bytes});
     }
   }
   RefreshTerms(jobs_.at(session.job));
@@ -251,7 +252,7 @@ void Node::EndRegistrations(Session& session, DeviceId device) {
 }
 
 // As it says while those that an earlier instance knew come back, also what is beyond its limit: limits may have changed, and what is
-// held is held. Later nobody holds anything because it says so.
+// held is held. Later nobody takes anything from others because it says so.
 Held Node::HeldBefore(DeviceId device, const protocol::Register& asked) const {
   if (!resuming_) return {};
   return {std::min(asked.held_bytes, arbiter_.MemoryOf(device)),

@@ -85,7 +85,9 @@ class Jobs {
     Process& process = processes_[seat];
     process.lies = random_.Below(3) == 0;
     Want(process);
-    arbiter_.Join(seat, AllowedTerms(seat.job), process.demand, now_ns_);
+    const Held says =
+        process.lies ? Held{InMebibytes(2 * kDeviceBytes), InMebibytes(2 * kHostBytes)} : Held{};
+    arbiter_.Join(seat, AllowedTerms(seat.job), process.demand, now_ns_, says);
   }
   // An honest process uses what it holds; another one says anything.
   void Want(Process& process) {

@@ -404,6 +404,43 @@ TEST_F(NodeTest, LaterNobodyHoldsSomethingBecauseItSaysSo) {
   EXPECT_LE(PromisedBytes(), 16 * kGiB);
 }
 
+// What a job held that had begun while the agent was stopped was promised to others (found by tests/chaos, seed 7).
+TEST_F(NodeTest, AJobThatRanWithoutAnAgentIsBelievedWhatItHoldsAsFarAsThatIsNobodys) {
+  // Given a job that has 10 of 16 GiB
+  Start();
+  auto owner = Job(10);
+  Settle();
+  owner->Next<protocol::Admission>();
+  owner->Obey(owner->Next<protocol::Grant>());
+
+  // When one comes that wants 1 GiB and says that it holds 4
+  auto client = Connect(NewProcess());
+  client->Say(protocol::Hello{});
+  client->Next<protocol::Welcome>();
+  client->Say(Wanting(1, 4 * kGiB));
+  Settle();
+
+  // Then these count, and it is asked for what others need
+  client->Next<protocol::Admission>();
+  const auto grant = client->Next<protocol::Grant>();
+  EXPECT_EQ(grant.budget_bytes, 4 * kGiB);
+  EXPECT_GE(PromisedBytes(), 14 * kGiB - (int64_t{4} << 20));
+  auto third = Job(6);
+  Settle();
+  EXPECT_LT(client->Next<protocol::Grant>().budget_bytes, 4 * kGiB);
+  EXPECT_LE(PromisedBytes(), 16 * kGiB);
+
+  // And one that says that it holds all has the little that is free, no more
+  const int64_t promised_bytes = PromisedBytes();
+  auto liar = Connect(NewProcess());
+  liar->Say(protocol::Hello{});
+  liar->Next<protocol::Welcome>();
+  liar->Say(Wanting(16, 16 * kGiB));
+  Settle();
+  EXPECT_LE(PromisedBytes(), 16 * kGiB);
+  EXPECT_GE(PromisedBytes(), promised_bytes);
+}
+
 TEST_F(NodeTest, ProcessesOfOneLeaderAreOneJob) {
   Start();
   auto one = Job(16, NewProcess(), 50), two = Job(16, NewProcess(), 50);
