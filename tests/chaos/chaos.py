@@ -178,6 +178,19 @@ class Chaos:
         self.agent.process.send_signal(signal.SIGSTOP if self.is_agent_stopped else signal.SIGCONT)
         return True
 
+    def jump(self):
+        """Time passes for all of them at once: the clock was set, or the machine asleep."""
+        if self.is_agent_stopped:
+            return False
+        running = [job.process for job in self.alive() if not job.is_stopped] + [one.process for one in self.poisoners]
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for process in (*running, self.agent.process):
+                if process.poll() is None:
+                    process.send_signal(number)
+            if number == signal.SIGSTOP:
+                time.sleep(self.random.uniform(0.5, 2.5))
+        return True
+
     def speak_nonsense(self):
         if self.is_agent_stopped:
             return False
@@ -206,7 +219,7 @@ class Chaos:
         self.agent.command("budget", "set", job.tenant, self.random.randrange(80, 320) * MIB)
         return True
 
-    EVENTS = (begin_job,) * 4 + (begin_poisoner,) * 3 + (kill_poisoner,) + (kill_job, stop_job, stop_job, stop_agent, speak_nonsense, speak_nonsense, set_budget) * 2 + (kill_agent,)
+    EVENTS = (begin_job,) * 4 + (begin_poisoner,) * 3 + (kill_poisoner,) + (kill_job, stop_job, stop_job, stop_agent, speak_nonsense, speak_nonsense, set_budget) * 2 + (kill_agent, jump)
 
     def go_on(self):
         """Whoever is stopped goes on."""

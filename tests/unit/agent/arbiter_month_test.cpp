@@ -58,6 +58,7 @@ class Month {
     Demand demand;
     GrantDecision grant;
     bool begun = false;
+    bool lies = false;  // says anything of what it uses
   };
 
   int64_t Below(int64_t end) { return static_cast<int64_t>(random_.Below(static_cast<uint64_t>(end))); }
@@ -70,7 +71,7 @@ class Month {
     const JobId job{++last_job_};
     Terms terms;
     terms.memory = {kGibibyte, Below(2) != 0 ? 0 : Below(40) * kGibibyte, (40 + Below(41)) * kGibibyte};
-    terms.host = {0, 0, 200 * kGibibyte};
+    terms.host = {0, Below(3) != 0 ? 0 : Below(60) * kGibibyte, 200 * kGibibyte};
     terms.link = {0, 0, kWholeLink};
     terms.weight = 1 + static_cast<int32_t>(Below(4));
     terms.priority = Below(10) == 0 ? 1 : 0;
@@ -80,6 +81,7 @@ class Month {
                       DeviceId{static_cast<uint32_t>(random_.Below(kDevices))}};
       Process& process = processes_[seat];
       process.demand = {Below(60) * kGibibyte, 0, 0, true};
+      process.lies = Below(8) == 0;
       arbiter_.Join(seat, terms, process.demand, now_ns_);
       since_[seat] = now_ns_;
     }
@@ -104,6 +106,10 @@ class Month {
     const int64_t need_bytes = Below(2) != 0 ? -1 : Below(90) * kGibibyte;
     found->second.demand = {Below(70) * kGibibyte, Below(kGibibyte), Below(kGibibyte), Below(3) != 0,
                             need_bytes};
+    if (found->second.lies) {
+      found->second.demand.unmovable_bytes = Below(2 * kDeviceBytes);
+      found->second.demand.host_bytes = Below(2 * kHostBytes);
+    }
     arbiter_.Use(seat, found->second.demand);
   }
   // Most obey when they read a grant; some get there by halves, five seconds apart.

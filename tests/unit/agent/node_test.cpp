@@ -499,7 +499,7 @@ TEST_F(NodeTest, OperatorsChangeBudgetsOfRunningJobs) {
   EXPECT_EQ(grant.deadline_ms, 2000u);
 
   op->Say(protocol::SetBudget{.job = "local-101", .guaranteed_bytes = 20 * kGiB, .limit_bytes = 20 * kGiB});
-  EXPECT_EQ(op->Next<protocol::Done>().text.view(), "20.0 GiB are to be guaranteed, the device has 16.0 GiB");
+  EXPECT_EQ(op->Next<protocol::Done>().text.view(), "device 0 has only 16.0 GiB");
   op->Say(protocol::SetBudget{.job = "local-9", .limit_bytes = 6 * kGiB});
   EXPECT_EQ(op->Next<protocol::Done>().outcome, protocol::Outcome::kUnknownJob);
 }
