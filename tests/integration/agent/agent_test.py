@@ -247,7 +247,7 @@ class AgentTest(AgentFixture):
         self.assertGreater(session.grant()[1], 11 * GIB)
         refused = self.spillway("budget", "set", job, "--guaranteed", "20GiB", "20GiB")
         self.assertEqual(refused.returncode, 3)
-        self.assertIn("20.0 GiB are to be guaranteed, the device has 16.0 GiB", refused.stderr)
+        self.assertIn("device 0 has only 16.0 GiB", refused.stderr)
 
     def test_reload_is_all_or_nothing(self):
         self.start()
