@@ -36,7 +36,7 @@ PROFILES = ("h200", "a100", "1080ti")
 BUDGETS = (90, 75, 50, 35, 25)
 # Who decides what moves: the learned plan of a strategy, or `reactive`, which learns nothing.
 POLICIES = ("reactive", "vdnn-all", "autoswap", "delta", table.OWN)
-STEPS = (16, 32)  # the second where a run is not steady at the end of the first
+STEPS = (14, 32)  # the second where a run is not steady at the end of the first
 UNLIMITED = 1 << 40
 
 

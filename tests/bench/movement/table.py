@@ -85,7 +85,7 @@ class SeriesTable:
         if self.own:
             columns += ["predicted", "off", "bound", "target", "verdict", "planned at", "calls", "GiB out / in"]
         lines += [row_text(columns), row_text(["---"] * len(columns))]
-        lines += [row_text(self.row(percent)) for percent in dict.fromkeys(percent for percent, _ in series.cells)]
+        lines += [row_text(self.row(percent)) for percent in dict.fromkeys(percent for percent, _ in self.cells)]
         return "\n".join([*lines, "", self.about_learning()])
 
     def about_learning(self):
