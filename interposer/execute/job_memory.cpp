@@ -72,6 +72,7 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
     RecordIfItIsTime(size_bytes);
     range = size_bytes >= bytes && Admits(size_bytes) ? residency_.NewRange(bytes) : nullptr;
     awaits_freed = range && AwaitsFreed(*range);
+    UpdateHostLimit(range ? size_bytes : 0);  // it may have to be parked at once
     if (range && !awaits_freed && !IsParkedAnew(range)) {
       residency_.Free(range, {});
       range = nullptr;

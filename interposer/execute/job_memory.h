@@ -259,7 +259,8 @@ class JobMemory {
  private:
   bool Admits(size_t size_bytes) SPILLWAY_REQUIRES(state_);
   size_t HostBytesFor(size_t wanted_bytes, size_t largest_bytes) const SPILLWAY_REQUIRES(state_);
-  void UpdateHostLimit() SPILLWAY_REQUIRES(state_);
+  // `more_bytes`: of an allocation that is about to be known.
+  void UpdateHostLimit(size_t more_bytes = 0) SPILLWAY_REQUIRES(state_);
   void NoteHostNeed(size_t wanted_bytes, size_t largest_bytes) SPILLWAY_REQUIRES(state_);
   void AwaitHostLimit(size_t size_bytes) SPILLWAY_EXCLUDES(state_);
   bool LacksHostGrant(size_t size_bytes) SPILLWAY_REQUIRES(state_);

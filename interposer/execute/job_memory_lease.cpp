@@ -47,10 +47,10 @@ size_t JobMemory::HostBytesFor(size_t wanted_bytes, size_t largest_bytes) const 
 
 // What the program has been given must be able to move: a quota that became less than that does not make its calls fail. What an
 // iteration gives back at its end the next one wants again.
-void JobMemory::UpdateHostLimit() {
+void JobMemory::UpdateHostLimit(size_t more_bytes) {
   residency_.host().SetLimits(
       {.granted_bytes = host_limit_bytes_,
-       .needed_bytes = HostBytesFor(counters_.wanted_bytes, largest_range_bytes_),
+       .needed_bytes = HostBytesFor(counters_.wanted_bytes + more_bytes, largest_range_bytes_),
        .moving_bytes = 2 * largest_range_bytes_,
        .expected_bytes = HostBytesFor(counters_.wanted_peak_bytes, largest_range_bytes_)});
   NoteHostNeed(counters_.wanted_peak_bytes, largest_range_bytes_);

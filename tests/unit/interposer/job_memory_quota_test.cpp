@@ -136,6 +136,18 @@ TEST_F(JobMemoryQuotaTest, AJobThatParksPinsWhatItsQuotaLacks) {
   EXPECT_EQ(seen.ordinary_peak_bytes, 0u);
 }
 
+// What is new has to be parked at once: the limit must count it before it is known.
+TEST_F(JobMemoryQuotaTest, AJobThatParksNeedsNoQuotaAtAll) {
+  Begin(size_t{1} << 30, ParkChoice::kHost);
+  job_->SetHostLimit(0);
+  for (size_t buffer = 0; buffer < kBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
+
+  WriteAll(1);
+  ExpectAll(1);
+
+  EXPECT_EQ(job_->Read().counters.refused_allocations, 0u);
+}
+
 TEST_F(JobMemoryQuotaTest, WhatTheLauncherForbidsAJobThatParksDoesNotPin) {
   Begin(3 * kBufferBytes, ParkChoice::kHost);
   job_->SetHostLimit(kBufferBytes);
