@@ -339,7 +339,7 @@ class World {
 
 // SPILLWAY_CHAOS_SEEDS=FIRST..LAST runs other seeds, or more.
 std::pair<uint64_t, uint64_t> Seeds() {
-  unsigned long long first = 1, last = 10;
+  unsigned long long first = 1, last = 6;
   const char* const asked = std::getenv("SPILLWAY_CHAOS_SEEDS");
   if (asked != nullptr && std::sscanf(asked, "%llu..%llu", &first, &last) < 2) last = first;
   return {first, last};
