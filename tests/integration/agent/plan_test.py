@@ -7,6 +7,7 @@ import array
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import struct
@@ -143,6 +144,36 @@ class PlanFixture(job_test.JobFixture):
 
     def plans(self):
         return sorted(pathlib.Path(f"{self.path}.plans").glob("*/*.plan"))
+
+
+class MetricsTest(PlanFixture):
+    def samples(self, family):
+        """Label values of a family's series -> value."""
+        found = re.findall(rf"(?m)^{family}{{(.*)}} (\S+)$", self.get("/metrics")[1])
+        return {frozenset(re.findall(r'="([^"]*)"', labels)): float(value) for labels, value in found}
+
+    def value(self, family, *words):
+        return sum(value for labels, value in self.samples(family).items() if set(words) <= labels)
+
+    def await_value(self, family, *words):
+        value = agent_test.wait_for(lambda: self.value(family, *words), bool)
+        self.assertGreater(value, 0, (family, words))
+
+    def test_what_a_planned_job_does_is_seen(self):
+        self.serve(usage_interval_ms=50)
+        job = self.begin(job_test.ENDLESS, "--park=off", f"--agent={self.path}")
+        for family, *words in (("spillway_job_prefetches_total", "hit"), ("spillway_job_step_seconds_count",),
+                               ("spillway_job_transfer_bytes_total", "to_host", "planned"),
+                               ("spillway_job_transfer_bytes_total", "to_device", "planned"),
+                               ("spillway_job_transfer_bytes_total", "to_device", "demand"),
+                               ("spillway_job_allocations_over_budget_total",)):
+            self.await_value(family, *words)
+        self.assertEqual(self.value("spillway_job_transfer_bytes_total", "unknown"), 0)
+
+        self.assertEqual(self.spillway("budget", "set", f"local-{job.pid}", str(self.budget * 11 // 10)).returncode, 0)
+        self.await_value("spillway_job_replans_total", "budget_change")
+        (self.folder / "end").touch()
+        self.assertEqual(job.wait(PATIENCE_S), 0, self.errors())
 
 
 class PlanTest(PlanFixture):
