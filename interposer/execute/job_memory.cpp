@@ -204,7 +204,7 @@ bool JobMemory::FreeAsync(CUdeviceptr base, StreamName stream) {
 // What can only be made from it is made first.
 void JobMemory::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool* is_ours) {
   while (Range* const dropped = TryToFree(base, stream, is_ours)) {
-    if (MakeForFree(dropped, stream)) continue;
+    if (MakeForFree(dropped)) continue;
     const MutexLock lock(state_);
     if (Allocation* const found = FindBase(base)) static_cast<Tracked*>(found)->free_is_due = true;
     return;
@@ -214,8 +214,8 @@ void JobMemory::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool* is
 Range* JobMemory::TryToFree(CUdeviceptr base, const StreamName* stream, bool* is_ours) {
   const MutexLock lock(state_);
   Allocation* const found = FindBase(base);
-  *is_ours = found != nullptr;
-  if (!found) return nullptr;
+  *is_ours = found != nullptr && !static_cast<Tracked*>(found)->free_is_due;
+  if (!*is_ours) return nullptr;
   if (Range* const dropped = Outdate(static_cast<Tracked*>(found))) return dropped;
   UseList busy;
   if (!stream) {

@@ -366,7 +366,10 @@ class JobMemory {
   bool AddMemory(const TouchSet& set, const Addresses& addresses, Recipe* recipe) const;
   bool MoveAside(const Claims& claims, Recipe* recipe, size_t* lacks_scratch_bytes) SPILLWAY_EXCLUDES(state_);
   CUdeviceptr ScratchFor(size_t bytes) SPILLWAY_REQUIRES(state_);
+  bool NamesAllClaimed(const Claims& claims, const Recipe& recipe) const;
+  bool LeadsElsewhere(const RecordedLaunch& launch) const;
   bool MayBegin(const Recipe& recipe, const TouchSet& set) SPILLWAY_REQUIRES(state_);
+  bool WaitingWorkMayUse(const Recipe& recipe, const StreamState* stream) SPILLWAY_REQUIRES(state_);
   bool MayDropAny() SPILLWAY_REQUIRES(state_);
   void NoteMade(const TouchSet& set) SPILLWAY_EXCLUDES(state_);
   void TakeScratch(size_t bytes) SPILLWAY_EXCLUDES(making_, state_);
@@ -398,7 +401,7 @@ class JobMemory {
       SPILLWAY_EXCLUDES(making_, state_);
   CUresult MakeBeforeOperation(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(making_, state_);
-  bool MakeForFree(Range* dropped, const StreamName* stream) SPILLWAY_EXCLUDES(making_, state_);
+  bool MakeForFree(Range* dropped) SPILLWAY_EXCLUDES(making_, state_);
   bool AnyToRerun(const PlanStep& step) SPILLWAY_EXCLUDES(state_);
   void Rerun(const PlanStep& step, StreamName stream) SPILLWAY_EXCLUDES(making_, state_);
   Range* TryToFree(CUdeviceptr base, const StreamName* stream, bool* is_ours) SPILLWAY_EXCLUDES(state_);

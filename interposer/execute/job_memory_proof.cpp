@@ -67,8 +67,9 @@ std::unique_ptr<Recipe> JobMemory::RecipeOf(const Addresses& addresses, const To
   if (!launch || !set.claims || !set.claims->AreApart()) return nullptr;
   auto recipe = std::make_unique<Recipe>();
   recipe->launch = std::move(*launch);
-  const bool can =
-      AddMemory(set, addresses, recipe.get()) && MoveAside(*set.claims, recipe.get(), lacks_scratch_bytes);
+  const bool can = AddMemory(set, addresses, recipe.get()) && NamesAllClaimed(*set.claims, *recipe) &&
+                   !LeadsElsewhere(recipe->launch) &&
+                   MoveAside(*set.claims, recipe.get(), lacks_scratch_bytes);
   return can ? std::move(recipe) : nullptr;
 }
 
@@ -104,6 +105,29 @@ bool JobMemory::AddMemory(const TouchSet& set, const Addresses& addresses, Recip
   return recipe->output != nullptr;
 }
 
+// All that the call is said to read or to overwrite is named by its launch: nothing is reached in another way.
+bool JobMemory::NamesAllClaimed(const Claims& claims, const Recipe& recipe) const {
+  const auto all = claims.all();
+  return std::all_of(all.begin(), all.end(), [&](const Claims::Claim& claim) {
+    if (claim.kind == Claims::Kind::kAside) return true;
+    const Allocation* const found = ledger_.Find(claim.begin);
+    return found == recipe.output ||
+           std::find(recipe.inputs.begin(), recipe.inputs.end(), found) != recipe.inputs.end();
+  });
+}
+
+// The driver knows memory there that is not ours: managed, another process's, on the host, of a pool of its own. Who writes that is not
+// known. An integer that looks like such an address costs the recipe, too.
+bool JobMemory::LeadsElsewhere(const RecordedLaunch& launch) const {
+  constexpr CUdeviceptr kLeast = CUdeviceptr{1} << 32,
+                        kEnd = CUdeviceptr{1} << 57;  // else a number, or several
+  return launch.AnyWord([this](CUdeviceptr word) {
+    unsigned int type = 0;
+    return word >= kLeast && word < kEnd && !ledger_.MightBeManaged(word) &&
+           Driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS;
+  });
+}
+
 // All is at its place, and the launch not yet made.
 void JobMemory::BeginRecipe(const Addresses& addresses, TouchSet* set) {
   if (!set->stream || set->recorded || set->reaches || set->stream->foreign) return;
@@ -124,8 +148,22 @@ void JobMemory::BeginRecipe(const Addresses& addresses, TouchSet* set) {
   if (!MayBegin(*recipe, *set)) return;
   const Recipe* const kept = recipes_.Keep(std::move(recipe));
   // A call that passed the gates before they were closed might be made behind this one.
-  if (calls::OthersInProgress()) return Forget(kept);
+  if (calls::OthersInProgress() || WaitingWorkMayUse(*kept, set->stream)) return Forget(kept);
   set->call->recipe = kept->id;
+}
+
+// What is enqueued on other streams may wait for the program without our knowing, in a kernel that looks for it, and come after the
+// launch though it was enqueued before. Which ranges it names is known, of blocks it is not.
+bool JobMemory::WaitingWorkMayUse(const Recipe& recipe, const StreamState* stream) {
+  UseList others = timeline_.Unfinished();
+  others.items().EraseIf([stream](Use use) { return use.stream == stream; });
+  for (Use use : others.items()) timeline_.EventFor(use);
+  if (timeline_.AllDone(&others)) return false;
+  return residency_.MayBeUsedOn(recipe.output, others) ||
+         std::any_of(recipe.inputs.begin(), recipe.inputs.end(),
+                     [&](Tracked* input) SPILLWAY_REQUIRES(state_) {
+                       return IsBlock(input) || residency_.MayBeUsedOn(static_cast<Range*>(input), others);
+                     });
 }
 
 bool JobMemory::MayBegin(const Recipe& recipe, const TouchSet& set) {

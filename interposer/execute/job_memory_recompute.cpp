@@ -126,7 +126,7 @@ CUresult JobMemory::MakeWhatItAwaits(const Addresses& addresses, Effect effect, 
       next = FirstToMake(addresses, effect, *set);
     }
     if (!next) return CUDA_SUCCESS;
-    const CUresult made = MakeAgain(next, set->stream, TraceCause::kDemand);
+    const CUresult made = MakeAgain(next, nullptr, TraceCause::kDemand);
     if (made != CUDA_SUCCESS) return made;
   }
 }
@@ -213,8 +213,8 @@ CUresult JobMemory::MakeWhereParked(Range* range, const Inputs& inputs) {
   return Driver().cuStreamSynchronize(stream->handle);
 }
 
-// The stream asked for, of a call that stands behind the first launch. Another one where work on it would wait for the program,
-// or cannot be marked.
+// The stream asked for by a plan, whose next operation is on it. Another one where work on it would wait for the program, or cannot be
+// marked; and on demand: what the call stands behind may wait for the program without our knowing, and others need what is made.
 StreamState* JobMemory::StreamForReplay(StreamState* asked) {
   const bool serves = asked && !asked->foreign && !asked->is_ours && !driver::ContextCensus::HasSeveral() &&
                       !CapturesGoOn() && !timeline_.AnyStreamIsHeld();
@@ -286,7 +286,9 @@ bool JobMemory::EndRecipesWhileMaking() {
       }
     }
     if (!dropped) break;
-    if (MakeAgain(dropped, nullptr, TraceCause::kDemand) != CUDA_SUCCESS) return false;
+    if (MakeAgain(dropped, nullptr, TraceCause::kDemand) == CUDA_SUCCESS) continue;
+    const MutexLock lock(state_);
+    return residency_.Health() != CUDA_SUCCESS;  // then nothing can be made any more, and the driver says why
   }
   Use last;
   {
@@ -305,14 +307,9 @@ void JobMemory::EndRecipesIfUnproven() {
   EndRecipesWhileMaking();
 }
 
-bool JobMemory::MakeForFree(Range* dropped, const StreamName* stream) {
+bool JobMemory::MakeForFree(Range* dropped) {
   const MutexLock making(making_);
-  StreamState* state = nullptr;
-  if (stream) {
-    const MutexLock lock(state_);
-    state = timeline_.Of(*stream);
-  }
-  return MakeAgain(dropped, state, TraceCause::kDemand) == CUDA_SUCCESS;
+  return MakeAgain(dropped, nullptr, TraceCause::kDemand) == CUDA_SUCCESS;
 }
 
 bool JobMemory::AnyToRerun(const PlanStep& step) {

@@ -79,21 +79,32 @@ bool RecordedLaunch::Move(CUdeviceptr begin, CUdeviceptr end, CUdeviceptr to) {
 }
 
 bool RecordedLaunch::LeadsInto(CUdeviceptr begin, CUdeviceptr end) const {
-  bool leads = false;
-  ForEachWord([&](std::size_t, CUdeviceptr word) { leads = leads || (word >= begin && word < end); });
-  return leads;
+  return AnyWord([=](CUdeviceptr word) { return word >= begin && word < end; });
+}
+
+bool RecordedLaunch::AnyWord(base::FunctionRef<bool(CUdeviceptr)> accepts) const {
+  bool any = false;
+  ForEachWord([&](std::size_t, CUdeviceptr word) { any = any || accepts(word); });
+  return any;
 }
 
 // Libraries allow a kernel as much shared memory as their next launch of it needs, which may be less than this one does.
 CUresult RecordedLaunch::LaunchOn(CUstream stream) {
   const CUresult result = LaunchAsAllowedOn(stream);
   const int shared_bytes = static_cast<int>(dimensions_.shared_bytes);
-  const bool may_allow =
-      result == CUDA_ERROR_INVALID_VALUE && shared_bytes > 0 && Driver().cuFuncSetAttribute;
-  if (!may_allow || Driver().cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                shared_bytes) != CUDA_SUCCESS)
-    return result;
+  const bool may_allow = result == CUDA_ERROR_INVALID_VALUE && shared_bytes > 0;
+  if (!may_allow || AllowSharedMemory(shared_bytes) != CUDA_SUCCESS) return result;
   return LaunchAsAllowedOn(stream);
+}
+
+// A launch takes kernels of libraries, too, in place of functions; attributes of both have functions of their own.
+CUresult RecordedLaunch::AllowSharedMemory(int bytes) const {
+  CUfunction function = function_, of_kernel = nullptr;
+  const auto kernel = reinterpret_cast<CUkernel>(function_);
+  if (Driver().cuKernelGetFunction && Driver().cuKernelGetFunction(&of_kernel, kernel) == CUDA_SUCCESS)
+    function = of_kernel;
+  if (!Driver().cuFuncSetAttribute) return CUDA_ERROR_NOT_SUPPORTED;
+  return Driver().cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes);
 }
 
 CUresult RecordedLaunch::LaunchAsAllowedOn(CUstream stream) {

@@ -21,6 +21,7 @@
 #include <span>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/inline_vector.h"
 #include "interposer/driver/cuda_abi.h"
 #include "interposer/execute/range.h"
@@ -60,10 +61,13 @@ class RecordedLaunch {
   bool Move(CUdeviceptr begin, CUdeviceptr end, CUdeviceptr to);
   // Any word of its parameters does.
   bool LeadsInto(CUdeviceptr begin, CUdeviceptr end) const;
+  // Whether `accepts` likes one of the words that may be an address.
+  bool AnyWord(base::FunctionRef<bool(CUdeviceptr)> accepts) const;
   CUresult LaunchOn(CUstream stream);
 
  private:
   CUresult LaunchAsAllowedOn(CUstream stream);
+  CUresult AllowSharedMemory(int bytes) const;
   template <class Visit>
   void ForEachWord(Visit visit) const;
 

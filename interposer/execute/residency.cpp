@@ -98,9 +98,23 @@ bool Residency::CloseGate(Range* range) {
     if (range->ready_after.empty()) OpenGate(range, 0);
     return false;
   }
+  NoteRecentUses(range);
+  return true;
+}
+
+void Residency::NoteRecentUses(Range* range) {
   UseList* const uses = range->live ? &range->uses : &range->ready_after;
   if (!range->recent.MoveTo(uses)) uses->Merge(timeline_->Unfinished());
-  return true;
+}
+
+bool Residency::MayBeUsedOn(Range* range, const UseList& streams) {
+  NoteRecentUses(range);
+  const auto is_there = [&](Use use) {
+    return std::any_of(streams.items().begin(), streams.items().end(),
+                       [use](Use other) { return other.stream == use.stream; });
+  };
+  return std::any_of(range->uses.items().begin(), range->uses.items().end(),
+                     [&](Use use) { return is_there(use) && !timeline_->Done(use); });
 }
 
 void Residency::Free(Range* range, const UseList& busy) {

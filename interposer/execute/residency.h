@@ -77,6 +77,9 @@ class Residency {
   // The call was made: `use` is its place in its stream. After a call that may have written, a host copy, complete or
   // under way, is not the truth any more.
   void Used(Range* range, Use use, bool may_write);
+  // Something enqueued on these streams that is not known to be complete names the range. Its gate is closed, and no call names it but
+  // the caller's.
+  bool MayBeUsedOn(Range* range, const UseList& streams);
   // Calls on the stream of that serial number, which is ordered behind all of ready_after, need no lock any more.
   void OpenGate(Range* range, std::uint64_t stream_serial);
   // From now on what is evicted is parked, or is not. Turned on, all that is away is mapped onto its host copy, and what
@@ -183,6 +186,7 @@ class Residency {
   void CollectFinished();
   void CollectLeaving();
   bool CloseGate(Range* range);
+  void NoteRecentUses(Range* range);
   bool IsHeld(const Range* range);
   bool IsIdle(Range* freed);
   enum class RetireFirst : bool { kLargest, kMostGranules };

@@ -1,0 +1,157 @@
+// What could make wrong bytes of a recipe, or hold up a program that has some: work that waits unseen, memory that is not ours, faults.
+#include "tests/unit/interposer/recompute_job.h"
+
+namespace spillway::interposer {
+namespace {
+
+class RecomputeHazardsTest : public RecomputeTest {
+ protected:
+  // Memory is not short: what has been freed waits for the stream that waits, as bare.
+  void MakeLargerJob() {
+    job_->ReleaseAll();
+    MakeJob(ParkChoice::kOff, 4 * kBuffers * kBufferBytes);
+  }
+};
+
+// Outputs are compared, and put back, by pieces.
+TEST_F(RecomputeHazardsTest, WhatDiffersInItsLastWordIsNotTheSame) {
+  times_counted = 0;
+  Launch(Function("count_last"), 1, 0);
+
+  EXPECT_EQ(Count().refuted_operations, 1u);
+  EXPECT_EQ(times_counted, 2);
+  const std::vector<int> values = Read(buffers_[1]);
+  EXPECT_EQ(values[0], 5);
+  EXPECT_EQ(values.back(), 1);
+}
+
+TEST_F(RecomputeHazardsTest, AProofNeedsPinnedMemoryForAPieceOnly) {
+  Derive(1, 0);
+
+  EXPECT_EQ(Count().proved_operations, 1u);
+  EXPECT_LT(job_->Read().pinned_peak_bytes, kBufferBytes);
+}
+
+TEST_F(RecomputeHazardsTest, WhatIsFreedLaterIsNotFreedTwice) {
+  Derive(1, 0);
+  job_->SetBudget(kBufferBytes + kGranuleBytes);
+  ASSERT_TRUE(job_->Free(buffers_[0]));
+
+  EXPECT_FALSE(job_->Free(buffers_[0])) << "the driver says what it is";
+  EXPECT_FALSE(job_->FreeAsync(buffers_[0], {stream_, false}));
+
+  job_->SetBudget(3 * kBufferBytes);
+  ExpectAll(1, 15);
+}
+
+// The recipe of the call counted on an input that was still to be written.
+TEST_F(RecomputeHazardsTest, AWriteThatWasEnqueuedBeforeTheCallMayComeAfterIt) {
+  CUstream waiting = nullptr;
+  ASSERT_EQ(Driver().cuStreamCreate(&waiting, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  volatile std::uint32_t* const word = WaitUnseen(waiting);
+  Set(buffers_[0], 9, kWords, waiting);
+
+  Derive(1, 0);
+
+  EXPECT_EQ(Count().recipe_drops, 0u);
+  EndWait(word, waiting);
+  ExpectAll(1, 15);
+  ExpectAll(0, 9);
+}
+
+TEST_F(RecomputeHazardsTest, WorkElsewhereOnOtherRangesIsNoHindrance) {
+  MakeLargerJob();
+  CUstream waiting = nullptr;
+  ASSERT_EQ(Driver().cuStreamCreate(&waiting, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  volatile std::uint32_t* const word = WaitUnseen(waiting);
+  Set(buffers_[3], 9, kWords, waiting);
+
+  Derive(1, 0);
+
+  EXPECT_EQ(Count().recipe_drops, 1u);
+  ExpectAll(1, 15);
+  EndWait(word, waiting);
+}
+
+// What it makes necessary was made behind it, and a reader on another stream waited for what the program would do after the read.
+TEST_F(RecomputeHazardsTest, AWriterThatWaitsHoldsUpNoReader) {
+  MakeLargerJob();
+  CUstream waiting = nullptr;
+  ASSERT_EQ(Driver().cuStreamCreate(&waiting, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  Derive(1, 0);
+  ASSERT_EQ(Count().recipe_drops, 1u);
+  volatile std::uint32_t* const word = WaitUnseen(waiting);
+  Set(buffers_[0], 9, kWords, waiting);
+
+  ExpectAll(1, 15, other_stream_);
+
+  EndWait(word, waiting);
+  ExpectAll(0, 9);
+}
+
+// Memory that the driver serves is not watched: a launch that leads there may read what anybody writes.
+TEST_F(RecomputeHazardsTest, ALaunchThatLeadsToOthersMemoryIsNotMadeAgain) {
+  CUdeviceptr others = 0;
+  ASSERT_EQ(Driver().cuMemAlloc_v2(&others, kSmallWords * 4), CUDA_SUCCESS);
+  ASSERT_EQ(Driver().cuMemsetD32Async(others, 2, kSmallWords, stream_), CUDA_SUCCESS);
+  is_claimed_ = false;
+
+  Launch(derive_, 1, 0, others);
+
+  EXPECT_EQ(Count().recipe_drops, 0u);
+  ASSERT_EQ(Driver().cuMemsetD32Async(others, 7, kSmallWords, stream_), CUDA_SUCCESS);
+  ExpectAll(1, 17);
+  Driver().cuMemFree_v2(others);
+}
+
+// It reaches what it is said to read in another way, and so may what it reads there change unseen.
+TEST_F(RecomputeHazardsTest, ACallThatNamesLessThanItIsSaidToReadIsNotMadeAgain) {
+  claimed_besides_ = added_;
+  Derive(1, 0);
+  EXPECT_EQ(Count().recipe_drops, 0u);
+  claimed_besides_ = buffers_[3];
+  Derive(2, 0);
+  EXPECT_EQ(Count().recipe_drops, 0u);
+}
+
+// A launch takes it in place of a function, which the driver's functions for functions do not.
+TEST_F(RecomputeHazardsTest, AKernelOfALibraryIsAllowedItsSharedMemoryAgain) {
+  CUlibrary library = nullptr;
+  CUkernel kernel = nullptr;
+  ASSERT_EQ(OfDriver<decltype(cuLibraryLoadData)>("cuLibraryLoadData")(&library, &kImage, nullptr, nullptr, 0,
+                                                                       nullptr, nullptr, 0),
+            CUDA_SUCCESS);
+  ASSERT_EQ(OfDriver<decltype(cuLibraryGetKernel)>("cuLibraryGetKernel")(&kernel, library, "derive"),
+            CUDA_SUCCESS);
+  const auto allow = [kernel](int bytes) {
+    ASSERT_EQ(OfDriver<decltype(cuKernelSetAttribute)>("cuKernelSetAttribute")(
+                  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes, kernel, 0),
+              CUDA_SUCCESS);
+  };
+  derive_ = reinterpret_cast<CUfunction>(kernel);
+  shared_bytes_ = 96 << 10;
+  allow(96 << 10);
+  Derive(1, 0);
+  ASSERT_EQ(Count().recipe_drops, 1u);
+  allow(64 << 10);
+
+  ExpectAll(1, 15);
+}
+
+// A program that unloads a module then was told that it had, and nothing of the error.
+TEST_F(RecomputeHazardsTest, InAContextThatAFaultHasEndedNothingIsToBeMade) {
+  Derive(1, 0);
+  ASSERT_EQ(Count().recipe_drops, 1u);
+  CUdeviceptr nowhere = 4096;
+  void* parameters[] = {&nowhere, &nowhere};
+  ASSERT_EQ(
+      Driver().cuLaunchKernel(Function("count"), 1, 1, 1, 1, 1, 1, 0, other_stream_, parameters, nullptr),
+      CUDA_SUCCESS);
+  ASSERT_EQ(Driver().cuStreamSynchronize(other_stream_), CUDA_ERROR_ILLEGAL_ADDRESS);
+
+  EXPECT_TRUE(job_->EndRecipes());
+  EXPECT_EQ(OfDriver<decltype(cuDevicePrimaryCtxReset)>("cuDevicePrimaryCtxReset_v2")(0), CUDA_SUCCESS);
+}
+
+}  // namespace
+}  // namespace spillway::interposer

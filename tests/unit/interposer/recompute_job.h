@@ -1,0 +1,231 @@
+// A job over the simulated driver whose outputs that can be made again are dropped as soon as their call has ended, and what it needs
+// to be asked.
+#pragma once
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/execute/job_memory.h"
+#include "simulator/kernels/image.h"
+
+namespace spillway::interposer {
+namespace {
+
+using driver::Driver;
+using simulator::Image;
+using simulator::KernelCost;
+using simulator::KernelEntry;
+using simulator::KernelParameter;
+using simulator::LaunchShape;
+
+constexpr size_t kBuffers = 5;
+constexpr size_t kBufferBytes = 4 * kMiB;
+constexpr int kWords = kBufferBytes / sizeof(int);
+constexpr size_t kSmallWords = 256;
+
+// derive(int* y, const int* x, const int* added, int* aside): y = 3 x + added[0]; aside[0] grows.
+void DeriveBody(const LaunchShape&, void* const* arguments) {
+  auto* const y = *static_cast<int* const*>(arguments[0]);
+  const auto* const x = *static_cast<const int* const*>(arguments[1]);
+  const auto* const added = *static_cast<const int* const*>(arguments[2]);
+  auto* const aside = *static_cast<int* const*>(arguments[3]);
+  for (int i = 0; i < kWords; ++i) y[i] = 3 * x[i] + (added ? added[0] : 0);
+  if (aside) ++aside[0];
+}
+// count(int* y, const int* x): not the same twice.
+int times_counted = 0;
+void CountBody(const LaunchShape&, void* const* arguments) {
+  auto* const y = *static_cast<int* const*>(arguments[0]);
+  const auto* const x = *static_cast<const int* const*>(arguments[1]);
+  ++times_counted;
+  for (int i = 0; i < kWords; ++i) y[i] = x[i] + times_counted;
+}
+// count_last(int* y, const int* x): not the same twice in one word.
+void CountLastBody(const LaunchShape&, void* const* arguments) {
+  auto* const y = *static_cast<int* const*>(arguments[0]);
+  std::copy_n(*static_cast<const int* const*>(arguments[1]), kWords, y);
+  y[kWords - 1] = ++times_counted;
+}
+void NothingBody(const LaunchShape&, void* const*) {}
+KernelCost OneMillisecond(const LaunchShape&, void* const*) { return {0, 2'000'000'000}; }
+
+// derive_by(int* y, const int* x, unsigned long number, int* aside): y = 3 x + number % 1000; aside[0] grows.
+void DeriveByBody(const LaunchShape&, void* const* arguments) {
+  auto* const y = *static_cast<int* const*>(arguments[0]);
+  const auto* const x = *static_cast<const int* const*>(arguments[1]);
+  const auto number = *static_cast<const unsigned long*>(arguments[2]);
+  ++**static_cast<int* const*>(arguments[3]);
+  for (int i = 0; i < kWords; ++i) y[i] = 3 * x[i] + static_cast<int>(number % 1000);
+}
+constexpr KernelParameter kPointers[] = {{0, 8}, {8, 8}, {16, 8}, {24, 8}};
+constexpr KernelEntry kKernels[] = {{"derive", DeriveBody, nullptr, 4, kPointers},
+                                    {"count", CountBody, nullptr, 2, kPointers},
+                                    {"derive_by", DeriveByBody, nullptr, 4, kPointers},
+                                    {"wait", NothingBody, OneMillisecond, 0, nullptr},
+                                    {"count_last", CountLastBody, nullptr, 2, kPointers}};
+constexpr Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 5, kKernels, 0, nullptr};
+
+// What the interposer does not call itself.
+template <class F>
+F* OfDriver(const char* name) {
+  void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
+  return reinterpret_cast<F*>(dlsym(driver, name));
+}
+
+class RecomputeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(Driver().cuInit(0), CUDA_SUCCESS) << "SPILLWAY_DRIVER names the simulated driver";
+    ASSERT_EQ(Driver().cuDevicePrimaryCtxRetain(&context_, 0), CUDA_SUCCESS);
+    ASSERT_EQ(Driver().cuCtxSetCurrent(context_), CUDA_SUCCESS);
+    ASSERT_EQ(Driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ASSERT_EQ(Driver().cuStreamCreate(&other_stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ASSERT_EQ(OfDriver<decltype(cuModuleLoadData)>("cuModuleLoadData")(&module_, &kImage), CUDA_SUCCESS);
+    derive_ = Function("derive");
+    MakeJob(ParkChoice::kOff);
+  }
+  void MakeJob(ParkChoice choice, size_t budget_bytes = (kBuffers + 1) * kBufferBytes + 2 * kGranuleBytes) {
+    job_ = std::make_unique<JobMemory>(context_, 0, budget_bytes, size_t{1} << 30, choice, LearnChoice::kOff);
+    job_->DropEagerly();
+    for (CUdeviceptr& buffer : buffers_) ASSERT_EQ(job_->Allocate(kBufferBytes, &buffer), CUDA_SUCCESS);
+    ASSERT_EQ(job_->Allocate(kSmallWords * 4, &added_), CUDA_SUCCESS);
+    ASSERT_EQ(job_->Allocate(kSmallWords * 4, &aside_), CUDA_SUCCESS);
+    Set(buffers_[0], 5, kWords);
+    Set(added_, 2, kSmallWords);
+    Set(aside_, 0, kSmallWords);
+  }
+  void TearDown() override {
+    Driver().cuCtxSynchronize();
+    job_->ReleaseAll();
+    Driver().cuModuleUnload(module_);
+    Driver().cuStreamDestroy_v2(stream_);
+    Driver().cuStreamDestroy_v2(other_stream_);
+    Driver().cuDevicePrimaryCtxRelease_v2(0);
+  }
+  CUfunction Function(const char* name) {
+    CUfunction function = nullptr;
+    EXPECT_EQ(OfDriver<decltype(cuModuleGetFunction)>("cuModuleGetFunction")(&function, module_, name),
+              CUDA_SUCCESS);
+    return function;
+  }
+
+  // A call of a library that makes one launch.
+  void Launch(CUfunction function, size_t y, size_t x, CUdeviceptr added = 0, CUdeviceptr aside = 0,
+              int works = 1) {
+    Claims claims;
+    claims.Overwrites(buffers_[y], kBufferBytes);
+    claims.Reads(buffers_[x], kBufferBytes);
+    if (function == derive_ && is_claimed_) claims.Reads(added, kSmallWords * 4);
+    if (claimed_besides_) claims.Reads(claimed_besides_, 4);
+    claims.WritesAside(aside, aside_bytes_);
+    claims.IsRepeatable();
+    CUdeviceptr words[] = {buffers_[y], buffers_[x], added, aside};
+    void* parameters[] = {&words[0], &words[1], &words[2], &words[3]};
+    const std::uint32_t sizes[] = {8, 8, 8, 8};
+    const bool counts = function == Function("count") || function == Function("count_last");
+    const LaunchCall launch{.function = function,
+                            .dimensions = {1, 1, 1, 1, 1, 1, shared_bytes_},
+                            .parameters = parameters,
+                            .parameter_bytes = std::span(sizes, counts ? 2 : 4)};
+    LibraryCall call{&claims};
+    TouchSet set;
+    set.claims = &claims;
+    set.launch = &launch;
+    set.call = &call;
+    Addresses addresses;
+    for (const CUdeviceptr word : words) {
+      if (job_->MightBeManaged(word)) addresses.push_back(word);
+    }
+    ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    call.works = works;
+    claims.NoteNamed({addresses.begin(), addresses.size()});
+    ASSERT_EQ(
+        Driver().cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, shared_bytes_, stream_, parameters, nullptr),
+        CUDA_SUCCESS);
+    job_->End(&set, Effect::kLaunches);
+    if (call.job) job_->CallEnded(call);
+    UseWhatIsFree();
+  }
+  // What was dropped must not be found where it was.
+  void UseWhatIsFree() {
+    CUdeviceptr taken[2] = {};
+    for (CUdeviceptr& each : taken) {
+      ASSERT_EQ(job_->Allocate(kBufferBytes, &each), CUDA_SUCCESS);
+      Set(each, 77, kWords, other_stream_);
+    }
+    Driver().cuStreamSynchronize(other_stream_);
+    for (const CUdeviceptr each : taken) ASSERT_TRUE(job_->Free(each));
+  }
+  void Derive(size_t y, size_t x) { Launch(derive_, y, x); }
+
+  // A call that may write the memory, and fills it.
+  void Set(CUdeviceptr at, unsigned int word, size_t words, CUstream stream = nullptr) {
+    stream = stream ? stream : stream_;
+    Addresses addresses;
+    addresses.push_back(at);
+    TouchSet set;
+    ASSERT_EQ(job_->Begin(addresses, {stream, false}, Effect::kMayWrite, &set), CUDA_SUCCESS);
+    Driver().cuMemsetD32Async(at, word, words, stream);
+    job_->End(&set, Effect::kMayWrite);
+  }
+  std::vector<int> Read(CUdeviceptr at, size_t words = kWords, CUstream stream = nullptr) {
+    stream = stream ? stream : stream_;
+    std::vector<int> values(words);
+    Addresses addresses;
+    addresses.push_back(at);
+    TouchSet set;
+    EXPECT_EQ(job_->Begin(addresses, {stream, false}, Effect::kReads, &set), CUDA_SUCCESS);
+    Driver().cuMemcpyDtoHAsync_v2(values.data(), at, words * 4, stream);
+    job_->End(&set, Effect::kReads);
+    Driver().cuStreamSynchronize(stream);
+    return values;
+  }
+  void ExpectAll(size_t buffer, int value, CUstream stream = nullptr) {
+    const std::vector<int> values = Read(buffers_[buffer], kWords, stream);
+    EXPECT_EQ(std::count(values.begin(), values.end(), value), kWords)
+        << "buffer " << buffer << " begins with " << values[0];
+  }
+  void Busy(CUstream stream) {
+    const CUfunction wait = Function("wait");
+    for (int i = 0; i < 20; ++i)
+      ASSERT_EQ(Driver().cuLaunchKernel(wait, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr), CUDA_SUCCESS);
+  }
+  Counters Count() { return job_->Read().counters; }
+
+  // The stream waits for what the host does later, as behind a kernel that looks for it: nobody tells the job.
+  volatile std::uint32_t* WaitUnseen(CUstream stream) {
+    void* word = nullptr;
+    EXPECT_EQ(Driver().cuMemHostAlloc(&word, 4096, 0), CUDA_SUCCESS);
+    *static_cast<std::uint32_t*>(word) = 0;
+    EXPECT_EQ(OfDriver<decltype(cuStreamWaitValue32)>("cuStreamWaitValue32_v2")(
+                  stream, reinterpret_cast<CUdeviceptr>(word), 1, CU_STREAM_WAIT_VALUE_GEQ),
+              CUDA_SUCCESS);
+    return static_cast<std::uint32_t*>(word);
+  }
+  static void EndWait(volatile std::uint32_t* word, CUstream waiting) {
+    *word = 1;
+    EXPECT_EQ(Driver().cuStreamSynchronize(waiting), CUDA_SUCCESS);
+  }
+
+  CUcontext context_ = nullptr;
+  CUmodule module_ = nullptr;
+  CUfunction derive_ = nullptr;
+  CUstream stream_ = nullptr, other_stream_ = nullptr;
+  std::unique_ptr<JobMemory> job_;
+  CUdeviceptr buffers_[kBuffers] = {};
+  CUdeviceptr added_ = 0, aside_ = 0;
+  size_t aside_bytes_ = kSmallWords * 4;
+  unsigned int shared_bytes_ = 0;
+  bool is_claimed_ = true;  // what is added
+  CUdeviceptr claimed_besides_ = 0;
+};
+
+}  // namespace
+}  // namespace spillway::interposer
