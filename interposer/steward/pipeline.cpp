@@ -39,6 +39,8 @@ constexpr std::int64_t kEarlyReservePercent = 4;
 
 // A plan serves budgets down to its own, and up to so much more.
 constexpr std::int64_t kBudgetSlackPercent = 5;
+// More than that is planned for when it has lasted for so many iterations: what neighbours lend comes and goes.
+constexpr std::uint64_t kGrowthPatience = 3;
 
 JobEvent EventOf(const Recorder::Drained& drained, std::span<const scheduler::JobTouch> touches) {
   const RecordedEvent& event = drained.event;
@@ -373,6 +375,7 @@ void Pipeline::NoteBudget() {
   iteration_begun_ = begun;
   iteration_tokens_ = tokens_;
   may_be_proven_ = true;
+  ++iterations_ended_;
   least_.IterationEnded();
   least_.Note(budget_bytes, plannable_bytes);
 }
@@ -391,7 +394,11 @@ bool Pipeline::Serves(std::int64_t planned_bytes) const {
 }
 
 void Pipeline::FollowBudget() {
-  const bool serves = Serves(asked_bytes_) && job_->LinkPermille() == asked_permille_;
+  const bool same_link = job_->LinkPermille() == asked_permille_;
+  const bool serves = Serves(asked_bytes_) && same_link;
+  const bool has_only_grown = !serves && same_link && least_.bytes() >= asked_bytes_;
+  if (!has_only_grown) grown_at_ = iterations_ended_;
+  if (has_only_grown && iterations_ended_ - grown_at_ < kGrowthPatience) return;
   const ReplanReason reason = Serves(asked_bytes_) ? ReplanReason::kLink : ReplanReason::kBudget;
   if (live_ && !request_ && !measurement_ && !serves) Ask(live_->shared_pattern(), std::nullopt, reason);
 }

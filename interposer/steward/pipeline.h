@@ -169,10 +169,12 @@ class Pipeline {
   LeastBudget least_;
   std::int64_t iteration_tokens_ = 0;  // tokens_ when least_ was told of an iteration's end
   std::uint64_t iteration_begun_ = 0;  // or iterations that had begun
-  std::int64_t asked_bytes_ = 0;       // the budget of the last request
-  std::int64_t asked_permille_ = 0;    // and its part of the link
-  Pattern asked_;                      // and its iteration
-  bool may_be_proven_ = false;         // an iteration has ended since proofs were looked at
+  std::uint64_t iterations_ended_ = 0;
+  std::uint64_t grown_at_ = 0;       // of these, when the budget was last no more than the plan's
+  std::int64_t asked_bytes_ = 0;     // the budget of the last request
+  std::int64_t asked_permille_ = 0;  // and its part of the link
+  Pattern asked_;                    // and its iteration
+  bool may_be_proven_ = false;       // an iteration has ended since proofs were looked at
   std::uint64_t dropped_seen_ = 0;
   bool has_begun_ = false;
   std::int64_t tokens_ = 0;              // events that count, since recording first began

@@ -221,6 +221,29 @@ TEST_F(PipelineTest, ABudgetThatShrinksIsPlannedFor) {
   EXPECT_EQ(job.adopted[1]->budget_bytes(), kHalf * 3 / 4 - kChunk);
 }
 
+TEST_F(PipelineTest, ABudgetThatGrowsIsPlannedForWhenItLasts) {
+  FakeJob job;
+  ASSERT_NE(job.RunUntilPlanned(8), 0);
+
+  // Given a neighbour that lends memory and takes it back within an iteration
+  for (int i = 0; i < 5; ++i) {
+    job.budget_bytes = kHalf * 5 / 4;
+    job.job.RunForeignKernel();
+    job.job.RunIteration();
+    job.budget_bytes = kHalf;
+    job.job.RunForeignKernel();
+  }
+  EXPECT_EQ(job.adopted.size(), 1u);
+
+  // When what it lends lasts
+  job.budget_bytes = kHalf * 5 / 4;
+  for (int i = 0; i < 5; ++i) job.job.RunIteration();
+
+  // Then it is planned for, once
+  ASSERT_EQ(job.adopted.size(), 2u);
+  EXPECT_EQ(job.adopted[1]->budget_bytes(), kHalf * 5 / 4 - kChunk);
+}
+
 TEST_F(PipelineTest, AnotherShareOfTheLinkIsPlannedForOnce) {
   FakeJob job;
   ASSERT_GT(job.RunUntilPlanned(8), 0);
