@@ -153,16 +153,15 @@ void JobMemory::BeginRecipe(const Addresses& addresses, TouchSet* set) {
 }
 
 // What is enqueued on other streams may wait for the program without our knowing, in a kernel that looks for it, and come after the
-// launch though it was enqueued before. Which ranges it names is known, of blocks it is not.
+// launch though it was enqueued before. Which ranges it names is known; of blocks it is not.
 bool JobMemory::WaitingWorkMayUse(const Recipe& recipe, const StreamState* stream) {
   UseList others = timeline_.Unfinished();
-  others.items().EraseIf([stream](Use use) { return use.stream == stream; });
-  for (Use use : others.items()) timeline_.EventFor(use);
-  if (timeline_.AllDone(&others)) return false;
+  others.items().EraseIf([this, stream](Use use) { return use.stream == stream || use.stream == replays_; });
+  if (others.empty()) return false;
   return residency_.MayBeUsedOn(recipe.output, others) ||
          std::any_of(recipe.inputs.begin(), recipe.inputs.end(),
                      [&](Tracked* input) SPILLWAY_REQUIRES(state_) {
-                       return IsBlock(input) || residency_.MayBeUsedOn(static_cast<Range*>(input), others);
+                       return !IsBlock(input) && residency_.MayBeUsedOn(static_cast<Range*>(input), others);
                      });
 }
 
