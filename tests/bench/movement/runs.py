@@ -135,9 +135,11 @@ class Runner:
         return self.kept / (hashlib.sha256(told.encode()).hexdigest()[:32] + ".json")
 
     def _hash(self, file):
-        if file not in self.hashes:
-            self.hashes[file] = hashlib.sha256(file.read_bytes()).hexdigest()
-        return self.hashes[file]
+        state = file.stat()
+        key = (file, state.st_mtime_ns, state.st_size)  # it may be built anew meanwhile
+        if key not in self.hashes:
+            self.hashes[key] = hashlib.sha256(file.read_bytes()).hexdigest()
+        return self.hashes[key]
 
 
 def why_it_failed(ended, times_ms):
