@@ -65,16 +65,30 @@ def run(command, env, quiet_s):
 
 
 def await_end(process, output_file, quiet_s):
-    """The exit code of `process`; None when its output did not grow for `quiet_s` and it was ended for that."""
-    size, since_s = 0, time.monotonic()
+    """The exit code of `process`; None when its output did not grow for `quiet_s` and it was ended for that.
+
+    Time in which it could have gone on, but other processes had the processors, does not count.
+    """
+    size, since_s, waited_s = 0, time.monotonic(), 0.0
     while True:
         try:
             return process.wait(timeout=0.5)
         except subprocess.TimeoutExpired:
             pass
         if output_file.stat().st_size != size:
-            size, since_s = output_file.stat().st_size, time.monotonic()
-        elif time.monotonic() - since_s > quiet_s:
+            size, since_s, waited_s = output_file.stat().st_size, time.monotonic(), waiting_s(process.pid)
+        elif time.monotonic() - since_s - max(0.0, waiting_s(process.pid) - waited_s) > quiet_s:
             process.kill()
             process.wait()
             return None
+
+
+def waiting_s(pid):
+    """For how long the threads of a process have waited for a processor, in all; 0 where the system does not say."""
+    total_ns = 0
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        try:
+            total_ns += int(task.read_text().split()[1])
+        except (OSError, IndexError):
+            pass
+    return total_ns / 1e9
