@@ -32,6 +32,7 @@ constexpr int kSettlingIterations = 2;
 
 constexpr std::int64_t kDriftPercent = 10;
 constexpr std::uint32_t kMostRelearnPatience = 64;
+constexpr std::size_t kMostKnown = 16;
 constexpr std::uint64_t kLostAfterNs = 10'000'000'000;
 
 // What cannot move grows during a job's first iteration: so much is left for that by a plan made then.
@@ -169,7 +170,7 @@ void Pipeline::Recognise(Candidate* candidate) {
   StoredPlan& stored = candidate->stored;
   if (stored.job_budget_bytes == least_.budget_bytes()) {
     stored.pattern = *pattern;
-    known_[pattern->fingerprint] = {pattern, stored.plan};
+    Remember(pattern, stored.plan);
     awaited_ = std::move(stored);
     FollowAwaited();
   } else {
@@ -295,11 +296,21 @@ void Pipeline::Take(const Answer& answer) {
   counts_.lower_bound_ns = static_cast<std::uint64_t>(plan.lower_bound_ns);
   counts_.measured_iteration_ns = 0;
   settling_iterations_ = kSettlingIterations;
-  known_[live_->pattern().fingerprint] = {live_->shared_pattern(), plan.plan};
+  Remember(live_->shared_pattern(), plan.plan);
   if (answer.is_new)
     KeepInStore(plan);
   else if (options_.store)
     options_.store->NoteUse(options_.job_key, live_->pattern().fingerprint);
+}
+
+// The last few: a job that never does the same for long would gather plans without end.
+void Pipeline::Remember(Pattern pattern, scheduler::Plan plan) {
+  const std::uint64_t fingerprint = pattern->fingerprint;
+  known_[fingerprint] = {std::move(pattern), std::move(plan), ++remembered_};
+  if (known_.size() <= kMostKnown) return;
+  known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& one, const auto& other) {
+    return one.second.turn < other.second.turn;
+  }));
 }
 
 void Pipeline::NoteRefusal(const PlanAnswer& answer) {

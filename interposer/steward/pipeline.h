@@ -119,6 +119,7 @@ class Pipeline {
   struct Known {
     Pattern pattern;  // with durations
     scheduler::Plan plan;
+    std::uint64_t turn = 0;  // of all that have been remembered
   };
 
   static PlanAnswer MadeElsewhere(const Request& request);
@@ -147,6 +148,7 @@ class Pipeline {
   bool IsProven(const StoredPlan& stored);
   void FollowProofs();
   void EndRecordingWhenSteady();
+  void Remember(Pattern pattern, scheduler::Plan plan);
   void NoteRefusal(const PlanAnswer& answer);
   void KeepInStore(const PlanAnswer& answer);
 
@@ -162,6 +164,7 @@ class Pipeline {
   std::vector<Candidate> candidates_;
   std::optional<StoredPlan> awaited_;     // recognised; to be served once all that it runs again is proven
   std::map<std::uint64_t, Known> known_;  // by fingerprint
+  std::uint64_t remembered_ = 0;          // plans that have been put there
   std::optional<DurationMeasurement> measurement_;
   std::optional<Request> request_;
   std::shared_ptr<const scheduler::LivePlan> live_;  // adopted last
