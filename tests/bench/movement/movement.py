@@ -112,7 +112,8 @@ class Series:
             if result is None or not result.ended_well or result.is_steady:
                 break
         self.work.done += 1
-        return result
+        is_compared = result is None or not result.ended_well or self.bare_run(result.steps)
+        return result if is_compared else None
 
     def make_second(self):
         """With the plans that an equal run has left."""
