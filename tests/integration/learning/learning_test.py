@@ -16,18 +16,20 @@ MIB = 1 << 20
 BUILD = pathlib.Path()
 GPT = "gpt --steps=8 --layers=4 --width=256"
 CONVNET = "convnet --model=resnet18 --batch=8 --steps=9"
+LATE_READER = "late_reader"
 
 
-def learn(command, budget_bytes=None, how="wait", store=None, more=None):
+def learn(command, budget_bytes=None, how="wait", store=None, more=None, library="spillway"):
     """One run under the preload library: what it printed, its report, the simulator's books."""
     name, *options = command.split()
-    env = simulated_gpu.environment(BUILD, BUILD / "lib" / "libspillway.so", budget_bytes, "a100")
+    env = simulated_gpu.environment(BUILD, BUILD / "lib" / f"lib{library}.so", budget_bytes, "a100")
     with tempfile.TemporaryDirectory(prefix="spillway-learning-") as folder:
         report = pathlib.Path(folder) / "report.json"
         env.update(SPILLWAY_REPORT=str(report), SPILLWAY_LEARN=how, **(more or {}))
         if store is not None:
             env["SPILLWAY_PLAN_STORE"] = str(store)
-        run = simulated_gpu.run([BUILD / "workloads" / name, *options], env, quiet_s=120)
+        folder_of_program = BUILD / ("tests-bin" if name == LATE_READER else "workloads")
+        run = simulated_gpu.run([folder_of_program / name, *options], env, quiet_s=120)
         run.report = json.loads(report.read_text()) if report.exists() else {}
     return run
 
@@ -108,6 +110,21 @@ class LearningTest(unittest.TestCase):
         budget_bytes = self.half(GPT)
         learning = self.check(GPT, learn(GPT, budget_bytes, how="off"), budget_bytes)
         self.assertEqual((learning["recorded_events"], learning["plans_adopted"]), (0, 0))
+
+    def test_what_is_freed_late_and_read_before_that_now_and_then_has_its_bytes(self):
+        budget_bytes = self.half(LATE_READER)
+        run = learn(LATE_READER, budget_bytes, more={"SPILLWAY_PARK": "off"})
+        learning = self.check(LATE_READER, run, budget_bytes)
+        self.assertGreater(learning["iterations_followed"], 20)
+        self.assertGreater(run.report["planned_departures"], 100)
+        self.assertLess(run.report["restored_bytes"], run.report["offloaded_bytes"] / 10)
+
+    def test_a_plan_that_drops_what_is_freed_late_is_noticed(self):
+        output, _ = self.bare(LATE_READER)
+        more = {"SPILLWAY_PARK": "off", "SPILLWAY_BREAK_RULE": "kDropsAreChecked"}
+        run = learn(LATE_READER, self.half(LATE_READER), more=more, library="spillway_breakable")
+        self.assertEqual(run.exit_code, 0, run.errors)
+        self.assertNotEqual(run.output, output)
 
     def test_a_papers_strategy_can_be_chosen(self):
         budget_bytes = self.half(GPT)
