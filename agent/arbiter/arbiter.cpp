@@ -91,16 +91,18 @@ void Arbiter::RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& clai
 }
 
 // A job that begins here and ran already without an agent has memory that would be promised to others. It could have as much by wanting
-// it; what is promised to others is theirs, whatever it says.
+// it, within its limits; what is promised to others is theirs, whatever it says.
 void Arbiter::BelieveWithinFree(Tenancy& tenancy) {
   Ration& device = devices_[tenancy.device].memory;
+  const Terms& terms = tenancy.granted_terms;
+  const auto within = [](const Ration& whole, const Ration& seats, const Share& share, int64_t bytes) {
+    return std::min({bytes, whole.capacity() - whole.promised(), share.limit - seats.promised()});
+  };
   for (const auto& [session, seat] : tenancy.seats) {
-    const auto within = [](const Ration& whole, int64_t bytes) {
-      return std::min(bytes, whole.capacity() - whole.promised());
-    };
-    const int64_t memory_bytes = within(device, seat.says_it_holds.memory_bytes);
-    if (memory_bytes < std::max<int64_t>(tenancy.granted_terms.memory.floor, 1)) continue;
-    const int64_t host_bytes = std::max<int64_t>(within(host_, seat.says_it_holds.host_bytes), 0);
+    const Held& says = seat.says_it_holds;
+    const int64_t memory_bytes = within(device, tenancy.memory, terms.memory, says.memory_bytes);
+    if (memory_bytes < std::max<int64_t>(terms.memory.floor, 1)) continue;
+    const int64_t host_bytes = std::max<int64_t>(within(host_, tenancy.host, terms.host, says.host_bytes), 0);
     tenancy.memory.Restore(IdOf(session), SeatMemoryClaim(tenancy, session, seat), memory_bytes);
     tenancy.host.Restore(IdOf(session), SeatHostClaim(tenancy, session, seat), host_bytes);
     RestoreUp(device, tenancy, MemoryClaim(tenancy), tenancy.memory);
@@ -113,7 +115,7 @@ void Arbiter::BelieveWithinFree(Tenancy& tenancy) {
 void Arbiter::Succeed(const Seat& before, SessionId now, const Demand& demand, const Held& held) {
   Tenancy* tenancy = Find(before.job, before.device);
   if (tenancy == nullptr || tenancy->seats.erase(before.session) == 0) return;
-  tenancy->seats[now] = {demand, -1, 0};
+  tenancy->seats[now] = {demand, -1, 0, held};  // counts when its job begins
   tenancy->told_state = false;
   if (tenancy->state == TenancyState::kRejected) tenancy->state = TenancyState::kQueued;  // to be judged anew
   tenancy->memory.Succeed(IdOf(before.session), IdOf(now), held.memory_bytes);

@@ -110,7 +110,7 @@ class Arbiter {
   void SetDraining(bool draining);
   void SetFrozen(bool frozen);
 
-  // `says_it_holds`: of who began without an agent. It is believed when its job begins, as far as that is nobody's.
+  // `says_it_holds`: of who began without an agent. It is believed when its job begins, within its limits, as far as that is nobody's.
   void Join(const Seat& seat, const Terms& terms, const Demand& demand, int64_t now_ns,
             const Held& says_it_holds = {});
   void Rejoin(const Seat& seat, const Terms& terms, const Demand& demand, const Held& held, int64_t now_ns);

@@ -10,7 +10,7 @@ constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kFirstPauseNs = 50 * kMillisecond;
 constexpr int64_t kLongestPauseNs = 2000 * kMillisecond;
 constexpr int64_t kRefusedPauseNs = 30'000 * kMillisecond;
-constexpr int64_t kGreetingNs = 5000 * kMillisecond;
+constexpr int64_t kAnswerNs = 5000 * kMillisecond;  // an agent that says nothing for so long is stopped
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
 constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3, kPartsVersion = 4;
 // What has come back in between is told in such pieces.
@@ -54,6 +54,7 @@ int64_t LeaseClient::Step(int64_t now_ns) {
   next_ns = now_ns + interval_ns_;
   for (Device& device : devices_) {
     if (!device.registered) Register(device, now_ns);
+    if (device.is_held_back && now_ns - device.said_held_ns >= kAnswerNs) Lose(now_ns, kFirstPauseNs);
     Confirm(device, now_ns);
     Report(device, now_ns);
     AskForSlabs(device, now_ns);
@@ -75,7 +76,7 @@ void LeaseClient::TryToConnect(int64_t now_ns) {
     return Lose(now_ns, pause_ns);
   }
   state_ = State::kGreeting;
-  try_again_ns_ = now_ns + kGreetingNs;
+  try_again_ns_ = now_ns + kAnswerNs;
 }
 
 void LeaseClient::Lose(int64_t now_ns, int64_t again_after_ns) {
@@ -85,7 +86,7 @@ void LeaseClient::Lose(int64_t now_ns, int64_t again_after_ns) {
   pause_ns_ = again_after_ns;
   try_again_ns_ = now_ns + again_after_ns;
   for (Device& device : devices_) {
-    device.registered = false;
+    device.registered = device.is_held_back = false;
     device.asked_slab_bytes = 0;
   }
 }
@@ -122,6 +123,7 @@ void LeaseClient::Hear(protocol::Received& received, int64_t now_ns) {
   } else if (const auto* grant = std::get_if<protocol::Grant>(&message)) {
     Note(*grant);
   } else if (const auto* admission = std::get_if<protocol::Admission>(&message)) {
+    if (Device* const device = Find(admission->device)) device->is_held_back = false;
     subject_.Admission(*admission);
   } else if (const auto* error = std::get_if<protocol::Error>(&message)) {
     const bool comes_back = error->code == protocol::ErrorCode::kAgentStops;
@@ -178,6 +180,7 @@ void LeaseClient::Note(const protocol::Grant& grant) {
   if (device == nullptr || !device->registered) return;
   device->grant = grant;
   device->has_grant = device->must_follow = true;
+  device->is_held_back = false;
   device->confirmed_bytes = device->confirmed_host_bytes = -1;
 }
 
@@ -223,6 +226,8 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
   asked.held_bytes = std::max(device.grant.budget_bytes, use.resident_bytes);
   asked.held_host_bytes = std::max(device.grant.host_bytes, use.host_bytes);
   device.said_held_bytes = asked.held_bytes;
+  device.said_held_ns = now_ns;
+  device.is_held_back = !device.has_grant && asked.held_bytes > 0;
   device.registered = Say(asked, now_ns);
   // Serials of another agent begin anew.
   device.confirmed_bytes = device.grant.budget_bytes;

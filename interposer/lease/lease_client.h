@@ -8,8 +8,9 @@
 //     until that is no more than was granted.
 //  2. When the connection is lost, budgets stay as they are. It tries again after 50 ms, then twice as long each time, up to 2 s
 //     (30 s after a refusal), and registers with what it holds.
-//  3. Only the newest grant counts. Without one, what is said to be held is not added to (LeaseSubject::HoldGrowth); who said that it
-//     holds nothing, and then begins, says so by registering anew.
+//  3. Only the newest grant counts. Without one, what is said to be held is not added to (LeaseSubject::HoldGrowth) until the agent has
+//     said a word, for 5 s at most: the session of one that says nothing ends. Who said that it holds nothing, and then begins, says so
+//     by registering anew.
 //  4. What a version has (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account, StepTimes) is not said to an agent of one before it.
 // Never: believes that a grant is larger than what the launcher allows; that is the subject's to see to.
 #pragma once
@@ -108,6 +109,8 @@ class LeaseClient {
     int64_t confirmed_bytes = -1;  // held, as last said for this grant; -1: nothing said
     int64_t confirmed_host_bytes = -1;
     int64_t said_held_bytes = 0;  // at its registration
+    int64_t said_held_ns = 0;
+    bool is_held_back = false;  // until there is a word of the agent's
     int64_t asked_slab_bytes = 0;
     int64_t asked_slabs_ns = 0;
     protocol::Usage said;

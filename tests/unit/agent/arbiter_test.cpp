@@ -396,5 +396,35 @@ TEST_F(ArbiterTest, WhileDrainedNobodyBeginsAndThoseThatRunGoOn) {
   EXPECT_EQ(GibOf(2), 4);
 }
 
+// It was believed all that was free: its operator's limit kept nothing for others.
+TEST_F(ArbiterTest, WhoRanWithoutAnAgentIsBelievedNoMoreThanItsLimits) {
+  Terms terms = Plain();
+  terms.memory.limit = 2 * kGibibyte;
+  terms.host.limit = kGibibyte;
+
+  for (uint64_t session : {11, 12})
+    arbiter_.Join(SeatOf(1, session), terms, Wants(16), now_ns_, {16 * kGibibyte, 64 * kGibibyte});
+  Decide();
+
+  EXPECT_LE(arbiter_.PromisedOn(kDevice), 2 * kGibibyte);
+  EXPECT_LE(arbiter_.PromisedOnHost(), kGibibyte);
+}
+
+// Its place was kept, and what it holds was forgotten: that was promised to others when its turn came.
+TEST_F(ArbiterTest, WhoRanWithoutAnAgentAndComesBackWhileItWaitsIsBelievedWhatItHolds) {
+  // Given a job that runs and waits for what is guaranteed to another
+  arbiter_.Join(SeatOf(1), Plain(9), Wants(9), now_ns_);
+  Settle();
+  arbiter_.Join(SeatOf(2), Plain(9), Wants(1), now_ns_, {4 * kGibibyte, 0});
+  Settle();
+  ASSERT_EQ(View(2).state, TenancyState::kQueued);
+
+  arbiter_.Succeed(SeatOf(2), SessionId{22}, Wants(1), {4 * kGibibyte, 0});
+  arbiter_.Leave(SeatOf(1));
+  Decide();
+
+  EXPECT_GE(arbiter_.PromisedOn(kDevice), 4 * kGibibyte);
+}
+
 }  // namespace
 }  // namespace spillway::agent

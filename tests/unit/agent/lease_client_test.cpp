@@ -254,5 +254,41 @@ TEST_F(LeaseClientTest, WhoBeginsAfterItSaidThatItHoldsNothingSaysSo) {
   EXPECT_TRUE(client.is_served());
 }
 
+// An agent that was stopped right then held it at what it had just begun with, for ever.
+TEST_F(LeaseClientTest, WhoIsHeldBackForAnAgentThatSaysNothingGoesOn) {
+  // Given a process that has told what it holds
+  GrowingSubject subject;
+  subject.resident_bytes = 50;
+  LeaseClient client({}, &subject, &subject);
+  client.Use(0, kDevice, 1000);
+  client.Step(1);
+  Welcome(subject);
+  client.Step(2);
+  ASSERT_TRUE(subject.is_held_back);
+
+  constexpr int64_t second = 1'000'000'000;
+  client.Step(4 * second);
+  EXPECT_TRUE(subject.is_held_back);
+  client.Step(6 * second);
+  EXPECT_FALSE(subject.is_held_back);
+}
+
+TEST_F(LeaseClientTest, WhoIsToldToWaitKeepsItsSession) {
+  GrowingSubject subject;
+  subject.resident_bytes = 50;
+  LeaseClient client({}, &subject, &subject);
+  client.Use(0, kDevice, 1000);
+  client.Step(1);
+  Welcome(subject);
+  client.Step(2);
+  subject.agent->Send(
+      protocol::Admission{.device = 0, .state = protocol::AdmissionState::kQueued, .position = 1});
+  client.Step(3);
+
+  client.Step(60'000'000'000);
+
+  EXPECT_TRUE(client.is_served());
+}
+
 }  // namespace
 }  // namespace spillway::interposer
