@@ -135,7 +135,10 @@ CUresult JobMemory::AllocateSmall(size_t bytes, CUdeviceptr* out) {
       }
     }
     const CUresult result = AddSlab(bytes);
-    if (result != CUDA_SUCCESS) return MustPark() ? AllocateRange(bytes, out) : result;  // parked, if need be
+    if (result == CUDA_SUCCESS) continue;
+    if (MustPark()) return AllocateRange(bytes, out);  // parked, if need be
+    const MutexLock lock(state_);
+    return Refused();
   }
 }
 
@@ -163,7 +166,7 @@ CUresult JobMemory::AddSlab(size_t bytes) {
   const CUdeviceptr base = made ? residency_.MapAnew(kGranuleBytes, chunks) : 0;
   if (!base) {
     residency_.chunks().Give(&chunks);
-    return Refused();
+    return OutOfMemory();
   }
   slabs_.AddSlab(bytes, base, std::move(chunks));
   counters_.UnmovableFor(Unmovable::kSmall).Add(kGranuleBytes);

@@ -111,6 +111,7 @@ class PoolTest(ShareFixture):
         report = self.report()
         self.assertGreater(report["parked_peak_bytes"], 0)
         self.assertGreater(report["host_peak_bytes"], SLAB)
+        self.assertEqual(report["refused_allocations"], 0)
         self.assertEqual(self.books()["violations"], [])
         self.assertLessEqual(self.books()["device_bytes_peak"], half)
 
