@@ -39,7 +39,7 @@ struct ConnectionLimits {
   int64_t sessions = 4096;
   int64_t sessions_per_user = 1024;
   int64_t connections_per_second_per_user = 200;
-  int64_t messages_per_second = 500;  // of one session
+  int64_t messages_per_second = 500;  // of one session; questions: of all operators' sessions of a user
   int64_t devices_per_session = 64;
   bool operator==(const ConnectionLimits&) const = default;
 };

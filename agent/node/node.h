@@ -123,6 +123,7 @@ class Node {
   };
   struct User {
     Rate connections;
+    Rate questions;  // of all its operators' sessions
     int64_t sessions = 0;
   };
 

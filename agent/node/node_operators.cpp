@@ -68,6 +68,8 @@ void Node::TakeAsOperator(Session& session, const protocol::Message& message, in
   if (method.empty())
     return Refuse(session, protocol::ErrorCode::kOutOfOrder,
                   std::string(protocol::NameOf(message)) + " is not an operator's to send");
+  if (!users_[session.peer->uid()].questions.Take(now_ns, config_.limits.messages_per_second))
+    return Refuse(session, protocol::ErrorCode::kTooFast, "too many questions per second of this user");
   const int64_t began_ns = services_->NowNs();
   const Outcome outcome = Answer(session, message, now_ns);
   counters_.api_requests[{method, NameOf(outcome)}].Add(services_->NowNs() - began_ns);

@@ -580,5 +580,20 @@ TEST_F(NodeTest, AStoppingAgentTakesNothingAway) {
   EXPECT_EQ(job->Next<protocol::Error>().code, ErrorCode::kAgentStops);
 }
 
+// Each answer costs a page of the whole node; a thousand sessions of one user had the loop for seconds at a turn.
+TEST_F(NodeTest, AUsersSessionsTogetherAskNoMoreThanOneMay) {
+  Config config = FakeConfig();
+  config.limits.messages_per_second = 10;
+  Start(config);
+  auto one = Operator(1001), two = Operator(1001), other = Operator(1002);
+  for (int i = 0; i < 8; ++i) one->Say(protocol::Ask{});
+  for (int i = 0; i < 8; ++i) one->Next<protocol::Document>();
+  for (int i = 0; i < 3; ++i) two->Say(protocol::Ask{});
+  other->Say(protocol::Ask{});
+  for (int i = 0; i < 2; ++i) two->Next<protocol::Document>();
+  EXPECT_EQ(two->Next<protocol::Error>().code, protocol::ErrorCode::kTooFast);
+  other->Next<protocol::Document>();
+}
+
 }  // namespace
 }  // namespace spillway::agent
