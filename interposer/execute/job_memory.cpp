@@ -261,6 +261,7 @@ void JobMemory::NoteFreed(Range* range, const UseList& busy) {
 
 bool JobMemory::Charge(size_t bytes, Unmovable reason) {
   if (bytes > budget_bytes_) return false;
+  const CallForMemory call(&calls_for_memory_);
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
   const MutexLock making(making_);

@@ -253,6 +253,9 @@ class JobMemory {
   // For code that may run in a signal handler: false when the lock is not to be had soon.
   bool TryRead(Snapshot* out);
 
+  // Whether the device is at something that the program enqueued, and that does not wait for the program. Waits for nothing.
+  bool HasWork() SPILLWAY_EXCLUDES(state_);
+
   // The context is going away: gives everything back to the driver.
   void ReleaseAll();
 

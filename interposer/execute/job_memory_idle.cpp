@@ -124,6 +124,18 @@ bool JobMemory::IsIdle() {
   return unfinished.empty() && locked_calls_ == 0 && !calls::Names(&everything_);
 }
 
+bool JobMemory::HasWork() {
+  if (CapturesGoOn()) return true;  // nothing may be recorded on its streams
+  const driver::RelaxedCapture relaxed(true);
+  const driver::CurrentContext current(context_);
+  const MutexLock lock(state_);
+  UseList unfinished = timeline_.Unfinished();
+  unfinished.items().EraseIf([this](Use use) SPILLWAY_REQUIRES(state_) {
+    return !timeline_.EventFor(use) || timeline_.IsHeld(use);
+  });
+  return !timeline_.AllDone(&unfinished);
+}
+
 // Asks, with the state lock held, until it is there, or until it will not be. (Note [Idle in vain])
 bool JobMemory::AwaitProgress(base::FunctionRef<bool()> is_there) {
   std::uint64_t seen = 0, since_ns = MonotonicNs();

@@ -11,6 +11,7 @@ using driver::CurrentContext;
 using driver::RelaxedCapture;
 
 CUresult JobMemory::AllowPeer(CUdevice peer) {
+  const CallForMemory call(&calls_for_memory_);
   const RelaxedCapture relaxed(true);
   const CurrentContext current(context_);
   const MutexLock making(making_);

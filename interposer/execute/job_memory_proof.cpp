@@ -237,6 +237,7 @@ struct JobMemory::Proof {
 };
 
 void JobMemory::Prove(std::uint64_t id) {
+  const CallForMemory call(&calls_for_memory_);
   const MutexLock making(making_);
   Proof proof;
   if (!BeginProof(id, &proof)) return;

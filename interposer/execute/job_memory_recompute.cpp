@@ -264,6 +264,7 @@ bool JobMemory::EndRecipes() {
     const MutexLock lock(state_);
     if (recipes_.empty()) return true;
   }
+  const CallForMemory call(&calls_for_memory_);
   const RelaxedCapture relaxed(true);
   const CurrentContext current(context_);
   const MutexLock making(making_);
@@ -308,6 +309,7 @@ void JobMemory::EndRecipesIfUnproven() {
 }
 
 bool JobMemory::MakeForFree(Range* dropped) {
+  const CallForMemory call(&calls_for_memory_);
   const MutexLock making(making_);
   return MakeAgain(dropped, nullptr, TraceCause::kDemand) == CUDA_SUCCESS;
 }

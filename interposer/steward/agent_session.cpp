@@ -35,8 +35,6 @@ namespace {
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::uint64_t kAnswerPatienceNs = 5 * kSecondNs;
 constexpr std::uint64_t kQueuePatienceNs = 3600 * kSecondNs;
-// A job that did nothing for so long, and waits in no call, is idle.
-constexpr std::uint64_t kIdleAfterNs = 1 * kSecondNs;
 // A job whose peak did not rise for so long has shown what it wants; before, it wants all that it may have.
 constexpr std::uint64_t kSettledAfterNs = 10 * kSecondNs;
 // An exit waits no longer than this for the lease's thread.
@@ -133,6 +131,7 @@ void AgentSession::Attach(JobMemory* memory) {
     device->memory = memory;
     device->own_budget_bytes = static_cast<std::int64_t>(memory->budget_bytes());
     device->grown_ns = MonotonicNs();
+    device->idleness.Begin(device->grown_ns);
     device->wanted_peak_bytes = 0;
     client_.Use(static_cast<std::uint32_t>(number), UuidOf(number), MemoryOf(number));
     if (device->standing == Standing::kGranted) Apply(device);
@@ -148,7 +147,7 @@ void AgentSession::Detach(JobMemory* memory) {
     for (Device& device : devices_) {
       if (device.memory == memory) device.memory = nullptr;
     }
-    if (shrinking_ != memory) return;
+    if (served_ != memory) return;
   }
 }
 
@@ -200,13 +199,13 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
   const JobMemory::Snapshot snapshot = device->memory->Read();
   const Counters& counters = snapshot.counters;
   const std::uint64_t operations = counters.launches + counters.copies + counters.allocations;
-  if (operations != device->operations || snapshot.in_call) device->busy_ns = now_ns;
-  device->operations = operations;
+  device->idleness.Saw(operations, snapshot.in_call, now_ns);
+  if (device->idleness.IsToAsk(now_ns)) shrink_bell_.Ring();
   const std::int64_t wanted_bytes = Wanted(device, NumberOf(counters.wanted_peak_bytes), now_ns);
   const std::int64_t host_need_bytes = NumberOf(snapshot.host_need_bytes);
   const PipelineCounts* const pipeline = Steward::Instance().CountsOf(device->memory);
   return {
-      .active = now_ns - device->busy_ns < kIdleAfterNs,
+      .active = device->idleness.IsActive(),
       .phase = PhaseOf(device->memory, snapshot),
       .wanted_bytes = wanted_bytes,
       .resident_bytes = NumberOf(snapshot.held_bytes),
@@ -405,7 +404,7 @@ void AgentSession::Run() {
   int file = -1;
   std::int64_t next_ns = 0;
   while (TakeTurn(&file, &next_ns)) {
-    if (shrinks_here_) Shrink();
+    if (shrinks_here_) ServeMemory();
     const std::int64_t pause_ms = (next_ns - static_cast<std::int64_t>(MonotonicNs())) / 1'000'000;
     pollfd watched[] = {{file, POLLIN, 0}, {Bell::ForGrants().file(), POLLIN, 0}};
     poll(watched, 2, static_cast<int>(std::clamp<std::int64_t>(pause_ms, 1, kLongestPauseMs)));
@@ -420,7 +419,36 @@ void AgentSession::RunShrinking() {
     pollfd watched{shrink_bell_.file(), POLLIN, 0};
     poll(&watched, 1, kLongestPauseMs);
     shrink_bell_.Silence();
-    Shrink();
+    ServeMemory();
+  }
+}
+
+void AgentSession::ServeMemory() {
+  Shrink();
+  while (JobMemory* const memory = TakeAsked()) {
+    const DriverSection section;
+    const bool has_work = !section.may_call() || memory->HasWork();
+    Answered(has_work);
+  }
+}
+
+// One that does nothing; null when there is none. It is to be answered.
+JobMemory* AgentSession::TakeAsked() {
+  const MutexLock lock(mutex_);
+  const std::uint64_t now_ns = MonotonicNs();
+  for (Device& device : devices_) {
+    if (!device.memory || !device.idleness.IsToAsk(now_ns)) continue;
+    device.idleness.Asks();
+    return served_ = device.memory;
+  }
+  return nullptr;
+}
+
+void AgentSession::Answered(bool has_work) {
+  const MutexLock lock(mutex_);
+  const JobMemory* const memory = std::exchange(served_, nullptr);
+  for (Device& device : devices_) {
+    if (device.memory == memory) device.idleness.Answered(has_work, MonotonicNs());
   }
 }
 
@@ -439,14 +467,14 @@ JobMemory* AgentSession::TakeShrinking() {
   for (Device& device : devices_) {
     if (!device.memory || !device.shrink.IsDue(now_ns)) continue;
     device.shrink.Begin();
-    shrinking_ = device.memory;
+    served_ = device.memory;
     break;
   }
-  return shrinking_;
+  return served_;
 }
 
 void AgentSession::EndShrinking(std::uint64_t now_ns) {
-  const JobMemory* const memory = std::exchange(shrinking_, nullptr);
+  const JobMemory* const memory = std::exchange(served_, nullptr);
   for (Device& device : devices_) {
     if (!memory || device.memory != memory) continue;
     device.shrink.End(device.memory->Read().held_bytes <= device.memory->budget_bytes(), now_ns);

@@ -3,7 +3,8 @@
 // Attach and Detach are called by runtime, with its lock held. There is an instance only where the launcher named an agent; it
 // is never destroyed. Its first Attach starts two threads of its own, all signals blocked, that take the locks of the jobs' memory
 // like any calling thread: one talks with the agent, so that a grant never waits for a plan being made; the other empties memory for a
-// budget that became less (JobMemory::MeetBudget), so that the agent hears meanwhile what has been given back.
+// budget that became less (JobMemory::MeetBudget), so that the agent hears meanwhile what has been given back, and asks the devices
+// of jobs that do nothing whether they are idle.
 //
 // Invariants
 //  1. A budget is the grant, but never more than the launcher allows.
@@ -31,6 +32,7 @@
 #include "interposer/execute/job_memory.h"
 #include "interposer/lease/bell.h"
 #include "interposer/lease/lease_client.h"
+#include "interposer/steward/idleness.h"
 #include "interposer/steward/remote_planner.h"
 #include "interposer/steward/shrink_schedule.h"
 
@@ -59,9 +61,8 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
     protocol::LinkPlace place;
     base::UniqueFd terms, lanes;  // none: it has no place
     Standing standing = Standing::kAsking;
-    bool is_held_back = false;     // its budget is what it had when it told an agent so
-    std::uint64_t operations = 0;  // as last seen, and when that was another number
-    std::uint64_t busy_ns = 0;
+    bool is_held_back = false;  // its budget is what it had when it told an agent so
+    Idleness idleness;
     std::int64_t wanted_peak_bytes = 0;
     std::uint64_t grown_ns = 0;
   };
@@ -101,6 +102,9 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   static bool StartThread(const char* name, void* (*run)(void*), void* session);
   void Run() SPILLWAY_EXCLUDES(mutex_);
   void RunShrinking() SPILLWAY_EXCLUDES(mutex_);
+  void ServeMemory() SPILLWAY_EXCLUDES(mutex_);
+  JobMemory* TakeAsked() SPILLWAY_EXCLUDES(mutex_);
+  void Answered(bool has_work) SPILLWAY_EXCLUDES(mutex_);
   void Shrink() SPILLWAY_EXCLUDES(mutex_);
   JobMemory* TakeShrinking() SPILLWAY_EXCLUDES(mutex_);
   void EndShrinking(std::uint64_t now_ns) SPILLWAY_REQUIRES(mutex_);
@@ -115,7 +119,8 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   base::Mutex mutex_{base::LockRank::kSteward};
   LeaseClient client_ SPILLWAY_GUARDED_BY(mutex_);
   std::array<Device, protocol::kMostDevices> devices_ SPILLWAY_GUARDED_BY(mutex_);
-  JobMemory* shrinking_ SPILLWAY_GUARDED_BY(mutex_) = nullptr;  // the memory that is being emptied now
+  JobMemory* served_ SPILLWAY_GUARDED_BY(mutex_) =
+      nullptr;  // the memory that is being emptied, or asked, now
 };
 
 }  // namespace spillway::interposer
