@@ -96,7 +96,7 @@ bool Names(const Range* range) {
 
 bool OthersInProgress() {
   for (const ThreadPlace* place = places.load(std::memory_order_acquire); place; place = place->next) {
-    if (place != my_place && place->count.load(std::memory_order_acquire)) return true;
+    if (place != my_place && place->count.load(std::memory_order_seq_cst)) return true;
   }
   return false;
 }

@@ -1,6 +1,6 @@
 // Whether calls may use an allocation without taking the lock, and which uses they left meanwhile.
 //
-// IsOpenFor and RecentUses::Note are called on any thread, on the launch path; the others with the state lock held.
+// IsOpenFor and both Notes are called on any thread, on the launch path; the others with the state lock held.
 // Why this is safe: Note [Gates] in calls.h.
 #pragma once
 
@@ -66,6 +66,34 @@ class RecentUses {
   std::atomic<StreamState*> streams_[kStreams] = {};  // written once each
   std::atomic<bool> crowded_{false};
   Last last_[kStreams];
+};
+
+// The streams whose calls have named it lately, for memory of which there is too much for more: a stream that goes on writes nothing.
+class RecentUsers {
+ public:
+  // Between the call's Enter and its Leave.
+  void Note(StreamState* user) {
+    for (std::atomic<StreamState*>& stream : streams_) {
+      StreamState* seen = stream.load(std::memory_order_relaxed);
+      if (!seen && stream.compare_exchange_strong(seen, user)) return;
+      if (seen == user) return;
+    }
+    if (!crowded_.load(std::memory_order_relaxed)) crowded_.store(true, std::memory_order_relaxed);
+  }
+  // As of the recent uses. All that their streams have been given may be uses; `stays` is noted further on: its call goes on.
+  bool MoveTo(UseList* uses, const StreamState* stays) {
+    for (std::atomic<StreamState*>& stream : streams_) {
+      StreamState* const user = stream.load(std::memory_order_relaxed);
+      if (!user || user == stays) continue;
+      uses->Add({user, Timeline::IssuedOn(user)});
+      stream.store(nullptr, std::memory_order_relaxed);
+    }
+    return !crowded_.exchange(false, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<StreamState*> streams_[2] = {};
+  std::atomic<bool> crowded_{false};
 };
 
 }  // namespace spillway::interposer

@@ -76,19 +76,20 @@ enum class Effect { kReads, kMayWrite, kLaunches, kNames };
 // stack from Begin to End.
 struct TouchSet {
   base::InlineVector<Range*, 32> ranges;
-  size_t named = 0;                    // the first so many are named
-  StreamState* stream = nullptr;       // null: the call is none of this job's
-  Use use;                             // from End on: the call's place in its stream
-  bool at_once = false;                // begun without the lock
-  bool recorded = false;               // the call is written down in a graph; nothing runs
-  bool names_freed = false;            // an address of ours at which nothing is allocated any more
-  bool must_park = false;              // it may reach more than may be on the device
-  bool is_new = false;                 // it runs a kernel that nobody has looked at (trust.h)
-  bool awaits_look = false;            // and the job is unproven until EndNew
-  bool reaches = false;                // it may use memory by addresses that it does not name itself
-  bool failed = false;                 // the driver has refused it
-  const Claims* claims = nullptr;      // what the hook knows of the roles of what is named
-  base::InlineVector<Role, 32> roles;  // of the ranges, from the first on; beyond: kReadsAndWrites
+  size_t named = 0;                          // the first so many are named
+  StreamState* stream = nullptr;             // null: the call is none of this job's
+  Use use;                                   // from End on: the call's place in its stream
+  bool at_once = false;                      // begun without the lock
+  bool recorded = false;                     // the call is written down in a graph; nothing runs
+  bool names_freed = false;                  // an address of ours at which nothing is allocated any more
+  bool must_park = false;                    // it may reach more than may be on the device
+  bool is_new = false;                       // it runs a kernel that nobody has looked at (trust.h)
+  bool awaits_look = false;                  // and the job is unproven until EndNew
+  bool reaches = false;                      // it may use memory by addresses that it does not name itself
+  bool failed = false;                       // the driver has refused it
+  const Claims* claims = nullptr;            // what the hook knows of the roles of what is named
+  base::InlineVector<Role, 32> roles;        // of the ranges, from the first on; beyond: kReadsAndWrites
+  base::InlineVector<SlabBlock*, 8> blocks;  // small allocations that it names
   base::InlineVector<Tracked*, 4> reached_blocks;  // small allocations that it may reach so
   const LaunchCall* launch = nullptr;              // it is this launch,
   LibraryCall* call = nullptr;  // the first that this call makes, and may be made again (recipe.h)
@@ -290,6 +291,7 @@ class JobMemory {
   CUresult BeginLocked(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(making_, state_);
   void Withdraw(TouchSet* set) SPILLWAY_EXCLUDES(state_);
+  static bool UseBlocksAtOnce(const TouchSet& set);
   static void EndAtOnce(const TouchSet& set);
   void EndLocked(TouchSet* set, Effect effect) SPILLWAY_EXCLUDES(state_);
   void OpenGate(SlabBlock* block, StreamState* stream) SPILLWAY_REQUIRES(state_);

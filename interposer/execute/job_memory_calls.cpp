@@ -103,7 +103,7 @@ bool JobMemory::BeginAtOnce(const Addresses& addresses, StreamName stream, Effec
   if (effect == Effect::kNames || CapturesGoOn()) return false;
   set->stream = timeline_.Known(stream);
   if (!set->stream) return false;
-  const std::uint64_t serial = Timeline::SerialOf(set->stream);
+  set->blocks.clear();
   set->ranges.push_back(&everything_);
   for (CUdeviceptr address : addresses) {
     Allocation* const found = ledger_.Find(address);
@@ -111,13 +111,25 @@ bool JobMemory::BeginAtOnce(const Addresses& addresses, StreamName stream, Effec
     if (!found) return false;
     if (!IsBlock(found)) {
       set->ranges.push_back(AsRange(found));
-    } else if (!AsBlock(found)->gate.IsOpenFor(serial)) {
-      return false;
+    } else {
+      set->blocks.push_back(AsBlock(found));
     }
   }
-  set->at_once = calls::Enter(set->ranges.begin(), set->ranges.size(), serial);
+  if (!calls::Enter(set->ranges.begin(), set->ranges.size(), Timeline::SerialOf(set->stream))) return false;
+  set->at_once = UseBlocksAtOnce(*set);
+  if (!set->at_once) calls::Leave(set->ranges.size());
   if (set->at_once && set->claims) AssignRoles(addresses, set);
   return set->at_once;
+}
+
+// Their gates are looked at when the call is written down as in progress: who closes one sees that, or the call sees it closed.
+bool JobMemory::UseBlocksAtOnce(const TouchSet& set) {
+  const std::uint64_t serial = Timeline::SerialOf(set.stream);
+  for (SlabBlock* block : set.blocks) {
+    if (!block->gate.IsOpenFor(serial)) return false;
+    block->users.Note(set.stream);
+  }
+  return true;
 }
 
 CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
@@ -227,12 +239,14 @@ bool JobMemory::CanUseParked(const TouchSet& set) {
 
 void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {
   set->ranges.clear();
+  set->blocks.clear();
   set->names_freed = false;
   for (CUdeviceptr address : addresses) {
     Allocation* found = ledger_.Find(address);
     if (!found) {
       set->names_freed = set->names_freed || residency_.OwnsAddress(address);
     } else if (IsBlock(found)) {
+      set->blocks.push_back(AsBlock(found));
       OrderBehind(AsBlock(found), *set);
       if (!set->recorded) OpenGate(AsBlock(found), set->stream);
     } else if (std::find(set->ranges.begin(), set->ranges.end(), found) == set->ranges.end()) {
@@ -267,6 +281,9 @@ void JobMemory::Enter(TouchSet* set) {
     OrderBehind(range, *set);
   }
   ++locked_calls_;
+  if (set->recorded) return;
+  for (SlabBlock* block : set->blocks) block->users.Note(set->stream);
+  for (Tracked* block : set->reached_blocks) AsBlock(block)->users.Note(set->stream);
 }
 
 void JobMemory::OrderBehind(Tracked* memory, const TouchSet& set) {

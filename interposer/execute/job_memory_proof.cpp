@@ -153,16 +153,19 @@ void JobMemory::BeginRecipe(const Addresses& addresses, TouchSet* set) {
 }
 
 // What is enqueued on other streams may wait for the program without our knowing, in a kernel that looks for it, and come after the
-// launch though it was enqueued before. Which ranges it names is known; of blocks it is not.
+// launch though it was enqueued before.
 bool JobMemory::WaitingWorkMayUse(const Recipe& recipe, const StreamState* stream) {
   UseList others = timeline_.Unfinished();
-  others.items().EraseIf([this, stream](Use use) { return use.stream == stream || use.stream == replays_; });
-  if (others.empty()) return false;
-  return residency_.MayBeUsedOn(recipe.output, others) ||
-         std::any_of(recipe.inputs.begin(), recipe.inputs.end(),
-                     [&](Tracked* input) SPILLWAY_REQUIRES(state_) {
-                       return !IsBlock(input) && residency_.MayBeUsedOn(static_cast<Range*>(input), others);
-                     });
+  const StreamState* const replays = replays_;
+  others.items().EraseIf([=](Use use) { return use.stream == stream || use.stream == replays; });
+  const auto may_be_used = [&](Tracked* input) SPILLWAY_REQUIRES(state_) {
+    return IsBlock(input) ? slabs_.MayBeUsedOn(static_cast<SlabBlock*>(input), others, stream)
+                          : residency_.MayBeUsedOn(static_cast<Range*>(input), others);
+  };
+  bool may_any = residency_.MayBeUsedOn(recipe.output, others);
+  for (Tracked* input : recipe.inputs)
+    may_any = may_be_used(input) || may_any;  // all are asked: they note when
+  return may_any;
 }
 
 bool JobMemory::MayBegin(const Recipe& recipe, const TouchSet& set) {

@@ -75,6 +75,7 @@ void JobMemory::TakeScratch(size_t bytes) {
   if (!MayTakeScratch(size_bytes)) return;
   const CallForMemory call(&calls_for_memory_);
   const MutexLock making(making_);
+  if (!MayTakeScratch(size_bytes)) return;  // another thread has taken some meanwhile
   Chunks chunks;
   const bool made = MakeRoom(size_bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(state_) {
     return ScratchFor(bytes) != 0 || residency_.TakeChunks(size_bytes, &chunks);

@@ -31,6 +31,8 @@ struct alignas(64) Tracked : Allocation {
 };
 
 struct SlabBlock : Tracked {
+  RecentUsers users;
+  UseList uses;  // what may be used it, from when that was last asked, but for the recent users
   struct Slab* slab = nullptr;
 };
 

@@ -109,12 +109,7 @@ void Residency::NoteRecentUses(Range* range) {
 
 bool Residency::MayBeUsedOn(Range* range, const UseList& streams) {
   NoteRecentUses(range);
-  const auto is_there = [&](Use use) {
-    return std::any_of(streams.items().begin(), streams.items().end(),
-                       [use](Use other) { return other.stream == use.stream; });
-  };
-  return std::any_of(range->uses.items().begin(), range->uses.items().end(),
-                     [&](Use use) { return is_there(use) && !timeline_->Done(use); });
+  return timeline_->AnyOn(streams, range->uses);
 }
 
 void Residency::Free(Range* range, const UseList& busy) {

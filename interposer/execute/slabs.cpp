@@ -67,6 +67,11 @@ void Slabs::Give(SlabBlock* block, const UseList& busy) {
   free_[slab->size_class].push_back(block);
 }
 
+bool Slabs::MayBeUsedOn(SlabBlock* block, const UseList& streams, const StreamState* own) {
+  if (!block->users.MoveTo(&block->uses, own)) block->uses.Merge(timeline_->Unfinished());
+  return timeline_->AnyOn(streams, block->uses);
+}
+
 bool Slabs::Idle(Slab* slab) {
   return std::all_of(slab->blocks.begin(), slab->blocks.end(),
                      [this](const auto& block) { return timeline_->AllDone(&block->ready_after); });

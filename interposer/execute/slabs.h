@@ -46,6 +46,10 @@ class Slabs {
   SlabBlock* Take(size_t bytes);
   void Give(SlabBlock* block, const UseList& busy);
 
+  // As of ranges (Residency); the caller's call is on the stream `own`. To be asked often: streams that named the block since
+  // the last time may use it with all that they have been given until now.
+  bool MayBeUsedOn(SlabBlock* block, const UseList& streams, const StreamState* own);
+
   // What slabs hold in which nothing lives: it can be had.
   size_t EmptyBytes() const;
   // The first completion that an empty slab waits for; null stream when there is none.

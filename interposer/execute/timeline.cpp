@@ -216,6 +216,14 @@ bool Timeline::AllDone(UseList* uses) {
   return uses->empty();
 }
 
+bool Timeline::AnyOn(const UseList& streams, const UseList& uses) {
+  const auto& all = streams.items();
+  return std::any_of(uses.items().begin(), uses.items().end(), [&](Use use) {
+    const auto is_its_stream = [use](Use other) { return other.stream == use.stream; };
+    return std::any_of(all.begin(), all.end(), is_its_stream) && !Done(use);
+  });
+}
+
 bool Timeline::AllKnownDone(UseList* uses) {
   uses->items().EraseIf([](Use use) { return KnownDone(use); });
   return uses->empty();

@@ -111,7 +111,9 @@ class Timeline {
 
   bool Done(Use use);
   bool AllDone(UseList* uses);  // forgets those that are done
-  // The same by what was known at the last question: asks the driver nothing.
+  // One of the uses is on one of these streams and not known to be complete.
+  bool AnyOn(const UseList& streams, const UseList& uses);
+  // The same as Done by what was known at the last question: asks the driver nothing.
   static bool KnownDone(Use use) { return use.stream->completed.load() >= use.sequence; }
   static bool AllKnownDone(UseList* uses);
   // Asks each stream once how far it is.

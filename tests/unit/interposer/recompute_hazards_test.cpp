@@ -11,6 +11,23 @@ class RecomputeHazardsTest : public RecomputeTest {
     job_->ReleaseAll();
     MakeJob(ParkChoice::kOff, 4 * kBuffers * kBufferBytes);
   }
+  static CUstream NewStream() {
+    CUstream stream = nullptr;
+    EXPECT_EQ(Driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    return stream;
+  }
+  // Another workspace, of so many bytes.
+  void Aside(size_t bytes) {
+    aside_bytes_ = bytes;
+    ASSERT_EQ(job_->Allocate(bytes, &aside_), CUDA_SUCCESS);
+    Set(aside_, 0, bytes / 4);
+  }
+  // As the hook of that call does.
+  void Await(CUstream stream) {
+    const std::vector<Use> covered = job_->IssuedOn({stream, false});
+    ASSERT_EQ(Driver().cuStreamSynchronize(stream), CUDA_SUCCESS);
+    JobMemory::Completed(covered);
+  }
 };
 
 // Outputs are compared, and put back, by pieces.
@@ -46,8 +63,7 @@ TEST_F(RecomputeHazardsTest, WhatIsFreedLaterIsNotFreedTwice) {
 
 // The recipe of the call counted on an input that was still to be written.
 TEST_F(RecomputeHazardsTest, AWriteThatWasEnqueuedBeforeTheCallMayComeAfterIt) {
-  CUstream waiting = nullptr;
-  ASSERT_EQ(Driver().cuStreamCreate(&waiting, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  CUstream waiting = NewStream();
   volatile std::uint32_t* const word = WaitUnseen(waiting);
   Set(buffers_[0], 9, kWords, waiting);
 
@@ -61,8 +77,7 @@ TEST_F(RecomputeHazardsTest, AWriteThatWasEnqueuedBeforeTheCallMayComeAfterIt) {
 
 TEST_F(RecomputeHazardsTest, WorkElsewhereOnOtherRangesIsNoHindrance) {
   MakeLargerJob();
-  CUstream waiting = nullptr;
-  ASSERT_EQ(Driver().cuStreamCreate(&waiting, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  CUstream waiting = NewStream();
   volatile std::uint32_t* const word = WaitUnseen(waiting);
   Set(buffers_[3], 9, kWords, waiting);
 
@@ -73,11 +88,84 @@ TEST_F(RecomputeHazardsTest, WorkElsewhereOnOtherRangesIsNoHindrance) {
   EndWait(word, waiting);
 }
 
+// So with what shares a slab with others (a bias, a scale): of that a recipe of the call counted on bytes that were still to be written.
+TEST_F(RecomputeHazardsTest, AWriteOfSmallMemoryThatWasEnqueuedBeforeTheCallMayComeAfterIt) {
+  CUstream waiting = NewStream();
+  volatile std::uint32_t* const word = WaitUnseen(waiting);
+  Set(added_, 9, kSmallWords, waiting);
+
+  Launch(derive_, 1, 0, added_);
+
+  EXPECT_EQ(Count().recipe_drops, 0u);
+  EndWait(word, waiting);
+  ExpectAll(1, 17);
+}
+
+// The stream is known, and the write is begun without the lock.
+TEST_F(RecomputeHazardsTest, SoWithAWriteThatTookNoLock) {
+  CUstream waiting = NewStream();
+  Set(added_, 2, kSmallWords, waiting);
+  volatile std::uint32_t* const word = WaitUnseen(waiting);
+  Set(added_, 9, kSmallWords, waiting);
+
+  Launch(derive_, 1, 0, added_);
+
+  EXPECT_EQ(Count().recipe_drops, 0u);
+  EndWait(word, waiting);
+  ExpectAll(1, 17);
+}
+
+TEST_F(RecomputeHazardsTest, SoWithOneOfThreeStreamsThatWriteIt) {
+  CUstream waiting = NewStream();
+  for (CUstream stream : {NewStream(), NewStream()}) {
+    Set(added_, 2, kSmallWords, stream);
+    ASSERT_EQ(Driver().cuStreamSynchronize(stream), CUDA_SUCCESS);
+  }
+  volatile std::uint32_t* const word = WaitUnseen(waiting);
+  Set(added_, 9, kSmallWords, waiting);
+
+  Launch(derive_, 1, 0, added_);
+
+  EXPECT_EQ(Count().recipe_drops, 0u);
+  EndWait(word, waiting);
+  ExpectAll(1, 17);
+}
+
+TEST_F(RecomputeHazardsTest, WorkElsewhereOnOtherSmallMemoryIsNoHindrance) {
+  MakeLargerJob();
+  CUstream waiting = NewStream();
+  volatile std::uint32_t* const word = WaitUnseen(waiting);
+  Set(aside_, 9, kSmallWords, waiting);
+
+  Launch(derive_, 1, 0, added_);
+
+  EXPECT_EQ(Count().recipe_drops, 1u);
+  ExpectAll(1, 17);
+  EndWait(word, waiting);
+}
+
+// What brought it there once, and goes on with other things.
+TEST_F(RecomputeHazardsTest, AFormerWriterOfSmallMemoryIsNoHindrance) {
+  MakeLargerJob();
+  CUstream waiting = NewStream();
+  Set(added_, 2, kSmallWords, waiting);
+  Await(waiting);
+  Launch(derive_, 1, 0, added_);
+  ASSERT_EQ(Count().recipe_drops, 1u);
+  volatile std::uint32_t* const word = WaitUnseen(waiting);
+  Set(buffers_[3], 9, kWords, waiting);
+
+  Launch(derive_, 2, 0, added_);
+
+  EXPECT_EQ(Count().recipe_drops, 2u);
+  ExpectAll(2, 17);
+  EndWait(word, waiting);
+}
+
 // What it makes necessary was made behind it, and a reader on another stream waited for what the program would do after the read.
 TEST_F(RecomputeHazardsTest, AWriterThatWaitsHoldsUpNoReader) {
   MakeLargerJob();
-  CUstream waiting = nullptr;
-  ASSERT_EQ(Driver().cuStreamCreate(&waiting, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  CUstream waiting = NewStream();
   Derive(1, 0);
   ASSERT_EQ(Count().recipe_drops, 1u);
   volatile std::uint32_t* const word = WaitUnseen(waiting);
@@ -87,6 +175,36 @@ TEST_F(RecomputeHazardsTest, AWriterThatWaitsHoldsUpNoReader) {
 
   EndWait(word, waiting);
   ExpectAll(0, 9);
+}
+
+// It takes memory that the job would otherwise have, and stays when the budget shrinks.
+TEST_F(RecomputeHazardsTest, ScratchMemoryIsPartOfTheBudgetAtEveryMoment) {
+  MakeLargerJob();
+  Aside(4 * kMiB);
+  Launch(derive_, 1, 0, added_, aside_);
+  Launch(derive_, 1, 0, added_, aside_);
+  ASSERT_EQ(Count().recipe_drops, 1u);
+  EXPECT_LE(job_->Read().held_peak_bytes, job_->budget_bytes());
+
+  job_->SetBudget(5 * kBufferBytes);
+  EXPECT_LE(job_->Read().held_bytes, 5 * kBufferBytes);
+  for (const size_t to : {2, 3, 4}) {
+    Launch(derive_, to, 0, added_, aside_);
+    ExpectAll(to, 17);
+    EXPECT_LE(job_->Read().held_bytes, 5 * kBufferBytes);
+  }
+  ExpectAll(1, 17);
+  EXPECT_EQ(Read(aside_, 1)[0], 5) << "only the program's own launches write there";
+}
+
+TEST_F(RecomputeHazardsTest, AWorkspaceLargerThanScratchMemoryMayBeIsNoneOfARecipes) {
+  MakeLargerJob();
+  Aside(6 * kMiB);
+  for (int i = 0; i < 3; ++i) Launch(derive_, 1, 0, added_, aside_);
+
+  EXPECT_EQ(Count().recipe_drops, 0u);
+  EXPECT_EQ(Count().proved_operations, 0u);
+  ExpectAll(1, 17);
 }
 
 // Memory that the driver serves is not watched: a launch that leads there may read what anybody writes.
