@@ -11,6 +11,7 @@
 #include "agent/loop/log.h"
 #include "agent/loop/memory_reserve.h"
 #include "agent/planning/plan_worker.h"
+#include "agent/pool/driver_worker.h"
 
 namespace spillway::agent {
 namespace {
@@ -106,6 +107,7 @@ int PlanWorker(char** limits) {
 
 int Main(int argc, char** argv) {
   if (argc == 4 && std::strcmp(argv[1], kPlanWorkerOption) == 0) return PlanWorker(argv + 2);
+  if (argc == 2 && std::strcmp(argv[1], kSlabWorkerOption) == 0) return RunSlabWorker();
   AgentOptions options;
   options.arguments = argv;
   bool json = false;

@@ -233,6 +233,11 @@ void Fields(auto& c, Is<Slabs> auto& m) {
   Size(c, m.page_bytes);
   Names(c, m.slabs, 1);
 }
+void Fields(auto& c, Is<DriverSlabs> auto& m) {
+  Device(c, m.device);
+  Size(c, m.slab_bytes);
+  Names(c, m.slabs, 1);
+}
 void Fields(auto& c, Is<ReturnSlabs> auto& m) { Names(c, m.slabs, 1); }
 void Fields(auto& c, Is<HeldSlabs> auto& m) {
   c.Flag(m.last);
@@ -354,10 +359,10 @@ const char* NameOf(Fault fault) {
 
 const char* NameOf(const Message& message) {
   constexpr const char* names[] = {
-      "Hello",     "Welcome",     "Register",      "Admission", "Grant",     "Obeyed",   "Usage",
-      "Goodbye",   "Error",       "Ask",           "Document",  "SetBudget", "Control",  "Done",
-      "AskSlabs",  "Slabs",       "ReturnSlabs",   "HeldSlabs", "LinkPlace", "Leaving",  "AskPlan",
-      "PlanReply", "RecallPlans", "RecalledPlans", "HostNeed",  "Account",   "StepTimes"};
+      "Hello",     "Welcome",     "Register",      "Admission", "Grant",     "Obeyed",    "Usage",
+      "Goodbye",   "Error",       "Ask",           "Document",  "SetBudget", "Control",   "Done",
+      "AskSlabs",  "Slabs",       "ReturnSlabs",   "HeldSlabs", "LinkPlace", "Leaving",   "AskPlan",
+      "PlanReply", "RecallPlans", "RecalledPlans", "HostNeed",  "Account",   "StepTimes", "DriverSlabs"};
   static_assert(std::size(names) == std::variant_size_v<Message>);
   return names[message.index()];
 }

@@ -21,7 +21,7 @@
 namespace spillway::protocol {
 
 inline constexpr uint16_t kOldestVersion = 1;
-inline constexpr uint16_t kNewestVersion = 4;
+inline constexpr uint16_t kNewestVersion = 5;
 inline constexpr uint32_t kMostDevices = 64;
 inline constexpr int64_t kMostBytes = int64_t{1} << 56;
 inline constexpr int32_t kMostPermille = 1000;
@@ -392,16 +392,29 @@ constexpr size_t StepBucketOf(int64_t duration_ns) {
   return at;
 }
 
+// Agent, version 5: as Slabs; the files are not memory, but the driver's name for it (cuMemImportFromShareableHandle).
+struct DriverSlabs {
+  uint32_t device = 0;
+  int64_t slab_bytes = 0;  // of each
+  SlabNames slabs = {};
+  bool operator==(const DriverSlabs&) const = default;
+};
+
 // In the order of their numbers on the wire, from 1.
 using Message =
     std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask, Document,
                  SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs, LinkPlace, Leaving,
-                 AskPlan, PlanReply, RecallPlans, RecalledPlans, HostNeed, Account, StepTimes>;
+                 AskPlan, PlanReply, RecallPlans, RecalledPlans, HostNeed, Account, StepTimes, DriverSlabs>;
 
-inline constexpr size_t kKindsOfVersion1 = 14, kKindsOfVersion2 = 20, kKindsOfVersion3 = 25;
+inline constexpr size_t kKindsOfVersion1 = 14, kKindsOfVersion2 = 20, kKindsOfVersion3 = 25,
+                        kKindsOfVersion4 = 27;
 // The first version that has a kind, by its number on the wire.
 constexpr uint16_t VersionOf(size_t kind) {
-  return kind <= kKindsOfVersion1 ? 1 : kind <= kKindsOfVersion2 ? 2 : kind <= kKindsOfVersion3 ? 3 : 4;
+  return kind <= kKindsOfVersion1   ? 1
+         : kind <= kKindsOfVersion2 ? 2
+         : kind <= kKindsOfVersion3 ? 3
+         : kind <= kKindsOfVersion4 ? 4
+                                    : 5;
 }
 
 }  // namespace spillway::protocol

@@ -63,6 +63,7 @@ struct Config {
   int64_t slab_bytes = int64_t{64} << 20;
   int64_t spare_slab_bytes = 0;  // made before somebody asks
   bool huge_pages = true;
+  bool driver_slabs = false;                    // slabs are memory that the driver makes
   int64_t link_to_device_bytes_per_second = 0;  // 0: by the device's name, else nobody waits
   int64_t link_to_host_bytes_per_second = 0;
 

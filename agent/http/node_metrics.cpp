@@ -61,6 +61,12 @@ void AddStanding(const NodeReport& report, Families& out) {
     AddPoolNodes(pool, out);
     out.Gauge("spillway_pool_unserved_bytes", "Asked for within quotas, and not there.",
               static_cast<double>(pool.unserved_bytes));
+    out.BeginGauge("spillway_pool_backend",
+                   "1 for what new slabs of the host pool are: files in memory, or the driver's memory.");
+    out.Add({{"backend", "file"}}, int64_t{!pool.makes_drivers});
+    out.Add({{"backend", "driver"}}, int64_t{pool.makes_drivers});
+    out.Gauge("spillway_pool_driver_bytes", "Slabs of the host pool that are the driver's memory.",
+              static_cast<double>(pool.drivers_bytes));
     out.Counter("spillway_pool_not_made_total", "Slabs for which there was no memory.", pool.not_made);
   }
   int64_t ordinary_bytes = 0;

@@ -24,6 +24,7 @@
 #include "agent/loop/memory_reserve.h"
 #include "agent/loop/state_file.h"
 #include "agent/planning/plan_worker.h"
+#include "agent/pool/driver_worker.h"
 #include "agent/report/pages.h"
 #include "base/clock.h"
 #include "protocol/socket_channel.h"
@@ -124,8 +125,10 @@ Agent::Agent(AgentOptions options, const Config& config)
   TakeInherited(&kept);
   NodeServices* const services = this;
   FileKeeper* const keeper = this;
-  shares_ = std::make_unique<NodeShares>(used, devices_, HostBytes(used), std::move(kept), keeper,
-                                         [](const std::string& line) { LogWarning(line); });
+  shares_ = std::make_unique<NodeShares>(
+      used, devices_, HostBytes(used), std::move(kept), keeper,
+      [](const std::string& line) { LogWarning(line); },
+      std::vector<std::string>{"/proc/self/exe", kSlabWorkerOption});
   desk_ = std::make_unique<PlanDesk>(PlanDeskRulesOf(used), PlanStoreOf(used),
                                      std::vector<std::string>{"/proc/self/exe", kPlanWorkerOption},
                                      [](const std::string& line) { LogWarning(line); });
@@ -206,6 +209,7 @@ void Agent::RunAnew() {
   desk_.reset();  // with its workers; nobody asks any more
   std::vector<Supervisor::File> files = {{listener_.get(), inherited_listener_ ? "listener" : kOwnListener}};
   for (const auto& [name, file] : shares_->FilesToKeep()) files.push_back({file, name});
+  shares_->EndMaker();
   Supervisor::RunAnew(options_.arguments, files);
   LogError(std::string("cannot run anew: ") + strerror(errno));
 }

@@ -9,7 +9,7 @@ using protocol::SlabNames;
 
 namespace {
 
-constexpr uint16_t kSharesVersion = 2;
+constexpr uint16_t kSharesVersion = 2, kDriverSlabsVersion = 5;
 constexpr int64_t kMendNs = 1'000'000'000;
 
 template <class Visit>
@@ -78,8 +78,9 @@ void Node::On(Session& session, const protocol::AskSlabs& ask) {
 // The pool remembers one wish of a process: that of the device it asked for last.
 void Node::ServeSlabs(Session& session, uint32_t number, Registration& registration) {
   if (registration.wanted_slab_bytes <= 0 || session.channel == nullptr) return;
+  const SlabKinds kinds = session.version >= kDriverSlabsVersion ? SlabKinds::kAll : SlabKinds::kFiles;
   const std::vector<Lease> leases =
-      shares_->AskForSlabs(HolderOf(session), registration.device, registration.wanted_slab_bytes);
+      shares_->AskForSlabs(HolderOf(session), registration.device, registration.wanted_slab_bytes, kinds);
   for (size_t at = 0; at < leases.size();) {
     const size_t sent = SendSlabs(session, number, {leases.data() + at, leases.size() - at});
     if (sent == 0) return GiveBack(session, {leases.data() + at, leases.size() - at});
@@ -89,16 +90,20 @@ void Node::ServeSlabs(Session& session, uint32_t number, Registration& registrat
 
 // As many as one message holds and are alike; none when its queue is full.
 size_t Node::SendSlabs(Session& session, uint32_t number, std::span<const Lease> leases) {
-  protocol::Slabs message;
-  message.device = number;
-  message.slab_bytes = leases.front().size_bytes;
-  message.page_bytes = leases.front().page_bytes;
+  const Lease& first = leases.front();
+  SlabNames slabs;
   std::vector<int> files;
   for (const Lease& lease : leases.first(std::min(leases.size(), protocol::kMostSlabsAtOnce))) {
-    if (lease.size_bytes != message.slab_bytes || lease.page_bytes != message.page_bytes) break;
-    message.slabs.names[message.slabs.count++] = lease.name;
+    if (lease.size_bytes != first.size_bytes || lease.page_bytes != first.page_bytes ||
+        lease.is_drivers != first.is_drivers)
+      break;
+    slabs.names[slabs.count++] = lease.name;
     files.push_back(lease.file);
   }
+  const protocol::Message message =
+      first.is_drivers
+          ? protocol::Message(protocol::DriverSlabs{number, first.size_bytes, slabs})
+          : protocol::Message(protocol::Slabs{number, first.size_bytes, first.page_bytes, slabs});
   return session.channel->Send(message, files) == protocol::Sent::kSent ? files.size() : 0;
 }
 

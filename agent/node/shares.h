@@ -27,7 +27,8 @@ class Shares {
   virtual void SetQuota(const PoolJob& job, int64_t bytes) = 0;
   // Host memory that jobs hold and that is not the pool's.
   virtual void SetOutside(int64_t bytes) = 0;
-  virtual std::vector<Lease> AskForSlabs(const PoolHolder& holder, DeviceId near, int64_t size_bytes) = 0;
+  virtual std::vector<Lease> AskForSlabs(const PoolHolder& holder, DeviceId near, int64_t size_bytes,
+                                         SlabKinds kinds) = 0;
   virtual void ReturnSlab(const PoolHolder& holder, protocol::SlabName name) = 0;
   // What a process that is back has, by the books.
   virtual std::vector<Lease> Claim(const PoolHolder& holder) = 0;

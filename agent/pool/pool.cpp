@@ -1,5 +1,6 @@
 #include "agent/pool/pool.h"
 
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,11 +10,25 @@
 namespace spillway::agent {
 namespace {
 
+// Names with this bit are of the driver's slabs: its files are not told apart by their inodes. No memory file's number has it.
+constexpr uint64_t kDriversName = uint64_t{1} << 63;
+
+bool IsDrivers(protocol::SlabName name) { return (static_cast<uint64_t>(name) & kDriversName) != 0; }
+
 // Files of small and of huge pages have inodes of their own each.
 protocol::SlabName NameOf(int file) {
   struct stat facts;
   if (fstat(file, &facts) != 0) return {};
-  return protocol::SlabName{static_cast<uint64_t>(facts.st_dev) << 48 ^ static_cast<uint64_t>(facts.st_ino)};
+  const uint64_t number = static_cast<uint64_t>(facts.st_dev) << 48 ^ static_cast<uint64_t>(facts.st_ino);
+  return protocol::SlabName{number & ~kDriversName};
+}
+
+// An agent that knows nothing of those before it must not choose what a running job's slab is called.
+protocol::SlabName NewDriversName() {
+  uint64_t number = 0;
+  while (number == 0 && getrandom(&number, sizeof number, 0) != sizeof number) {
+  }
+  return protocol::SlabName{number | kDriversName};
 }
 
 int64_t SizeOf(int file) {
@@ -32,31 +47,33 @@ int64_t Sum(const std::map<int, int64_t>& by_node) {
 Pool::Pool(const PoolRules& rules, SlabMaker& maker, PoolBooks books)
     : Pool(rules, maker, std::move(books), {}) {}
 
-Pool::Pool(const PoolRules& rules, SlabMaker& maker, PoolBooks books, std::vector<base::UniqueFd> slabs)
+Pool::Pool(const PoolRules& rules, SlabMaker& maker, PoolBooks books, std::vector<KeptSlab> slabs)
     : rules_(rules), maker_(maker), books_(std::move(books)) {
   std::map<uint64_t, size_t> records;  // by inode
   for (size_t at = 0; at < PoolBooks::kMostSlabs; ++at) {
     if (const auto record = books_.Read(at)) records.emplace(record->inode, at);
     free_records_.insert(at);
   }
-  for (base::UniqueFd& file : slabs) Restore(std::move(file), records);
+  for (KeptSlab& slab : slabs) Restore(std::move(slab), records);
   for (const size_t at : free_records_) books_.Erase(at);
   AskForMore();
 }
 
 // A slab that the books do not know may be anybody's: it is let go.
-void Pool::Restore(base::UniqueFd file, std::map<uint64_t, size_t>& records) {
+void Pool::Restore(KeptSlab kept, std::map<uint64_t, size_t>& records) {
   Slab slab;
-  slab.name = NameOf(file.get());
+  slab.name = kept.name;
   const auto found = records.find(static_cast<uint64_t>(slab.name));
-  slab.file.size_bytes = SizeOf(file.get());
-  slab.file.file = std::move(file);
+  slab.file.size_bytes = SizeOf(kept.file.get());
+  slab.file.file = std::move(kept.file);
+  slab.file.is_drivers = IsDrivers(slab.name);
   const auto id = SlabId{++last_id_};
   if (found == records.end()) {
     LetGo(*slabs_.emplace(id, std::move(slab)).first, false);
     return;
   }
   const SlabRecord record = *books_.Read(found->second);
+  if (slab.file.is_drivers) slab.file.size_bytes = record.size_bytes;
   slab.file.page_bytes = record.page_bytes;
   slab.file.node = record.node;
   slab.wanted_node = record.wanted_node;
@@ -66,6 +83,7 @@ void Pool::Restore(base::UniqueFd file, std::map<uint64_t, size_t>& records) {
                : record.use == SlabRecord::Use::kKept ? State::kKept
                                                       : State::kLeased;
   slab.unclaimed = slab.state != State::kUnused;
+  if (slab.file.is_drivers && slab.unclaimed) NoteUser(slab.file, slab.holder.pid);
   free_records_.erase(slab.record);
   records.erase(found);
   slabs_.emplace(id, std::move(slab));
@@ -73,15 +91,15 @@ void Pool::Restore(base::UniqueFd file, std::map<uint64_t, size_t>& records) {
 
 void Pool::SetQuota(const PoolJob& job, int64_t bytes) { quotas_[job] = bytes; }
 
-std::vector<Lease> Pool::Ask(const PoolHolder& holder, int node, int64_t size_bytes) {
+std::vector<Lease> Pool::Ask(const PoolHolder& holder, int node, int64_t size_bytes, SlabKinds kinds) {
   const auto quota = quotas_.find(holder.job);
   const int64_t quota_slabs = quota == quotas_.end() ? 0 : quota->second / rules_.slab_bytes;
   const int64_t used = HeldSlabs(holder.job) + EndingSlabsOf(holder.job.uid);
   const int64_t allowed = std::max<int64_t>(0, quota_slabs - used);
   const int64_t wanted = std::clamp<int64_t>(InSlabs(size_bytes), 0, allowed);
   std::vector<Lease> leases;
-  for (const auto slab : ForLease(holder.job, node, wanted)) {
-    if (OpenToLend(slab->second)) leases.push_back(Hand(slab, holder));
+  for (const auto slab : ForLease(holder.job, node, wanted, kinds)) {
+    if (OpenToLend(slab->second, holder)) leases.push_back(Hand(slab, holder));
   }
   const int64_t missing = wanted - static_cast<int64_t>(leases.size());
   unserved_.erase(holder);
@@ -94,11 +112,13 @@ std::vector<Lease> Pool::Ask(const PoolHolder& holder, int node, int64_t size_by
 }
 
 // Near ones first; of each the job's own from before, then what nobody has had.
-std::vector<Pool::Slabs::iterator> Pool::ForLease(const PoolJob& job, int node, int64_t slabs) {
+std::vector<Pool::Slabs::iterator> Pool::ForLease(const PoolJob& job, int node, int64_t slabs,
+                                                  SlabKinds kinds) {
   std::array<std::vector<Slabs::iterator>, 4> by_rank;
   for (auto slab = slabs_.begin(); slab != slabs_.end(); ++slab) {
     const bool own = slab->second.state == State::kKept && slab->second.holder.job == job;
     if (!own && slab->second.state != State::kUnused) continue;
+    if (slab->second.file.is_drivers && kinds == SlabKinds::kFiles) continue;
     by_rank[(slab->second.wanted_node == node ? 0 : 2) + (own ? 0 : 1)].push_back(slab);
   }
   std::vector<Slabs::iterator> chosen;
@@ -107,8 +127,9 @@ std::vector<Pool::Slabs::iterator> Pool::ForLease(const PoolJob& job, int node, 
   return chosen;
 }
 
-// False: there are no more files.
-bool Pool::OpenToLend(Slab& slab) {
+// False: there are no more files, or nobody to lend to.
+bool Pool::OpenToLend(Slab& slab, const PoolHolder& holder) {
+  if (slab.file.is_drivers && !NoteUser(slab.file, holder.pid)) return false;
   if (!slab.lent) slab.lent = Lend(slab.file);
   return static_cast<bool>(slab.lent);
 }
@@ -119,8 +140,8 @@ Lease Pool::Hand(Slabs::iterator slab, const PoolHolder& holder) {
   slab->second.unclaimed = false;
   Write(slab->second);
   const SlabFile& file = slab->second.file;
-  return {slab->first,     slab->second.name, slab->second.lent.get(),
-          file.size_bytes, file.page_bytes,   file.node};
+  return {slab->first,     slab->second.name, slab->second.lent.get(), file.size_bytes,
+          file.page_bytes, file.node,         file.is_drivers};
 }
 
 bool Pool::Return(const PoolHolder& holder, SlabId id) {
@@ -167,7 +188,8 @@ std::vector<Lease> Pool::Claim(const PoolHolder& holder) {
   for (auto slab = slabs_.begin(); slab != slabs_.end(); ++slab) {
     if (slab->second.holder.job == holder.job && slab->second.state == State::kKept)
       slab->second.unclaimed = false;
-    if (slab->second.state == State::kLeased && slab->second.holder == holder && OpenToLend(slab->second))
+    if (slab->second.state == State::kLeased && slab->second.holder == holder &&
+        OpenToLend(slab->second, holder))
       leases.push_back(Hand(slab, holder));
   }
   return leases;
@@ -219,7 +241,7 @@ bool Pool::Tick() {
 void Pool::Add(Slab slab) {
   slab.record = *free_records_.begin();
   free_records_.erase(slab.record);
-  slab.name = NameOf(slab.file.file.get());
+  slab.name = slab.file.is_drivers ? NewDriversName() : NameOf(slab.file.file.get());
   Write(slab);
   slabs_.emplace(SlabId{++last_id_}, std::move(slab));
 }
@@ -250,12 +272,13 @@ void Pool::AskForMore() {
   }
 }
 
-// Lets go of slabs that other jobs keep without using them.
+// Lets go of slabs that other jobs keep without using them, where that makes room.
 void Pool::MakeRoom(int64_t slabs, const PoolJob& except) {
   int64_t missing = slabs - Room() - Count(State::kEnding);
   for (auto& slab : slabs_) {
     if (missing <= 0) return;
     if (slab.second.state != State::kKept || slab.second.holder.job == except) continue;
+    if (slab.second.file.is_drivers && !Retire(slab.second.file)) continue;
     LetGo(slab, true);
     --missing;
   }
@@ -309,9 +332,11 @@ PoolView Pool::View() const {
   view.ending_bytes = Count(State::kEnding) * rules_.slab_bytes;
   for (const auto& [holder, by_node] : unserved_) view.unserved_bytes += Sum(by_node) * rules_.slab_bytes;
   view.not_made = not_made_;
+  view.makes_drivers = maker_.MakesDrivers();
   for (const auto& [id, slab] : slabs_) {
     PoolNodeView& node = view.by_node[slab.file.node];
     node.size_bytes += rules_.slab_bytes;
+    if (slab.file.is_drivers) view.drivers_bytes += rules_.slab_bytes;
     if (slab.state == State::kLeased || slab.state == State::kKept) node.used_bytes += rules_.slab_bytes;
   }
   return view;

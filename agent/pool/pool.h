@@ -7,7 +7,8 @@
 // A file that a process once had may stay mapped there for ever; nothing can take it back. So a slab never goes from one job
 // to another: what its process returns is its job's alone, and when the job ends, or others need the room, the file is closed
 // and the next one is made of pages that the kernel has zeroed. A slab that somebody still maps goes on taking memory: it is
-// counted (`ending`) until that is over, so the pool never promises what it does not have.
+// counted (`ending`) until that is over, so the pool never promises what it does not have. One of the driver's is its job's for as long
+// as the processes that had it live: to take it from the job would make no room (slab_file.h).
 //
 // Invariants
 //  1. All slabs together (being made, unused, leased, kept, ending) never exceed the capacity less what jobs hold outside, as of
@@ -44,6 +45,16 @@ struct Lease {
   int64_t size_bytes = 0;
   int64_t page_bytes = 0;
   int node = kAnyNode;
+  bool is_drivers = false;
+};
+
+// What a process can use: of the driver's it must know how to map them.
+enum class SlabKinds : uint8_t { kFiles, kAll };
+
+// What an earlier agent left.
+struct KeptSlab {
+  protocol::SlabName name{};
+  base::UniqueFd file;
 };
 
 struct PoolNodeView {
@@ -55,6 +66,8 @@ struct PoolView {
           ending_bytes = 0;
   int64_t unserved_bytes = 0;  // asked for, within the quota, and not there yet
   uint64_t not_made = 0;       // slabs for which there was no memory
+  bool makes_drivers = false;  // slabs are the driver's memory now
+  int64_t drivers_bytes = 0;   // of all slabs
   std::map<int, PoolNodeView> by_node;
 };
 
@@ -62,8 +75,8 @@ class Pool {
  public:
   // `maker` outlives it.
   Pool(const PoolRules& rules, SlabMaker& maker, PoolBooks books);
-  // With what an earlier agent left: its slabs' files, in any order. Those of processes are theirs until ForgetUnclaimed.
-  Pool(const PoolRules& rules, SlabMaker& maker, PoolBooks books, std::vector<base::UniqueFd> slabs);
+  // With what an earlier agent left, in any order. Those of processes are theirs until ForgetUnclaimed.
+  Pool(const PoolRules& rules, SlabMaker& maker, PoolBooks books, std::vector<KeptSlab> slabs);
 
   // Host memory that jobs hold and that is not the pool's: it takes from the capacity.
   void SetOutside(int64_t bytes) { outside_bytes_ = bytes; }
@@ -71,7 +84,8 @@ class Pool {
   void SetQuota(const PoolJob& job, int64_t bytes);
   // As many slabs as are there now, for at most `size_bytes` (rounded up) and within the quota, near `node` first. Empty is an
   // answer: the job does with less. What is within the quota and not there is made; ask again when Tick says so.
-  std::vector<Lease> Ask(const PoolHolder& holder, int node, int64_t size_bytes);
+  std::vector<Lease> Ask(const PoolHolder& holder, int node, int64_t size_bytes,
+                         SlabKinds kinds = SlabKinds::kAll);
   // False: it is not this process's.
   bool Return(const PoolHolder& holder, SlabId slab);
   bool Return(const PoolHolder& holder, protocol::SlabName name);
@@ -114,11 +128,11 @@ class Pool {
   };
   using Slabs = std::map<SlabId, Slab>;
 
-  void Restore(base::UniqueFd file, std::map<uint64_t, size_t>& records);
+  void Restore(KeptSlab kept, std::map<uint64_t, size_t>& records);
   void Add(Slab slab);
   void Write(const Slab& slab);
-  std::vector<Slabs::iterator> ForLease(const PoolJob& job, int node, int64_t slabs);
-  static bool OpenToLend(Slab& slab);
+  std::vector<Slabs::iterator> ForLease(const PoolJob& job, int node, int64_t slabs, SlabKinds kinds);
+  static bool OpenToLend(Slab& slab, const PoolHolder& holder);
   Lease Hand(Slabs::iterator slab, const PoolHolder& holder);
   void Keep(Slab& slab);
   void LetGo(Slabs::value_type& slab, bool scrub);

@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/mapping.h"
@@ -48,6 +51,11 @@ base::UniqueFd Reopen(const SlabFile& slab, int how) {
   return base::UniqueFd(open(path.c_str(), how | O_CLOEXEC));
 }
 
+bool HasEnded(const base::UniqueFd& process) {
+  pollfd ended = {process.get(), POLLIN, 0};
+  return poll(&ended, 1, 0) == 1;
+}
+
 }  // namespace
 
 std::optional<SlabFile> MakeSlabFile(int64_t size_bytes, int node, HugePages huge, const Topology* topology) {
@@ -59,14 +67,29 @@ std::optional<SlabFile> MakeSlabFile(int64_t size_bytes, int node, HugePages hug
 }
 
 void Scrub(const SlabFile& slab) {
+  if (slab.is_drivers) return;
   fallocate(slab.file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, slab.size_bytes);
 }
 
-base::UniqueFd Lend(const SlabFile& slab) { return Reopen(slab, O_RDWR); }
+// Opened anew, a driver's file would be a new device and no memory.
+base::UniqueFd Lend(const SlabFile& slab) {
+  return slab.is_drivers ? base::UniqueFd(fcntl(slab.file.get(), F_DUPFD_CLOEXEC, 0)) : Reopen(slab, O_RDWR);
+}
+
+// A number that is known already is the same process, or that one has ended.
+bool NoteUser(SlabFile& slab, pid_t process) {
+  base::UniqueFd file(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
+  if (!file) return false;
+  slab.users.insert_or_assign(process, std::move(file));
+  return true;
+}
 
 // A lease for reading is granted only when nobody has the file open for writing, and a mapping keeps it open. The file as
 // memfd_create made it, ours, does not count as open for writing (Linux 6.18; fs/locks.c, check_conflicting_open).
 bool Retire(const SlabFile& slab) {
+  if (slab.is_drivers)
+    return std::all_of(slab.users.begin(), slab.users.end(),
+                       [](const auto& user) { return HasEnded(user.second); });
   const base::UniqueFd file = Reopen(slab, O_RDONLY);
   if (!file) return false;
   if (fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0) return errno != EAGAIN;

@@ -13,17 +13,21 @@ constexpr auto kLookAgain = std::chrono::milliseconds(200);
 
 }  // namespace
 
-ThreadedSlabMaker::ThreadedSlabMaker(int64_t slab_bytes, HugePages huge, const Topology* topology)
+ThreadedSlabMaker::ThreadedSlabMaker(int64_t slab_bytes, HugePages huge, const Topology* topology,
+                                     std::vector<std::string> drivers_worker)
     : slab_bytes_(slab_bytes),
       huge_(huge),
       topology_(topology),
       ready_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      makes_drivers_(!drivers_worker.empty()),
+      driver_(makes_drivers_ ? std::make_unique<DriverSlabs>(std::move(drivers_worker)) : nullptr),
       thread_([this] { Main(); }) {}
 
 ThreadedSlabMaker::~ThreadedSlabMaker() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
+    if (driver_) driver_->Stop();
   }
   asked_.notify_one();
   thread_.join();
@@ -58,8 +62,19 @@ std::vector<uint64_t> ThreadedSlabMaker::TakeEnded() {
   return std::exchange(ended_, {});
 }
 
+bool ThreadedSlabMaker::MakesDrivers() const {
+  const std::lock_guard lock(mutex_);
+  return makes_drivers_;
+}
+
+std::optional<std::string> ThreadedSlabMaker::TakeProblem() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(problem_, std::nullopt);
+}
+
 void ThreadedSlabMaker::Main() {
   std::unique_lock lock(mutex_);
+  if (driver_) TryDriver(lock);
   while (!ending_) {
     if (still_mapped_.empty()) {
       asked_.wait(lock, [&] { return HasWork(); });
@@ -71,11 +86,41 @@ void ThreadedSlabMaker::Main() {
   }
 }
 
+// So that what is in use is known before anybody asks.
+void ThreadedSlabMaker::TryDriver(std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  const DriverSlabs::Answer answer = driver_->Try(slab_bytes_);
+  if (answer.outcome == DriverSlabs::Outcome::kRefused) GiveUpDriver(answer.why);
+  lock.lock();
+}
+
+void ThreadedSlabMaker::GiveUpDriver(const std::string& why) {
+  std::unique_ptr<DriverSlabs> given_up;  // its end takes a while: without the lock
+  const std::lock_guard lock(mutex_);
+  given_up = std::move(driver_);
+  makes_drivers_ = false;
+  problem_ = why;
+  eventfd_write(ready_.get(), 1);
+}
+
+// Without memory files would have none either.
+std::optional<SlabFile> ThreadedSlabMaker::Make(int node) {
+  if (driver_) {
+    DriverSlabs::Answer answer = driver_->Make(slab_bytes_, node);
+    if (answer.outcome != DriverSlabs::Outcome::kRefused) return std::move(answer.slab);
+    GiveUpDriver(answer.why);
+  }
+  return MakeSlabFile(slab_bytes_, node, huge_, topology_);
+}
+
+// A worker stays no longer than there is something to make.
 void ThreadedSlabMaker::MakeOne(std::unique_lock<std::mutex>& lock) {
   const int node = nodes_.front();
   nodes_.pop_front();
+  const bool is_last = nodes_.empty();
   lock.unlock();
-  MadeSlab made = {node, MakeSlabFile(slab_bytes_, node, huge_, topology_)};
+  MadeSlab made = {node, Make(node)};
+  if (is_last && driver_) driver_->Rest();
   lock.lock();
   made_.push_back(std::move(made));
   eventfd_write(ready_.get(), 1);

@@ -106,7 +106,8 @@ ordered_json JsonOf(const PoolView& pool) {
   return {{"making_bytes", pool.making_bytes}, {"unused_bytes", pool.unused_bytes},
           {"leased_bytes", pool.leased_bytes}, {"kept_bytes", pool.kept_bytes},
           {"ending_bytes", pool.ending_bytes}, {"unserved_bytes", pool.unserved_bytes},
-          {"not_made", pool.not_made}};
+          {"not_made", pool.not_made},         {"backend", pool.makes_drivers ? "driver" : "file"},
+          {"driver_bytes", pool.drivers_bytes}};
 }
 
 int64_t OrdinaryBytes(const NodeReport& report) {

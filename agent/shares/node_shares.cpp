@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "scheduler/networks/devices.h"
 
@@ -15,6 +16,10 @@ std::string NameOf(const Pool::NamedFile& slab) {
   char name[32];
   std::snprintf(name, sizeof name, "%s%016llx", kSlab, static_cast<unsigned long long>(slab.name));
   return name;
+}
+
+protocol::SlabName SlabNameOf(const std::string& file) {
+  return protocol::SlabName{std::strtoull(file.c_str() + sizeof kSlab - 1, nullptr, 16)};
 }
 
 // What the operator says, else what is known of the device; 0: no limit.
@@ -34,8 +39,9 @@ bool NodeShares::IsKeptName(const std::string& name) { return name == kBooks || 
 
 NodeShares::NodeShares(const Config& config, const std::vector<NodeDevice>& devices, int64_t host_bytes,
                        std::vector<KeptFile> kept, FileKeeper* keeper,
-                       const std::function<void(const std::string&)>& say)
-    : keeper_(*keeper), topology_(Topology::OfThisMachine()) {
+                       const std::function<void(const std::string&)>& say,
+                       const std::vector<std::string>& drivers_worker)
+    : keeper_(*keeper), say_(say), topology_(Topology::OfThisMachine()) {
   if (!topology_) say("hwloc cannot read this machine: slabs come from any of its nodes");
   for (const NodeDevice& device : devices) {
     const bool is_known = topology_ && !device.bus_id.empty();
@@ -45,24 +51,26 @@ NodeShares::NodeShares(const Config& config, const std::vector<NodeDevice>& devi
   }
   // Names that are not known any more may be with the keeper; those that stay are kept again, which changes nothing.
   for (const KeptFile& file : kept) kept_.insert(file.name);
-  if (config.host_pool) MakePool(config, host_bytes, std::move(kept), say);
+  if (config.host_pool) MakePool(config, host_bytes, std::move(kept), drivers_worker);
 }
 
 void NodeShares::MakePool(const Config& config, int64_t host_bytes, std::vector<KeptFile> kept,
-                          const std::function<void(const std::string&)>& say) {
+                          const std::vector<std::string>& drivers_worker) {
   std::optional<PoolBooks> books;
-  std::vector<base::UniqueFd> slabs;
+  std::vector<KeptSlab> slabs;
   for (KeptFile& file : kept) {
     if (file.name == kBooks) {
       books = PoolBooks::Adopt(std::move(file.file));
     } else {
-      slabs.push_back(std::move(file.file));
+      slabs.push_back({SlabNameOf(file.name), std::move(file.file)});
     }
   }
   if (!books) books = PoolBooks::Make();
-  if (!books) return say("no memory for the books of the host pool: jobs pin their own");
+  if (!books) return say_("no memory for the books of the host pool: jobs pin their own");
   const HugePages huge = config.huge_pages ? HugePages::kWhenThereAre : HugePages::kNever;
-  maker_ = std::make_unique<ThreadedSlabMaker>(config.slab_bytes, huge, topology_.get());
+  maker_ =
+      std::make_unique<ThreadedSlabMaker>(config.slab_bytes, huge, topology_.get(),
+                                          config.driver_slabs ? drivers_worker : std::vector<std::string>());
   const PoolRules rules = {host_bytes, config.slab_bytes, config.spare_slab_bytes,
                            nodes_.empty() ? kAnyNode : nodes_.front()};
   pool_.emplace(rules, *maker_, std::move(*books), std::move(slabs));
@@ -105,9 +113,11 @@ void NodeShares::SetOutside(int64_t bytes) {
   if (pool_) pool_->SetOutside(bytes);
 }
 
-std::vector<Lease> NodeShares::AskForSlabs(const PoolHolder& holder, DeviceId near, int64_t size_bytes) {
+std::vector<Lease> NodeShares::AskForSlabs(const PoolHolder& holder, DeviceId near, int64_t size_bytes,
+                                           SlabKinds kinds) {
   changed_ = true;
-  return pool_ ? pool_->Ask(holder, nodes_[static_cast<size_t>(near)], size_bytes) : std::vector<Lease>();
+  return pool_ ? pool_->Ask(holder, nodes_[static_cast<size_t>(near)], size_bytes, kinds)
+               : std::vector<Lease>();
 }
 
 void NodeShares::ReturnSlab(const PoolHolder& holder, protocol::SlabName name) {
@@ -136,6 +146,8 @@ void NodeShares::ForgetUnclaimed() {
 
 bool NodeShares::TakeMadeSlabs() {
   if (!pool_) return false;
+  if (const auto problem = maker_->TakeProblem())
+    say_("slabs are files from now on, not the driver's memory: " + *problem);
   const PoolView before = pool_->View();
   const bool ask_again = pool_->Tick();
   changed_ = changed_ || before.making_bytes != pool_->View().making_bytes;

@@ -36,10 +36,12 @@ class NodeShares final : public Shares {
   };
   static bool IsKeptName(const std::string& name);
 
-  // `kept`: what an earlier agent left. `say` gets a line for each thing that is done without.
+  // `kept`: what an earlier agent left. `say` gets a line for each thing that is done without, also later. `drivers_worker`: the command
+  // that makes slabs of the driver's, where the configuration wants them.
   NodeShares(const Config& config, const std::vector<NodeDevice>& devices, int64_t host_bytes,
              std::vector<KeptFile> kept, FileKeeper* keeper,
-             const std::function<void(const std::string&)>& say);
+             const std::function<void(const std::string&)>& say,
+             const std::vector<std::string>& drivers_worker = {});
 
   // To be polled: readable when slabs were made; -1 without a pool.
   int file() const { return maker_ ? maker_->file() : -1; }
@@ -47,12 +49,15 @@ class NodeShares final : public Shares {
   void KeepFiles();
   // All that the next agent needs; the files stay ours.
   std::vector<std::pair<std::string, int>> FilesToKeep() const;
+  // Nothing is made or ended any more; the last thing before another program takes this process over.
+  void EndMaker() { maker_.reset(); }
   void SetRates(const Config& config, const std::vector<NodeDevice>& devices);
 
   int NodeNear(DeviceId device) const override { return nodes_[static_cast<size_t>(device)]; }
   void SetQuota(const PoolJob& job, int64_t bytes) override;
   void SetOutside(int64_t bytes) override;
-  std::vector<Lease> AskForSlabs(const PoolHolder& holder, DeviceId near, int64_t size_bytes) override;
+  std::vector<Lease> AskForSlabs(const PoolHolder& holder, DeviceId near, int64_t size_bytes,
+                                 SlabKinds kinds) override;
   void ReturnSlab(const PoolHolder& holder, protocol::SlabName name) override;
   std::vector<Lease> Claim(const PoolHolder& holder) override;
   int64_t HeldBytes(const PoolHolder& holder) override;
@@ -69,9 +74,10 @@ class NodeShares final : public Shares {
  private:
   void TryAgain() { changed_ = true; }
   void MakePool(const Config& config, int64_t host_bytes, std::vector<KeptFile> kept,
-                const std::function<void(const std::string&)>& say);
+                const std::vector<std::string>& drivers_worker);
 
   FileKeeper& keeper_;
+  const std::function<void(const std::string&)> say_;
   std::unique_ptr<Topology> topology_;
   std::vector<int> nodes_;  // near each device
   std::unique_ptr<ThreadedSlabMaker> maker_;

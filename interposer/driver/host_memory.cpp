@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "interposer/driver/driver_api.h"
 #include "interposer/driver/host_room.h"
@@ -78,6 +79,48 @@ bool NewOrdinaryHostMemory(std::size_t bytes, HostMemory* out) {
   madvise(data, bytes, MADV_DONTFORK);
   *out = {.data = data, .bytes = bytes, .is_pinned = false};
   return true;
+}
+
+namespace {
+
+// Its memory stays for as long as it is mapped.
+bool MapImported(CUdevice device, int file, CUdeviceptr base, std::size_t bytes) {
+  CUmemGenericAllocationHandle handle = 0;
+  void* const shared = reinterpret_cast<void*>(static_cast<std::intptr_t>(file));
+  if (Driver().cuMemImportFromShareableHandle(&handle, shared, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) !=
+      CUDA_SUCCESS)
+    return false;
+  CUmemAllocationProp properties{};
+  const bool is_mapped =
+      Driver().cuMemGetAllocationPropertiesFromHandle(&properties, handle) == CUDA_SUCCESS &&
+      Show(device, properties.location, {.bytes = bytes, .handle = handle}, base);
+  MemRelease(handle);
+  return is_mapped;
+}
+
+}  // namespace
+
+bool MapImportedHostMemory(CUdevice device, const std::vector<int>& files, std::size_t bytes_each,
+                           void** out) {
+  CUdeviceptr base = 0;
+  const std::size_t bytes = files.size() * bytes_each;
+  if (Driver().cuMemAddressReserve(&base, bytes, 0, 0, 0) != CUDA_SUCCESS) return false;
+  std::size_t done_bytes = 0;
+  for (const int file : files) {
+    if (!MapImported(device, file, base + done_bytes, bytes_each)) break;
+    done_bytes += bytes_each;
+  }
+  *out = reinterpret_cast<void*>(base);
+  if (done_bytes == bytes) return true;
+  if (done_bytes > 0) MemUnmap(base, done_bytes);
+  Driver().cuMemAddressFree(base, bytes);
+  return false;
+}
+
+void UnmapImportedHostMemory(void* data, std::size_t bytes) {
+  const auto base = reinterpret_cast<CUdeviceptr>(data);
+  MemUnmap(base, bytes);
+  Driver().cuMemAddressFree(base, bytes);
 }
 
 void DeleteHostMemory(const HostMemory& memory) {

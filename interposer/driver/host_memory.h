@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "interposer/driver/cuda_abi.h"
 
@@ -34,6 +35,12 @@ bool NewMappableHostMemory(CUdevice device, std::size_t bytes, HostMemory* out);
 bool NewPinnedHostMemory(std::size_t bytes, HostMemory* out);
 bool NewOrdinaryHostMemory(std::size_t bytes, HostMemory* out);
 void DeleteHostMemory(const HostMemory& memory);
+
+// Host memory that the driver made in another process, by its files: side by side, `bytes_each` of each, at addresses of the driver's
+// choice. The files stay the caller's and are not needed any more then. False: the driver refuses.
+bool MapImportedHostMemory(CUdevice device, const std::vector<int>& files, std::size_t bytes_each,
+                           void** out);
+void UnmapImportedHostMemory(void* data, std::size_t bytes);
 
 // 80 % of what the host, and the process's control groups, can still give now (host_room.h). It reads files.
 std::size_t HostBytesToSpare();

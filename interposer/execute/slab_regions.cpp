@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "interposer/driver/driver_api.h"
+#include "interposer/driver/host_memory.h"
 
 namespace spillway::interposer {
 
@@ -35,6 +36,23 @@ std::byte* Reserve(std::size_t bytes) {
 bool MapAt(std::byte* at, const HostSlab& slab) {
   return mmap(at, slab.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, slab.file.get(), 0) !=
          MAP_FAILED;
+}
+
+// Known to the driver, too; null when it does not want them.
+std::byte* MapFiles(const std::vector<HostSlab>& slabs, std::size_t bytes) {
+  std::byte* const begin = Reserve(bytes);
+  if (!begin) return nullptr;
+  std::size_t done_bytes = 0;
+  for (const HostSlab& slab : slabs) {
+    if (!MapAt(begin + done_bytes, slab)) break;
+    done_bytes += slab.bytes;
+  }
+  madvise(begin, done_bytes, MADV_DONTFORK);
+  if (done_bytes == bytes &&
+      Driver().cuMemHostRegister_v2(begin, bytes, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS)
+    return begin;
+  munmap(begin, bytes);
+  return nullptr;
 }
 
 }  // namespace
@@ -98,24 +116,24 @@ bool SlabRegions::MapFor(std::size_t bytes, std::size_t most_bytes) {
   return false;
 }
 
+std::byte* SlabRegions::Map(const std::vector<HostSlab>& slabs, std::size_t bytes) const {
+  if (!slabs.front().is_drivers) return MapFiles(slabs, bytes);
+  std::vector<int> files;
+  for (const HostSlab& slab : slabs) files.push_back(slab.file.get());
+  void* begin = nullptr;
+  if (!driver::MapImportedHostMemory(device_, files, slabs.front().bytes, &begin)) return nullptr;
+  madvise(begin, bytes, MADV_DONTFORK);
+  return static_cast<std::byte*>(begin);
+}
+
 // The files are closed then; mappings need none.
 bool SlabRegions::Add(const std::vector<HostSlab>& slabs) {
   Region region;
   region.bytes = SizeOf(slabs);
-  std::byte* const begin = Reserve(region.bytes);
+  region.is_drivers = slabs.front().is_drivers;
+  std::byte* const begin = Map(slabs, region.bytes);
   if (!begin) return false;
-  std::size_t done_bytes = 0;
-  for (const HostSlab& slab : slabs) {
-    if (!MapAt(begin + done_bytes, slab)) break;
-    done_bytes += slab.bytes;
-    region.names.push_back(slab.name);
-  }
-  madvise(begin, done_bytes, MADV_DONTFORK);
-  if (done_bytes < region.bytes ||
-      Driver().cuMemHostRegister_v2(begin, region.bytes, CU_MEMHOSTREGISTER_PORTABLE) != CUDA_SUCCESS) {
-    munmap(begin, region.bytes);
-    return false;
-  }
+  for (const HostSlab& slab : slabs) region.names.push_back(slab.name);
   region.free.emplace(0, region.bytes);
   bytes_ += region.bytes;
   regions_.emplace(begin, std::move(region));
@@ -134,8 +152,12 @@ void SlabRegions::ReleaseEmpty(std::size_t bytes) {
 }
 
 SlabRegions::Regions::iterator SlabRegions::Release(Regions::iterator region) {
-  Driver().cuMemHostUnregister(region->first);
-  munmap(region->first, region->second.bytes);
+  if (region->second.is_drivers) {
+    driver::UnmapImportedHostMemory(region->first, region->second.bytes);
+  } else {
+    Driver().cuMemHostUnregister(region->first);
+    munmap(region->first, region->second.bytes);
+  }
   bytes_ -= region->second.bytes;
   HostSlabs::Instance().Return(device_, region->second.names);
   return regions_.erase(region);

@@ -2,7 +2,8 @@
 //
 // Called by the host pool with the state lock held. Owns the mappings; slabs come from and go back to HostSlabs.
 //
-// A region is one slab, or as many in a row as a buffer needs, mapped one behind the other and registered as one.
+// A region is one slab, or as many in a row as a buffer needs, mapped one behind the other: files, which are then registered as one, or
+// memory of the driver's, which it knows already.
 //
 // Invariants
 //  1. A slab goes back only when no buffer lies in it, unregistered and unmapped.
@@ -40,12 +41,14 @@ class SlabRegions {
  private:
   struct Region {
     std::size_t bytes = 0;
+    bool is_drivers = false;
     std::vector<protocol::SlabName> names;
     std::map<std::size_t, std::size_t> free;  // sizes by offset, never adjacent
   };
   using Regions = std::map<std::byte*, Region>;
 
   Regions::const_iterator Find(const void* buffer) const;
+  std::byte* Map(const std::vector<HostSlab>& slabs, std::size_t bytes) const;
   bool Add(const std::vector<HostSlab>& slabs);
   Regions::iterator Release(Regions::iterator region);
 

@@ -40,18 +40,27 @@ std::vector<HostSlab> HostSlabs::Take(int device, std::size_t bytes, std::size_t
   std::vector<HostSlab> taken;
   if (own.slab_bytes == 0) return taken;
   const std::size_t count = (bytes + own.slab_bytes - 1) / own.slab_bytes;
-  if (count > own.waiting.size() || count * own.slab_bytes > most_bytes) return taken;
-  for (std::size_t i = 0; i < count; ++i) {
-    taken.push_back(std::move(own.waiting.back()));
-    own.waiting.pop_back();
+  const bool is_drivers = WaitingOf(own, true) >= count;
+  if (count > WaitingOf(own, is_drivers) || count * own.slab_bytes > most_bytes) return taken;
+  for (std::size_t at = own.waiting.size(); taken.size() < count;) {
+    if (own.waiting[--at].is_drivers != is_drivers) continue;
+    taken.push_back(std::move(own.waiting[at]));
+    own.waiting.erase(own.waiting.begin() + static_cast<std::ptrdiff_t>(at));
   }
   return taken;
+}
+
+std::size_t HostSlabs::WaitingOf(const Device& device, bool is_drivers) {
+  return static_cast<std::size_t>(
+      std::count_if(device.waiting.begin(), device.waiting.end(),
+                    [is_drivers](const HostSlab& slab) { return slab.is_drivers == is_drivers; }));
 }
 
 bool HostSlabs::Have(int device, std::size_t bytes) const {
   const MutexLock lock(mutex_);
   const Device& own = devices_[device];
-  return own.waiting.size() * own.slab_bytes >= bytes && bytes > 0;
+  const std::size_t most = std::max(WaitingOf(own, false), WaitingOf(own, true));
+  return most * own.slab_bytes >= bytes && bytes > 0;
 }
 
 void HostSlabs::Return(int device, const std::vector<SlabName>& names) {

@@ -21,6 +21,7 @@ struct HostSlab {
   protocol::SlabName name{};
   std::size_t bytes = 0;
   base::UniqueFd file;
+  bool is_drivers = false;  // the file is the driver's name for the memory
 };
 
 class HostSlabs {
@@ -29,7 +30,7 @@ class HostSlabs {
 
   // A host pool's side. `bytes`: in all, with what it has.
   void Like(int device, std::size_t bytes) SPILLWAY_EXCLUDES(mutex_);
-  // Slabs for at least so many bytes; none when fewer have come, or they are more than `most_bytes` together.
+  // Slabs of one kind for at least so many bytes; none when fewer have come, or they are more than `most_bytes` together.
   std::vector<HostSlab> Take(int device, std::size_t bytes, std::size_t most_bytes) SPILLWAY_EXCLUDES(mutex_);
   bool Have(int device, std::size_t bytes) const SPILLWAY_EXCLUDES(mutex_);
   void Return(int device, const std::vector<protocol::SlabName>& names) SPILLWAY_EXCLUDES(mutex_);
@@ -48,6 +49,7 @@ class HostSlabs {
     std::vector<protocol::SlabName> held;  // with those that wait
   };
   static std::size_t LikedBytes(const Device& device);
+  static std::size_t WaitingOf(const Device& device, bool is_drivers);
   void GiveBackWhatIsTooMuch(Device* device) SPILLWAY_REQUIRES(mutex_);
 
   mutable base::Mutex mutex_{base::LockRank::kHostSlabs};

@@ -113,6 +113,9 @@ void LeaseClient::Hear(protocol::Received& received, int64_t now_ns) {
     Begin(*welcome, now_ns);
   } else if (const auto* slabs = std::get_if<protocol::Slabs>(&message)) {
     if (received.files.size() == slabs->slabs.count) subject_.SlabsCame(*slabs, std::move(received.files));
+  } else if (const auto* drivers = std::get_if<protocol::DriverSlabs>(&message)) {
+    if (received.files.size() == drivers->slabs.count)
+      subject_.DriverSlabsCame(*drivers, std::move(received.files));
   } else if (const auto* place = std::get_if<protocol::LinkPlace>(&message)) {
     if (received.files.size() == 2)
       subject_.PlaceCame(*place, std::move(received.files[0]), std::move(received.files[1]));

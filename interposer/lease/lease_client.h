@@ -11,7 +11,7 @@
 //  3. Only the newest grant counts. Without one, what is said to be held is not added to (LeaseSubject::HoldGrowth) until the agent has
 //     said a word, for 5 s at most: the session of one that says nothing ends. Who said that it holds nothing, and then begins, says so
 //     by registering anew.
-//  4. What a version has (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account, StepTimes) is not said to an agent of one before it.
+//  4. What a version has (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account, StepTimes; 5: DriverSlabs) is not said to an agent of one before it.
 // Never: believes that a grant is larger than what the launcher allows; that is the subject's to see to.
 #pragma once
 
@@ -51,6 +51,8 @@ class LeaseSubject {
   // Slabs of the node's host pool: how much is missing, what came, what is held, what is not used any more (unmapped, said once).
   virtual int64_t MissingSlabBytes(uint32_t /*device*/) { return 0; }
   virtual void SlabsCame(const protocol::Slabs& /*slabs*/, std::vector<base::UniqueFd> /*files*/) {}
+  virtual void DriverSlabsCame(const protocol::DriverSlabs& /*slabs*/,
+                               std::vector<base::UniqueFd> /*files*/) {}
   virtual std::vector<protocol::SlabName> HeldSlabs() { return {}; }
   virtual std::vector<protocol::SlabName> TakeReturnedSlabs() { return {}; }
   // A place at the device's link.

@@ -290,6 +290,15 @@ void AgentSession::SlabsCame(const protocol::Slabs& slabs, std::vector<base::Uni
   HostSlabs::Instance().Came(static_cast<int>(slabs.device), std::move(came));
 }
 
+// How large the memory is, nobody can see at its file: what is too small, the driver refuses to map.
+void AgentSession::DriverSlabsCame(const protocol::DriverSlabs& slabs, std::vector<base::UniqueFd> files) {
+  if (slabs.slab_bytes <= 0) return;
+  std::vector<HostSlab> came;
+  for (std::uint32_t i = 0; i < slabs.slabs.count; ++i)
+    came.push_back({slabs.slabs.names[i], static_cast<size_t>(slabs.slab_bytes), std::move(files[i]), true});
+  HostSlabs::Instance().Came(static_cast<int>(slabs.device), std::move(came));
+}
+
 std::vector<protocol::SlabName> AgentSession::HeldSlabs() { return HostSlabs::Instance().Held(); }
 
 std::vector<protocol::SlabName> AgentSession::TakeReturnedSlabs() {

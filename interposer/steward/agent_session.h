@@ -76,6 +76,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   void Admission(const protocol::Admission& admission) override SPILLWAY_REQUIRES(mutex_);
   std::int64_t MissingSlabBytes(std::uint32_t device) override;
   void SlabsCame(const protocol::Slabs& slabs, std::vector<base::UniqueFd> files) override;
+  void DriverSlabsCame(const protocol::DriverSlabs& slabs, std::vector<base::UniqueFd> files) override;
   std::vector<protocol::SlabName> HeldSlabs() override;
   std::vector<protocol::SlabName> TakeReturnedSlabs() override;
   void PlaceCame(const protocol::LinkPlace& place, base::UniqueFd terms, base::UniqueFd lanes) override

@@ -38,8 +38,10 @@ class Call {
   void TrimPools();
 };
 
+enum class NeedsContext { kNo, kWhereThereIsOne, kYes };
+
 template <class Body>
-CUresult Guarded(bool needs_context, Body body) noexcept {
+CUresult Guarded(NeedsContext needs, Body body) noexcept {
   Simulator* const sim = TheSimulator();
   if (sim == nullptr || IsForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
   if (HasShutDown()) return CUDA_ERROR_DEINITIALIZED;
@@ -47,8 +49,9 @@ CUresult Guarded(bool needs_context, Body body) noexcept {
     Engine::Lock lock = sim->engine.Acquire();
     sim->engine.ChargeApiCall(lock);
     Call call(*sim, lock);
-    if (needs_context) {
-      Require(!CurrentContexts().empty() && CurrentContexts().back() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    const bool is_current = !CurrentContexts().empty() && CurrentContexts().back() != nullptr;
+    Require(is_current || needs != NeedsContext::kYes, CUDA_ERROR_INVALID_CONTEXT);
+    if (is_current && needs != NeedsContext::kNo) {
       call.context = CurrentContexts().back();
       Require(sim->IsContext(call.context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
       Require(call.context->errors->sticky == CUDA_SUCCESS, call.context->errors->sticky);
@@ -69,13 +72,19 @@ CUresult Guarded(bool needs_context, Body body) noexcept {
 // For calls that work without a current context.
 template <class Body>
 CUresult WithDriver(Body body) noexcept {
-  return Guarded(false, body);
+  return Guarded(NeedsContext::kNo, body);
 }
 
 // For calls that need a current context without a sticky error.
 template <class Body>
 CUresult WithContext(Body body) noexcept {
-  return Guarded(true, body);
+  return Guarded(NeedsContext::kYes, body);
+}
+
+// For calls that work without a current context, and report the sticky error of one that there is.
+template <class Body>
+CUresult WithContextIfAny(Body body) noexcept {
+  return Guarded(NeedsContext::kWhereThereIsOne, body);
 }
 
 }  // namespace spillway::simulator

@@ -20,8 +20,8 @@ import time
 
 HELLO, WELCOME, REGISTER, ADMISSION, GRANT, OBEYED, USAGE, GOODBYE, ERROR = range(1, 10)
 ASK_SLABS, SLABS, RETURN_SLABS, HELD_SLABS = range(15, 19)
-HOST_NEED = 25
-VERSION = 3
+HOST_NEED, DRIVER_SLABS = 25, 28
+VERSION = 5
 MOST_NAMES = 8
 CROSSED, CHANGED = 3, 4
 MIB = 1 << 20
@@ -87,7 +87,9 @@ class Poisoner:
         if kind == GRANT:
             self.obey(body)
         elif kind == SLABS:
-            self.take(body, files)
+            self.take(body, 20, files)
+        elif kind == DRIVER_SLABS:
+            self.take(body, 12, files)  # the simulated driver's are files in memory, too
         elif kind == ERROR:
             raise ConnectionError
         for file in files:
@@ -100,9 +102,10 @@ class Poisoner:
             self.give_back()
         self.say(OBEYED, struct.pack("<IQqq", 0, serial, self.budget_bytes, self.host_bytes))
 
-    def take(self, body, files):
-        _, size_bytes, _, count = struct.unpack_from("<IqqI", body)
-        for name, file in zip(struct.unpack_from(f"<{count}Q", body, 24), files):
+    def take(self, body, count_at, files):
+        size_bytes, = struct.unpack_from("<q", body, 4)
+        count, = struct.unpack_from("<I", body, count_at)
+        for name, file in zip(struct.unpack_from(f"<{count}Q", body, count_at + 4), files):
             slab = Slab(name, file, size_bytes)
             if not (words := slab.words()) <= {0, self.options.word}:
                 self.end(CROSSED, words)

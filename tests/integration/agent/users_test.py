@@ -18,7 +18,7 @@ import share_test
 POISONER = pathlib.Path(__file__).resolve().parents[2] / "support/slab_poisoner.py"
 MIB = 1 << 20
 SLAB = MIB
-POOL = f'[host]\nmemory = "{48 * MIB}"\nslab = {SLAB}\nspare = {4 * SLAB}\nhuge_pages = false\n'
+SLABS = 48
 USERS = 61001, 61002, 61003
 TRAINER_USER = 61004
 PATTERN = 0x5350494C00000000  # never a trainer's: the low half is the process's
@@ -33,7 +33,8 @@ class Poisoner:
         self.came = test.folder / f"poisoner{number}.came"
         with open(self.errors, "wb") as errors, open(self.came, "wb") as came:
             self.process = subprocess.Popen(
-                [sys.executable, POISONER, "--socket", str(test.path), "--device", job_test.UUID, "--slab", str(SLAB),
+                [sys.executable, POISONER, "--socket", str(test.path), "--device", job_test.UUID, "--slab",
+                 str(test.slab_bytes),
                  "--word", str(self.word), "--user", str(user)], stdout=came, stderr=errors)
         test.addCleanup(job_test.JobFixture.end, self.process)
 
@@ -41,7 +42,10 @@ class Poisoner:
         return self.came.read_bytes().splitlines()
 
 
-class UsersTest(share_test.ShareFixture):
+class UsersFixture(share_test.ShareFixture):
+    slab_bytes = SLAB
+    slab_file = "memfd:spillway-slab"  # as it is called in a process's maps
+
     def setUp(self):
         if os.getuid() != 0:
             self.skipTest("takes root, to be several users")
@@ -69,7 +73,7 @@ class UsersTest(share_test.ShareFixture):
         """All that a process has mapped of the pool."""
         with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
             for line in maps:
-                if "memfd:spillway-slab" not in line:
+                if self.slab_file not in line:
                     continue
                 begin, end = (int(number, 16) for number in line.split()[0].split("-"))
                 memory.seek(begin)
@@ -77,18 +81,19 @@ class UsersTest(share_test.ShareFixture):
 
     def begin_trainer(self):
         half = self.half()
-        self.configure(POOL + f"[defaults]\nlimit = {half}\n", resume_ms=300)
+        pool = f'[host]\nmemory = {SLABS * self.slab_bytes}\nslab = {self.slab_bytes}\nspare = {4 * self.slab_bytes}\n'
+        self.configure(pool + f"huge_pages = false\n[defaults]\nlimit = {half}\n", resume_ms=300)
         self.start()
         (self.folder / "trainer").mkdir()
         (self.folder / "trainer").chmod(0o777)
         return self.begin(job_test.ENDLESS, "--park=off", f"--agent={self.path}", name="trainer", user=TRAINER_USER)
 
-    def test_no_user_sees_another_users_bytes_whoever_is_killed_when(self):
+    def poison_and_kill(self):
         trainer = self.begin_trainer()
         looked_at = 0
         for _ in range(AT_ONCE):
             self.begin_poisoner()
-        self.await_pool(lambda pool: pool["leased_bytes"] > 2 * SLAB)
+        self.await_pool(lambda pool: pool["leased_bytes"] > 2 * self.slab_bytes)
 
         for number in range(KILLS):
             time.sleep(self.random.uniform(0, 0.25))
@@ -110,6 +115,11 @@ class UsersTest(share_test.ShareFixture):
         while self.alive():
             self.kill_one()
         self.await_pool(lambda pool: pool["leased_bytes"] == pool["kept_bytes"] == pool["ending_bytes"] == 0)
+
+
+class UsersTest(UsersFixture):
+    def test_no_user_sees_another_users_bytes_whoever_is_killed_when(self):
+        self.poison_and_kill()
 
 
 if __name__ == "__main__":

@@ -33,8 +33,8 @@ class LifeShares final : public Shares {
     pool_.reset();
     maker_ = {};
     outside_bytes_ = 0;
-    std::vector<base::UniqueFd> slabs;
-    for (auto& [name, file] : std::exchange(kept_, {})) slabs.push_back(std::move(file));
+    std::vector<KeptSlab> slabs;
+    for (auto& [name, file] : std::exchange(kept_, {})) slabs.push_back({name, std::move(file)});
     std::optional<PoolBooks> books = PoolBooks::Adopt(std::move(kept_books_));
     if (has_store && books) return Begin(std::move(*books), std::move(slabs));
     slabs.clear();
@@ -50,8 +50,9 @@ class LifeShares final : public Shares {
     outside_bytes_ = bytes;
     pool_->SetOutside(ToSlabs(bytes));
   }
-  std::vector<Lease> AskForSlabs(const PoolHolder& holder, DeviceId, int64_t size_bytes) override {
-    std::vector<Lease> leases = pool_->Ask(holder, kAnyNode, ToSlabs(size_bytes));
+  std::vector<Lease> AskForSlabs(const PoolHolder& holder, DeviceId, int64_t size_bytes,
+                                 SlabKinds kinds) override {
+    std::vector<Lease> leases = pool_->Ask(holder, kAnyNode, ToSlabs(size_bytes), kinds);
     EXPECT_TRUE(leases.empty() || pool_->ExcessBytes(holder.job) == 0) << "more than its quota";
     for (Lease& lease : leases) lease.size_bytes = kSlabUnit;
     return leases;
@@ -94,7 +95,7 @@ class LifeShares final : public Shares {
   }
   static int64_t FromSlabs(int64_t bytes) { return bytes / kSlab * kSlabUnit; }
   static base::UniqueFd Copy(int file) { return base::UniqueFd(fcntl(file, F_DUPFD_CLOEXEC, 0)); }
-  void Begin(PoolBooks books, std::vector<base::UniqueFd> slabs) {
+  void Begin(PoolBooks books, std::vector<KeptSlab> slabs) {
     PoolRules rules;
     rules.capacity_bytes = ToSlabs(capacity_bytes_);
     rules.slab_bytes = kSlab;

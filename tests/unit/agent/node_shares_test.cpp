@@ -420,7 +420,7 @@ TEST_F(NodeSharesTest, WhatCannotBeHadIsSaidAndDoneWithout) {
   EXPECT_GE(said.size(), 3u) << "two links and the pool";
   EXPECT_FALSE(shares.View().has_value());
   EXPECT_FALSE(shares.JoinLink(DeviceId{0}, 1).has_value());
-  EXPECT_TRUE(shares.AskForSlabs({{1000, "anna"}, 7}, DeviceId{0}, kSlab).empty());
+  EXPECT_TRUE(shares.AskForSlabs({{1000, "anna"}, 7}, DeviceId{0}, kSlab, SlabKinds::kAll).empty());
   shares.MendLinks(now_ns_);
   shares.KeepFiles();
   EXPECT_TRUE(keeper_.files.empty());

@@ -26,6 +26,24 @@ TEST(HostSlabsTest, AsksForWhatIsMissingInWholeSlabs) {
   EXPECT_EQ(slabs.MissingBytes(1), 0u);
 }
 
+// A region is mapped in one way.
+TEST(HostSlabsTest, SlabsOfOneRegionAreOfOneKind) {
+  HostSlabs slabs;
+  slabs.Like(0, 3 * kSlab);
+  slabs.Came(0, Some({1, 2}));
+  std::vector<HostSlab> drivers = Some({3});
+  drivers[0].is_drivers = true;
+  slabs.Came(0, std::move(drivers));
+  EXPECT_FALSE(slabs.Have(0, 3 * kSlab));
+  EXPECT_TRUE(slabs.Take(0, 3 * kSlab, 3 * kSlab).empty());
+
+  const std::vector<HostSlab> two = slabs.Take(0, 2 * kSlab, 3 * kSlab);
+
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_FALSE(two[0].is_drivers || two[1].is_drivers);
+  EXPECT_EQ(slabs.Take(0, kSlab, kSlab).at(0).name, SlabName{3});
+}
+
 TEST(HostSlabsTest, WhatIsMoreThanAnybodyWouldLikeGoesBack) {
   HostSlabs slabs;
   slabs.Like(0, 2 * kSlab);

@@ -8,14 +8,15 @@ class PoolRestartTest : public PoolTest {
  protected:
   struct Left {
     base::UniqueFd books;
-    std::vector<base::UniqueFd> slabs;
+    std::vector<KeptSlab> slabs;
   };
 
   // The files as a service manager holds them.
   static Left FilesOf(const Pool& pool) {
     Left left;
     left.books = base::UniqueFd(fcntl(pool.books_file(), F_DUPFD_CLOEXEC, 0));
-    for (const auto& slab : pool.SlabFiles()) left.slabs.emplace_back(fcntl(slab.file, F_DUPFD_CLOEXEC, 0));
+    for (const auto& slab : pool.SlabFiles())
+      left.slabs.push_back({slab.name, base::UniqueFd(fcntl(slab.file, F_DUPFD_CLOEXEC, 0))});
     std::reverse(left.slabs.begin(), left.slabs.end());
     return left;
   }
