@@ -43,6 +43,16 @@ class DriverSlabsTest : public PoolTest {
     unsetenv("SPILLWAY_SIM_HOST_NUMA");
     unsetenv("SPILLWAY_SIM_STATS");
   }
+  ~DriverSlabsTest() override { unsetenv("DIFFICULT"); }
+  static void SetDifficult(const char* way) {
+    setenv("SPILLWAY_DRIVER", DIFFICULT_DRIVER, 1);
+    setenv("DIFFICULT", way, 1);
+  }
+  static bool ReadsAsZero(const SlabFile& slab) {
+    const base::Mapping memory(slab.file.get(), static_cast<size_t>(slab.size_bytes));
+    const auto* bytes = static_cast<const unsigned char*>(memory.address());
+    return memory && std::all_of(bytes, bytes + slab.size_bytes, [](int byte) { return byte == 0; });
+  }
   static std::vector<std::string> Worker() { return {SLAB_WORKER}; }
   static PoolRules Rules(int64_t slabs) {
     PoolRules rules;
@@ -84,10 +94,27 @@ TEST_F(DriverSlabsTest, ASlabOutlivesTheProcessThatMadeItAndReadsAsZero) {
 
   ASSERT_EQ(answer.outcome, Outcome::kMade) << answer.why;
   EXPECT_TRUE(answer.slab->is_drivers);
-  const base::Mapping memory(answer.slab->file.get(), kDriversSlab);
-  ASSERT_TRUE(memory);
-  const auto* bytes = static_cast<const unsigned char*>(memory.address());
-  EXPECT_TRUE(std::all_of(bytes, bytes + kDriversSlab, [](int byte) { return byte == 0; }));
+  EXPECT_TRUE(ReadsAsZero(*answer.slab));
+}
+
+// The simulated driver's new memory is zero anyway.
+TEST_F(DriverSlabsTest, WhatTheDriverLeftInNewMemoryNobodySees) {
+  SetDifficult("dirty");
+
+  const DriverSlabs::Answer answer = DriverSlabs(Worker()).Make(kDriversSlab, kAnyNode);
+
+  ASSERT_EQ(answer.outcome, Outcome::kMade) << answer.why;
+  EXPECT_TRUE(ReadsAsZero(*answer.slab));
+}
+
+TEST_F(DriverSlabsTest, ADriverWithoutMemoryIsAskedAgainAndOneThatRefusesIsNot) {
+  SetDifficult("no memory");
+  EXPECT_EQ(DriverSlabs(Worker()).Make(kDriversSlab, kAnyNode).outcome, Outcome::kNoMemory);
+
+  SetDifficult("refuses");
+  const DriverSlabs::Answer refused = DriverSlabs(Worker()).Make(kDriversSlab, kAnyNode);
+  EXPECT_EQ(refused.outcome, Outcome::kRefused);
+  EXPECT_NE(refused.why.find("cuMemExportToShareableHandle"), std::string::npos);
 }
 
 TEST_F(DriverSlabsTest, WhyThereAreNoneIsSaid) {
@@ -103,7 +130,8 @@ TEST_F(DriverSlabsTest, WhyThereAreNoneIsSaid) {
 }
 
 TEST_F(DriverSlabsTest, ADriverThatDoesNotAnswerIsGivenUp) {
-  DriverSlabs driver({"/bin/sleep", "1000"}, 50);
+  SetDifficult("hangs");
+  DriverSlabs driver(Worker(), 300);
   EXPECT_NE(driver.Try(kDriversSlab).why.find("does not answer"), std::string::npos);
 }
 
