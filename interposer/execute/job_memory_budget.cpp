@@ -20,8 +20,8 @@ void JobMemory::GrantBudget(size_t bytes) {
   const RelaxedCapture relaxed(true);
   const CurrentContext current(context_);
   const MutexLock lock(state_);
-  ++counters_.budget_changes;
-  budget_bytes_ = bytes / kGranuleBytes * kGranuleBytes;
+  const size_t before_bytes = budget_bytes_.exchange(bytes / kGranuleBytes * kGranuleBytes);
+  if (budget_bytes_ != before_bytes) ++counters_.budget_changes;
   residency_.chunks().SetBudget(budget_bytes_);
   UpdateHostLimit();
   RecordIfItIsTime(0);
