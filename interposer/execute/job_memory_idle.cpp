@@ -129,11 +129,12 @@ bool JobMemory::HasWork() {
   const driver::RelaxedCapture relaxed(true);
   const driver::CurrentContext current(context_);
   const MutexLock lock(state_);
-  UseList unfinished = timeline_.Unfinished();
-  unfinished.items().EraseIf([this](Use use) SPILLWAY_REQUIRES(state_) {
-    return !timeline_.EventFor(use) || timeline_.IsHeld(use);
-  });
-  return !timeline_.AllDone(&unfinished);
+  const UseList unfinished = timeline_.Unfinished();
+  UseList at_work;
+  for (Use use : unfinished.items()) {
+    if (timeline_.EventFor(use) && !timeline_.IsHeld(use)) at_work.Add(use);
+  }
+  return !timeline_.AllDone(&at_work);
 }
 
 // Asks, with the state lock held, until it is there, or until it will not be. (Note [Idle in vain])
