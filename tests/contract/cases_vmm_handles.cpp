@@ -224,6 +224,34 @@ CONTRACT(VmmHost, AnAddressMovesBetweenDeviceAndHost, "DESIGN section 3: park on
   EXPECT_TRUE(AllWordsAre(alias, step / 4, 45));
 }
 
+// As the node agent makes slabs (agent/pool/driver_worker.h).
+CONTRACT(VmmHost, IsMadeExportedAndWrittenWithoutAContext,
+         "cuda.h:12834 cuMemCreate and its kin: none names a missing context among its errors") {
+  const CUdevice device = UseHostVmm();
+  SKIP_UNLESS(Attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED),
+              "no fd handles");
+  ASSERT_OK(cuCtxSetCurrent(nullptr));
+  CUmemAllocationProp properties = HostMemory(0);
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  const std::size_t step = Granularity(properties);
+  CUmemGenericAllocationHandle handle = 0;
+  ASSERT_OK(cuMemCreate(&handle, step, &properties, 0));
+  int fd = -1;
+  ASSERT_OK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  close(fd);
+  const CUdeviceptr range = Reserve(step);
+  Map(range, step, handle);
+  CUmemAccessDesc access{};
+  access.location = properties.location;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  ASSERT_OK(cuMemSetAccess(range, step, &access, 1));
+  auto* const words = reinterpret_cast<volatile std::uint32_t*>(range);
+  words[step / 4 - 1] = 5;
+  EXPECT_EQ(std::uint32_t{words[step / 4 - 1]}, 5u);
+  EXPECT_OK(cuMemUnmap(range, step));
+  EXPECT_OK(cuMemRelease(handle));
+}
+
 CONTRACT(VmmHost, CurrentNodeIsNoPlaceForAHandle, "cuda.h:12834 cuMemCreate: HOST_NUMA_CURRENT is refused") {
   UseHostVmm();
   CUmemAllocationProp properties = HostMemory(0);
