@@ -34,7 +34,8 @@ class Idleness {
   // Void when the job did something meanwhile.
   void Answered(bool device_has_work, std::uint64_t now_ns) {
     if (device_ != Device::kAsked) return;
-    device_has_work ? Begin(now_ns) : static_cast<void>(device_ = Device::kIdle);
+    if (device_has_work) return Begin(now_ns);
+    device_ = Device::kIdle;
   }
 
  private:
