@@ -164,17 +164,17 @@ def profile_value(options, key):
 
 def print_table(tenants):
     names = ("job", "weight", "wanted MiB", "held peak MiB", "promised MiB", "alone s", "together s", "slow-down", "moved GiB",
-             "planned at", "output", "beyond its budget")
+             "planned at", "plans", "budget changes", "output", "beyond its budget")
     print("| " + " | ".join(names) + " |\n" + "|---" * len(names) + "|")
     for tenant in tenants:
         promised = [value for value in tenant.promised if value > 0] or [0]
-        report = tenant.report
+        report, learning = tenant.report, tenant.report.get("learning", {})
         moved = report["offloaded_bytes"] + report["restored_bytes"]
         print("| " + " | ".join(map(str, (
             tenant.name, tenant.weight, report["wanted_peak_bytes"] // MIB, tenant.peak_bytes // MIB,
             f"{min(promised) // MIB} to {max(promised) // MIB}", f"{tenant.alone.time_ns / 1e9:.2f}", f"{tenant.time_ns / 1e9:.2f}",
-            f"{tenant.slow_down:.2f}", f"{moved / 2**30:.1f}", report.get("learning", {}).get("planned_at_iteration") or "never",
-            "same" if tenant.output == tenant.alone.output else "DIFFERS",
+            f"{tenant.slow_down:.2f}", f"{moved / 2**30:.1f}", learning.get("planned_at_iteration") or "never",
+            learning.get("plans_adopted", 0), report["budget_changes"], "same" if tenant.output == tenant.alone.output else "DIFFERS",
             f"{len(tenant.beyond)} of {len(tenant.promised)} looks"))) + " |")
 
 
