@@ -5,6 +5,7 @@ usage: driver_slabs_test.py --build BUILD [unittest arguments]
 """
 import os
 import signal
+import struct
 
 import agent_test
 import job_test
@@ -64,6 +65,22 @@ class WithoutDriverTest(DriverFixture):
         self.assertEqual((pool["backend"], pool["driver_bytes"]), ("file", 0))
         self.assertIn("slabs are files from now on, not the driver's memory: no driver", self.log())
         self.assert_as_bare(self.finish(job))
+
+
+class OlderJobTest(DriverFixture):
+    def test_a_job_that_does_not_know_the_drivers_slabs_is_given_none(self):
+        self.configure(share_test.HOST)
+        self.start()
+        older = agent_test.Session(self.path)
+        older.hello(newest=4)
+        older.say(agent_test.HELD_SLABS, struct.pack("<BI", 1, 0))
+        older.register(agent_test.GIB)
+        while struct.unpack_from("<H", older.socket.recv(300), 6)[0] != agent_test.GRANT:
+            pass
+        older.say(agent_test.ASK_SLABS, struct.pack("<Iq", 0, 4 * share_test.SLAB))
+
+        self.assert_drivers(self.await_pool(lambda pool: pool["making_bytes"] == 0 and pool["unused_bytes"] > 0))
+        self.assertEqual(self.pool()["leased_bytes"], 0)
 
 
 class RestartTest(DriverFixture, share_test.RestartTest):
