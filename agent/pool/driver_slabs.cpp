@@ -23,6 +23,7 @@ constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
 // The agent's signals are its own, and so are its files.
 int Spawn(const std::vector<std::string>& command, int socket, pid_t* worker) {
   std::vector<char*> words;
+  words.reserve(command.size() + 1);
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   sigset_t none;

@@ -119,6 +119,7 @@ bool SlabRegions::MapFor(std::size_t bytes, std::size_t most_bytes) {
 std::byte* SlabRegions::Map(const std::vector<HostSlab>& slabs, std::size_t bytes) const {
   if (!slabs.front().is_drivers) return MapFiles(slabs, bytes);
   std::vector<int> files;
+  files.reserve(slabs.size());
   for (const HostSlab& slab : slabs) files.push_back(slab.file.get());
   void* begin = nullptr;
   if (!driver::MapImportedHostMemory(device_, files, slabs.front().bytes, &begin)) return nullptr;
@@ -133,6 +134,7 @@ bool SlabRegions::Add(const std::vector<HostSlab>& slabs) {
   region.is_drivers = slabs.front().is_drivers;
   std::byte* const begin = Map(slabs, region.bytes);
   if (!begin) return false;
+  region.names.reserve(slabs.size());
   for (const HostSlab& slab : slabs) region.names.push_back(slab.name);
   region.free.emplace(0, region.bytes);
   bytes_ += region.bytes;

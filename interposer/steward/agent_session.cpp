@@ -294,6 +294,7 @@ void AgentSession::SlabsCame(const protocol::Slabs& slabs, std::vector<base::Uni
 void AgentSession::DriverSlabsCame(const protocol::DriverSlabs& slabs, std::vector<base::UniqueFd> files) {
   if (slabs.slab_bytes <= 0) return;
   std::vector<HostSlab> came;
+  came.reserve(slabs.slabs.count);
   for (std::uint32_t i = 0; i < slabs.slabs.count; ++i)
     came.push_back({slabs.slabs.names[i], static_cast<size_t>(slabs.slab_bytes), std::move(files[i]), true});
   HostSlabs::Instance().Came(static_cast<int>(slabs.device), std::move(came));
