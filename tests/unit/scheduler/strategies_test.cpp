@@ -8,6 +8,7 @@
 #include "scheduler/plan/cost_model.h"
 #include "scheduler/plan/lower_bound.h"
 #include "scheduler/plan/plan_validator.h"
+#include "scheduler/plan/strategies/improvement.h"
 #include "scheduler/plan/strategies/registry.h"
 #include "scheduler/plan/strategies/spillway.h"
 #include "scheduler/plan/strategies/workbench.h"
@@ -263,6 +264,36 @@ TEST(StrategiesTest, MoveNothingWhereEverythingFits) {
   EXPECT_TRUE(outcome.plan->actions.empty());
   for (const Step& step : outcome.plan->steps)
     EXPECT_EQ(step.workspace, profile.at(step.operation).workspaces.empty() ? 0 : 1);
+}
+
+// The job's own copies would wait behind those that help nobody.
+TEST(StrategiesTest, AlsoAPlanThatIsAsFastAsCanBeMovesNoMoreThanItMust) {
+  // Given a live job that fits, and frees what the second operation reads last only after the fourth
+  IterationProfile profile = testing::ProfileOf(
+      {testing::Temporary("late", 1'000), testing::Persistent("w", 10)},
+      {testing::MakeOperation("make", 10'000, {1}, {0}), testing::MakeOperation("use", 10'000, {0}, {1}),
+       testing::MakeOperation("more", 10'000, {1}, {1}), testing::MakeOperation("last", 10'000, {1}, {1})});
+  profile.buffers[0].dies = {3};
+  const Problem problem{.profile = &profile,
+                        .device = {.to_host_bytes_per_second = 1'000'000'000,
+                                   .to_device_bytes_per_second = 1'000'000'000,
+                                   .to_host_both_bytes_per_second = 1'000'000'000,
+                                   .to_device_both_bytes_per_second = 1'000'000'000},
+                        .budget_bytes = 10'000,
+                        .min_movable_bytes = 100,
+                        .is_live = true};
+  Workbench bench(problem);
+  ASSERT_EQ(bench.interval_count(), 1);
+  Choices choices = bench.NoChoices();
+  choices.decisions[0].treatment = Treatment::kSwap;
+  const Prediction moves = bench.Price(bench.Lower(choices));
+  ASSERT_EQ(moves.iteration_ns, bench.fastest_ns());
+  ASSERT_EQ(moves.to_host_bytes, 1'000);
+
+  const Priced improved = Improve(bench, {choices, moves}, 100);
+
+  EXPECT_EQ(improved.prediction.iteration_ns, bench.fastest_ns());
+  EXPECT_EQ(improved.prediction.to_host_bytes, 0);
 }
 
 }  // namespace
