@@ -381,8 +381,11 @@ class JobMemory {
   bool MayTakeScratch(size_t size_bytes) SPILLWAY_EXCLUDES(state_);
   bool Drop(Range* range) SPILLWAY_REQUIRES(state_);
   void DropAll(Use last) SPILLWAY_EXCLUDES(state_);
+  bool AwaitsItsCall(Range* range) SPILLWAY_REQUIRES(state_);
   void DropOrSendAway(const PlanStep::Allocations& allocations) SPILLWAY_REQUIRES(state_);
+  void DropWhatIsDue(Range* range) SPILLWAY_REQUIRES(state_);
   void Forget(const Recipe* recipe) SPILLWAY_REQUIRES(state_);
+  void ForgetAfterCall(const Recipe* recipe) SPILLWAY_REQUIRES(state_);
   Range* Outdate(Tracked* memory) SPILLWAY_REQUIRES(state_);
   Range* FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set)
       SPILLWAY_REQUIRES(state_);

@@ -4,6 +4,7 @@
 // it made first is compared with what it makes then. Nobody can use the output meanwhile; if it differs its first bytes come back.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
@@ -196,7 +197,7 @@ void JobMemory::CallEnded(const LibraryCall& call) {
     const MutexLock lock(state_);
     const Recipe* const recipe = recipes_.Find(call.recipe);
     if (!recipe) return;
-    if (call.works != 1 || recipe->state != Recipe::State::kMade) return Forget(recipe);
+    if (call.works != 1 || recipe->state != Recipe::State::kMade) return ForgetAfterCall(recipe);
     is_proved = recipes_.VerdictOn(recipe->token) == Verdict::kProved;
   }
   if (!is_proved) Prove(call.recipe);
@@ -205,11 +206,20 @@ void JobMemory::CallEnded(const LibraryCall& call) {
     const MutexLock lock(state_);
     Recipe* const recipe = recipes_.Find(call.recipe);
     if (!recipe) return;
-    if (!recipe->is_kept || recipes_.VerdictOn(recipe->token) != Verdict::kProved) return Forget(recipe);
+    if (!recipe->is_kept || recipes_.VerdictOn(recipe->token) != Verdict::kProved)
+      return ForgetAfterCall(recipe);
     recipe->state = Recipe::State::kLive;
     made_by = recipe->made_by;
+    if (std::exchange(recipe->drop_is_due, false)) DropWhatIsDue(recipe->output);
   }
   if (drops_eagerly_) DropAll(made_by);
+}
+
+// What a plan wanted to drop is copied instead.
+void JobMemory::ForgetAfterCall(const Recipe* recipe) {
+  Range* const due = recipe->drop_is_due ? recipe->output : nullptr;
+  Forget(recipe);
+  if (due) DropWhatIsDue(due);
 }
 
 // All that can be dropped is, and has left when the call's own work is over.

@@ -54,15 +54,32 @@ bool JobMemory::Drop(Range* range) {
   return recipe && recipe->state == Recipe::State::kLive && MayDropAny() && residency_.StartToDrop(range);
 }
 
+// Whether it can be made again is known when the call that makes it has ended (CallEnded).
+bool JobMemory::AwaitsItsCall(Range* range) {
+  Recipe* const recipe = range->recipe;
+  if (!recipe || recipe->state != Recipe::State::kMade) return false;
+  recipe->drop_is_due = true;
+  return true;
+}
+
 void JobMemory::DropOrSendAway(const PlanStep::Allocations& allocations) {
   PlanStep::Allocations others;
   for (const std::uint64_t allocation : allocations) {
     Range* const range = executor_.Find(allocation);
+    if (range && AwaitsItsCall(range)) continue;
     const bool is_dropped = range && !range->host_valid && Drop(range);
     counters_.planned_departures += is_dropped;
     if (!is_dropped) others.push_back(allocation);
   }
   executor_.SendAway(others);
+}
+
+// The call that made it has ended.
+void JobMemory::DropWhatIsDue(Range* range) {
+  if (CapturesGoOn()) return;
+  PlanStep::Allocations one;
+  one.push_back(range->id);
+  DropOrSendAway(one);
 }
 
 // What is on its way out stays. A free that has waited for the recipe happens.

@@ -97,7 +97,8 @@ struct Recipe {
   // Recipes' own:
   std::uint64_t id = 0;
   State state = State::kBegun;
-  Use made_by;  // the launch
+  Use made_by;               // the launch
+  bool drop_is_due = false;  // a plan drops it behind its call, which goes on
 };
 
 }  // namespace spillway::interposer

@@ -1,0 +1,121 @@
+// What a plan drops because it can be made again, over the simulated driver.
+//
+// The iteration is learned from what the job records itself; the plan is made by hand.
+#include <optional>
+
+#include "scheduler/learn/iteration_learner.h"
+#include "tests/unit/interposer/recompute_job.h"
+
+namespace spillway::interposer {
+namespace {
+
+using scheduler::ActionKind;
+using scheduler::IterationPattern;
+using scheduler::JobEvent;
+using scheduler::LivePlan;
+using scheduler::Operation;
+
+constexpr size_t kBudgetBytes = (kBuffers + 1) * kBufferBytes;
+constexpr int kLearningIterations = 24;  // so short an iteration needs many to be sure of
+
+// Its iteration makes buffer 1 from buffer 0 and, after a while, buffer 2 from buffer 1. One buffer too many is in use meanwhile.
+class RecomputePlanTest : public RecomputeTest {
+ protected:
+  void SetUp() override {
+    RecomputeTest::SetUp();
+    job_->ReleaseAll();
+    job_ = std::make_unique<JobMemory>(context_, 0, kBudgetBytes, size_t{1} << 30, ParkChoice::kOff,
+                                       LearnChoice::kAlways);
+    for (CUdeviceptr& buffer : buffers_) ASSERT_EQ(job_->Allocate(kBufferBytes, &buffer), CUDA_SUCCESS);
+    Set(buffers_[0], 5, kWords);
+  }
+  void Iterate(int times) {
+    for (int i = 0; i < times; ++i) {
+      Set(buffers_[4], 1, kWords);
+      Derive(1, 0);
+      Set(buffers_[3], 1, kWords);
+      Derive(2, 1);
+    }
+  }
+
+  static JobEvent EventOf(const RecordedEvent& event, std::span<const scheduler::JobTouch> touches) {
+    switch (event.kind) {
+      case RecordedKind::kAllocate:
+        return JobEvent::Allocate(event.allocation, static_cast<int64_t>(event.value));
+      case RecordedKind::kFree:
+        return JobEvent::Free(event.allocation);
+      default:
+        return JobEvent::Operation(event.value, touches);
+    }
+  }
+  std::shared_ptr<const IterationPattern> Learned() {
+    scheduler::IterationLearner learner;
+    std::shared_ptr<const IterationPattern> pattern;
+    std::vector<LiveAllocation> live;
+    job_->recorder().TakeBegun(&live);
+    Recorder::Drained drained;
+    while (job_->recorder().Next(&drained)) {
+      std::vector<scheduler::JobTouch> touches;
+      for (const RecordedTouch& touch : drained.touches)
+        touches.push_back({touch.allocation, touch.writes, touch.reads});
+      if (drained.event.kind == RecordedKind::kSynchronize) continue;
+      const auto found = learner.Add(EventOf(drained.event, touches));
+      if (found) pattern = found;
+    }
+    return pattern;
+  }
+
+  // The operation that makes what another one, which is not before it, makes something else of.
+  static std::optional<int32_t> MakerOf(const IterationPattern& pattern, int32_t* reader) {
+    const auto& operations = pattern.profile.operations;
+    const auto makes = [](const Operation& it) {
+      return it.reads.size() == 1 && it.writes.size() == 1 && it.reads[0] != it.writes[0];
+    };
+    for (size_t i = 0; i < operations.size(); ++i) {
+      for (size_t j = i + 1; j < operations.size(); ++j) {
+        if (!makes(operations[i]) || !makes(operations[j]) || operations[i].writes != operations[j].reads)
+          continue;
+        *reader = static_cast<int32_t>(j);
+        return static_cast<int32_t>(i);
+      }
+    }
+    return std::nullopt;
+  }
+  std::shared_ptr<const LivePlan> DropsWhatIsMade() {
+    const auto pattern = Learned();
+    int32_t reader = 0;
+    const auto maker = pattern ? MakerOf(*pattern, &reader) : std::nullopt;
+    if (!maker) return nullptr;
+    scheduler::Plan plan = scheduler::PlanWithoutActions(pattern->profile);
+    plan.steps.insert(plan.steps.begin() + reader, {.operation = {*maker}, .recomputes = true});
+    plan.actions.push_back({.kind = ActionKind::kDrop,
+                            .buffer = pattern->profile.operations[static_cast<size_t>(*maker)].writes.front(),
+                            .step = *maker});
+    auto live = LivePlan::Make(pattern, plan, 1'000'000, kBudgetBytes);
+    return live ? std::make_shared<const LivePlan>(std::move(*live)) : nullptr;
+  }
+};
+
+TEST_F(RecomputePlanTest, WhatIsDroppedRightBehindTheCallThatMakesItIsNotCopied) {
+  // Given a plan that drops buffer 1 as soon as it is made, followed until that is proved
+  Iterate(kLearningIterations);
+  const auto plan = DropsWhatIsMade();
+  ASSERT_TRUE(plan);
+  job_->Adopt(plan);
+  Iterate(3);
+  ASSERT_EQ(Count().proved_operations, 1u);
+  const Counters before = Count();
+
+  Iterate(4);
+
+  EXPECT_EQ(Count().recipe_drops - before.recipe_drops, 4u);
+  EXPECT_EQ(Count().planned_departures - before.planned_departures, 4u);
+  EXPECT_EQ(Count().recomputes - before.recomputes, 4u);
+  EXPECT_EQ(Count().demand_recomputes, before.demand_recomputes);
+  EXPECT_EQ(Count().planned_offloaded_bytes, before.planned_offloaded_bytes);
+  ExpectAll(1, 15);
+  ExpectAll(2, 45);
+}
+
+}  // namespace
+}  // namespace spillway::interposer
