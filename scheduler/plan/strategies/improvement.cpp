@@ -56,7 +56,7 @@ class Climb {
   std::vector<int32_t> TakenByCost() const {
     std::vector<int32_t> taken;
     for (int32_t i = 0; i < bench_.interval_count(); ++i) {
-      if (TreatmentOf(i) != Treatment::kStay && bench_.IsCopied(i)) taken.push_back(i);
+      if (TreatmentOf(i) != Treatment::kStay && !bench_.interval(i).content_dead) taken.push_back(i);
     }
     std::stable_sort(taken.begin(), taken.end(), [&](int32_t a, int32_t b) { return CostNs(a) > CostNs(b); });
     return taken;
@@ -124,10 +124,10 @@ class Climb {
 
   // No plan is faster: what remains is to move less. The job's own copies wait behind those of the plan.
   void StayWherePossible() {
-    for (const int32_t interval : TakenByCost()) {
-      if (left_ <= 0) return;
+    for (int32_t i = 0; i < bench_.interval_count() && left_ > 0; ++i) {
+      if (TreatmentOf(i) == Treatment::kStay || !bench_.IsCopied(i)) continue;
       Choices choices = best_.choices;
-      Set(choices, interval, Treatment::kStay);
+      Set(choices, i, Treatment::kStay);
       Try(std::move(choices));
     }
   }

@@ -211,7 +211,7 @@ class Round {
     const double relief = overload.Relief(away.begin, away.end, bench_.footprint_bytes(i));
     if (relief <= 0) return;
     const IdleInterval& interval = bench_.interval(i);
-    const int64_t copies_ns = bench_.IsCopied(i) ? timetable_.to_host_ns(interval.buffer) : 1;
+    const int64_t copies_ns = interval.content_dead ? 1 : timetable_.to_host_ns(interval.buffer);
     options.push_back({i, Treatment::kSwap, true, relief,
                        static_cast<double>(std::max<int64_t>(1, copies_ns / options_.copy_discount))});
   }
@@ -279,7 +279,7 @@ void Trim(const Workbench& bench, const ReliefOptions& options, Choices& choices
   for (const Decision& decision : choices.decisions) {
     if (decision.treatment == Treatment::kRecompute)
       order.emplace_back(-bench.ChainNs(decision.interval) - kMostNanos / 2, decision.interval);
-    if (decision.treatment == Treatment::kSwap && bench.IsCopied(decision.interval))
+    if (decision.treatment == Treatment::kSwap && !bench.interval(decision.interval).content_dead)
       order.emplace_back(-bench.footprint_bytes(decision.interval), decision.interval);
   }
   std::sort(order.begin(), order.end());
