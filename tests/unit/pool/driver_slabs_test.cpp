@@ -37,13 +37,16 @@ class Idler {
 
 class DriverSlabsTest : public PoolTest {
  protected:
-  DriverSlabsTest() {
-    setenv("SPILLWAY_DRIVER", SIMULATED_DRIVER, 1);
-    setenv("SPILLWAY_SIM_PROFILE", "h200", 1);
-    unsetenv("SPILLWAY_SIM_HOST_NUMA");
-    unsetenv("SPILLWAY_SIM_STATS");
-  }
-  ~DriverSlabsTest() override { unsetenv("DIFFICULT"); }
+  // There before the maker, which starts a worker at once.
+  struct Environment {
+    Environment() {
+      setenv("SPILLWAY_DRIVER", SIMULATED_DRIVER, 1);
+      setenv("SPILLWAY_SIM_PROFILE", "h200", 1);
+      unsetenv("SPILLWAY_SIM_HOST_NUMA");
+      unsetenv("SPILLWAY_SIM_STATS");
+    }
+    ~Environment() { unsetenv("DIFFICULT"); }
+  };
   static void SetDifficult(const char* way) {
     setenv("SPILLWAY_DRIVER", DIFFICULT_DRIVER, 1);
     setenv("DIFFICULT", way, 1);
@@ -83,6 +86,7 @@ class DriverSlabsTest : public PoolTest {
   }
   static constexpr int64_t kPatienceNs = 20'000'000'000;
 
+  const Environment environment_;
   ThreadedSlabMaker maker_{kDriversSlab, HugePages::kNever, nullptr, Worker()};
 };
 
