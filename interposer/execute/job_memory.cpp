@@ -27,8 +27,6 @@ std::uint64_t NextId() {
   return next.fetch_add(1, std::memory_order_relaxed);
 }
 
-Range* AsRange(Allocation* allocation) { return static_cast<Range*>(allocation); }
-
 }  // namespace
 
 JobMemory::JobMemory(CUcontext context, int device, size_t budget_bytes, size_t host_limit_bytes,
@@ -117,7 +115,7 @@ bool JobMemory::Admits(size_t size_bytes) {
     return false;
   const size_t wanted_bytes = counters_.wanted_bytes + size_bytes;
   const size_t largest_bytes = std::max(largest_range_bytes_, size_bytes);
-  const bool fits = HostBytesFor(wanted_bytes, largest_bytes) <= HostLimitToAllocate();
+  const bool fits = HostMayHold(HostBytesFor(wanted_bytes, largest_bytes));
   if (fits) largest_range_bytes_ = largest_bytes;  // what is refused needs no room
   return fits;
 }
@@ -235,8 +233,8 @@ Range* JobMemory::TryToFree(CUdeviceptr base, const StreamName* stream, bool* is
 void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
   ++counters_.frees;
   contents_.Freed(found->base, found->size_bytes);
-  if (found->kind == AllocationKind::kSlabBlock) {
-    slabs_.Give(static_cast<SlabBlock*>(found), busy);
+  if (IsBlock(found)) {
+    slabs_.Give(AsBlock(found), busy);
     return;
   }
   if (const Recipe* const recipe = AsRange(found)->recipe) Forget(recipe);

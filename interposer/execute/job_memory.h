@@ -268,7 +268,7 @@ class JobMemory {
   void NoteHostNeed(size_t wanted_bytes, size_t largest_bytes) SPILLWAY_REQUIRES(state_);
   void AwaitHostLimit(size_t size_bytes) SPILLWAY_EXCLUDES(state_);
   bool LacksHostGrant(size_t size_bytes) SPILLWAY_REQUIRES(state_);
-  size_t HostLimitToAllocate() SPILLWAY_REQUIRES(state_);
+  bool HostMayHold(size_t bytes) SPILLWAY_REQUIRES(state_);
   void AwaitTurn(protocol::Direction direction) SPILLWAY_EXCLUDES(state_);
   void AwaitTurnOf(std::int64_t wait_ns) SPILLWAY_EXCLUDES(state_);
   CUresult ShareResident(CUdeviceptr address, SharedMemory* out) SPILLWAY_EXCLUDES(state_);
@@ -399,7 +399,7 @@ class JobMemory {
   bool PrepareInputs(const Inputs& inputs) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   CUresult MakeWhereParked(Range* range, const Inputs& inputs) SPILLWAY_REQUIRES(making_)
       SPILLWAY_EXCLUDES(state_);
-  bool MayUseParked() SPILLWAY_REQUIRES(state_);
+  bool BeginToUseParked() SPILLWAY_REQUIRES(state_);
   StreamState* StreamForReplay(StreamState* asked) SPILLWAY_REQUIRES(state_);
   CUresult LaunchAgain(Recipe* recipe, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(state_);
   void NoteReplay(Tracked* memory, Use use) SPILLWAY_REQUIRES(state_);

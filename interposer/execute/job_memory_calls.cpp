@@ -25,10 +25,6 @@ bool IsCapturing(StreamName name) {
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-Range* AsRange(Allocation* allocation) { return static_cast<Range*>(allocation); }
-SlabBlock* AsBlock(Allocation* allocation) { return static_cast<SlabBlock*>(allocation); }
-bool IsBlock(const Allocation* allocation) { return allocation->kind == AllocationKind::kSlabBlock; }
-
 }  // namespace
 
 template <class Ranges>
@@ -222,7 +218,7 @@ base::InlineVector<Range*, 32> JobMemory::ThatFit(const TouchSet& set) const {
 // A call that names more than there can be on the device at once uses the rest where it is parked: slower, not refused.
 // Such a job parks for good, since mappings of memory that is in use change only while the device is idle. One that only
 // waited in vain for that parks until the next census.
-bool JobMemory::MayUseParked() {
+bool JobMemory::BeginToUseParked() {
   if (!trust_.MayPark() || residency_.Health() != CUDA_SUCCESS) return false;
   waits_in_vain_ ? trust_.NeedsCensus() : trust_.Opaque(Opacity::kExceedsBudget);
   UpdateParking();
@@ -231,10 +227,11 @@ bool JobMemory::MayUseParked() {
 
 bool JobMemory::CanUseParked(const TouchSet& set) {
   const MutexLock lock(state_);
-  return MayUseParked() && std::all_of(set.ranges.begin(), set.ranges.end(),
-                                       [this](const Range* range) SPILLWAY_REQUIRES(state_) {
-                                         return residency_.IsMapped(range) || range->place == Place::kParked;
-                                       });
+  return BeginToUseParked() && std::all_of(set.ranges.begin(), set.ranges.end(),
+                                           [this](const Range* range) SPILLWAY_REQUIRES(state_) {
+                                             return residency_.IsMapped(range) ||
+                                                    range->place == Place::kParked;
+                                           });
 }
 
 void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {

@@ -21,10 +21,6 @@ constexpr size_t kMostHeld = size_t{1} << 17;
 // device variables: what those hold concerns every launch.
 constexpr size_t kMostLeadingNowhere = size_t{1} << 12;
 
-Range* AsRange(Allocation* allocation) { return static_cast<Range*>(allocation); }
-SlabBlock* AsBlock(Allocation* allocation) { return static_cast<SlabBlock*>(allocation); }
-bool IsBlock(const Allocation* allocation) { return allocation->kind == AllocationKind::kSlabBlock; }
-
 }  // namespace
 
 void JobMemory::Wrote(const Transfers& transfers, const TouchSet& set) {

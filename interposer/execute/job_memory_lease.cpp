@@ -64,11 +64,11 @@ void JobMemory::NoteHostNeed(size_t wanted_bytes, size_t largest_bytes) {
 // What the agent does not grant lies in ordinary memory, as far as the launcher allows and the node has it: nobody else bounds what all
 // jobs together put there. What is parked cannot, as only memory that the driver made can be mapped at device addresses: that is pinned
 // beyond the quota, and the agent hears of it like of all that is pinned.
-size_t JobMemory::HostLimitToAllocate() {
-  if (host_limit_bytes_ == own_host_limit_bytes_) return host_limit_bytes_;
+bool JobMemory::HostMayHold(size_t bytes) {
+  if (bytes <= host_limit_bytes_) return true;
+  if (bytes > own_host_limit_bytes_) return false;
   const HostPool& host = residency_.host();
-  const size_t possible_bytes = host.pinned_bytes() + host.ordinary_bytes() + driver::HostBytesToSpare();
-  return std::clamp(possible_bytes, host_limit_bytes_, own_host_limit_bytes_);
+  return bytes <= host.pinned_bytes() + host.ordinary_bytes() + driver::HostBytesToSpare();
 }
 
 // The launcher allows it, and the agent does not yet.

@@ -95,8 +95,7 @@ std::vector<JobMemory::Part> JobMemory::PartsReached(const Addresses& addresses,
   std::vector<Part> parts;
   for (CUdeviceptr address : addresses) {
     const Allocation* const found = ledger_.Find(address);
-    if (found && found->kind == AllocationKind::kSlabBlock)
-      parts.push_back({found->base, found->requested_bytes, nullptr});
+    if (found && IsBlock(found)) parts.push_back({found->base, found->requested_bytes, nullptr});
   }
   for (Range* range : set.ranges) {
     if (!range->live || !residency_.IsMapped(range) || range->empty) continue;

@@ -25,8 +25,6 @@ namespace {
 
 constexpr size_t kPieceBytes = kGranuleBytes;  // of pinned memory, through which an output is read
 
-bool IsBlock(const Allocation* allocation) { return allocation->kind == AllocationKind::kSlabBlock; }
-
 void AddOnce(Tracked* memory, Recipe* recipe) {
   if (std::find(recipe->inputs.begin(), recipe->inputs.end(), memory) == recipe->inputs.end())
     recipe->inputs.push_back(memory);
@@ -160,8 +158,8 @@ bool JobMemory::WaitingWorkMayUse(const Recipe& recipe, const StreamState* strea
   const StreamState* const replays = replays_;
   others.items().EraseIf([=](Use use) { return use.stream == stream || use.stream == replays; });
   const auto may_be_used = [&](Tracked* input) SPILLWAY_REQUIRES(state_) {
-    return IsBlock(input) ? slabs_.MayBeUsedOn(static_cast<SlabBlock*>(input), others, stream)
-                          : residency_.MayBeUsedOn(static_cast<Range*>(input), others);
+    return IsBlock(input) ? slabs_.MayBeUsedOn(AsBlock(input), others, stream)
+                          : residency_.MayBeUsedOn(AsRange(input), others);
   };
   bool may_any = residency_.MayBeUsedOn(recipe.output, others);
   for (Tracked* input : recipe.inputs)
@@ -270,7 +268,7 @@ bool JobMemory::BeginProof(std::uint64_t id, Proof* proof) {
   proof->life = recipe->output->life;
   proof->pinned.push_back(recipe->output);
   for (Tracked* input : recipe->inputs) {
-    if (!IsBlock(input)) proof->pinned.push_back(static_cast<Range*>(input));
+    if (!IsBlock(input)) proof->pinned.push_back(AsRange(input));
   }
   const auto is_there = [this](const Range* range)
                             SPILLWAY_REQUIRES(state_) { return residency_.IsMapped(range) && !range->empty; };

@@ -20,9 +20,6 @@ using driver::RelaxedCapture;
 
 namespace {
 
-bool IsBlock(const Allocation* allocation) { return allocation->kind == AllocationKind::kSlabBlock; }
-Range* AsRange(Tracked* memory) { return static_cast<Range*>(memory); }
-
 bool IsDropped(const Range* range) { return range->place == Place::kDropped; }
 
 // Null when all that the recipe reads is somewhere.
@@ -218,7 +215,7 @@ CUresult JobMemory::MakeWhereParked(Range* range, const Inputs& inputs) {
   const auto is_mapped = [this](const Range* input) SPILLWAY_REQUIRES(state_) {
     return residency_.IsMapped(input) || input->place == Place::kParked;
   };
-  if (!MayUseParked() || !std::all_of(inputs.begin(), inputs.end(), is_mapped) ||
+  if (!BeginToUseParked() || !std::all_of(inputs.begin(), inputs.end(), is_mapped) ||
       !residency_.ReviveParked(range))
     return OutOfMemory();
   StreamState* const stream = StreamForReplay(nullptr);

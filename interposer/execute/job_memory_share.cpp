@@ -69,11 +69,11 @@ CUresult JobMemory::ShareResident(CUdeviceptr address, SharedMemory* out) {
   if (!found) return CUDA_ERROR_INVALID_VALUE;
   out->size_bytes = found->requested_bytes;
   if (found->kind == AllocationKind::kRange) {
-    Chunks& chunks = static_cast<Range*>(found)->chunks;
+    Chunks& chunks = AsRange(found)->chunks;
     return chunks.empty() ? CUDA_ERROR_OUT_OF_MEMORY
                           : Export(&chunks, out);  // parked: there is no room for it
   }
-  Slab* const slab = static_cast<SlabBlock*>(found)->slab;
+  Slab* const slab = AsBlock(found)->slab;
   out->offset_bytes = found->base - slab->plan.base;
   return Export(&slab->chunks, out);
 }

@@ -76,4 +76,9 @@ struct Range : Tracked {
   RecentUses recent;
 };
 
+// What the ledger found.
+inline bool IsBlock(const Allocation* found) { return found->kind == AllocationKind::kSlabBlock; }
+inline SlabBlock* AsBlock(Allocation* found) { return static_cast<SlabBlock*>(found); }
+inline Range* AsRange(Allocation* found) { return static_cast<Range*>(found); }
+
 }  // namespace spillway::interposer

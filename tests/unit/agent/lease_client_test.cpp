@@ -181,6 +181,13 @@ class LeaseClientTest : public ::testing::Test {
     welcome.job = "local-1";
     subject.agent->Send(welcome);
   }
+  // It uses a device, and the agent answers in its first step.
+  template <class Subject>
+  static void Connect(LeaseClient& client, Subject& subject) {
+    client.Use(0, kDevice, 1000);
+    client.Step(1);
+    Welcome(subject);
+  }
   // The registration that the agent has been sent.
   template <class Subject>
   static protocol::Register Registration(Subject& subject) {
@@ -196,9 +203,7 @@ class LeaseClientTest : public ::testing::Test {
 TEST_F(LeaseClientTest, WhoBeganWithoutAnAgentTellsTheFirstOneWhatItHolds) {
   HoldingSubject subject;
   LeaseClient client({}, &subject, &subject);
-  client.Use(0, kDevice, 1000);
-  client.Step(1);
-  Welcome(subject);
+  Connect(client, subject);
 
   client.Step(2);
 
@@ -212,9 +217,7 @@ TEST_F(LeaseClientTest, WhoBeganWithoutAnAgentHoldsNoMoreThanItSaidUntilThereIsA
   GrowingSubject subject;
   subject.resident_bytes = 50;
   LeaseClient client({}, &subject, &subject);
-  client.Use(0, kDevice, 1000);
-  client.Step(1);
-  Welcome(subject);
+  Connect(client, subject);
 
   client.Step(2);
   client.Step(3);
@@ -234,9 +237,7 @@ TEST_F(LeaseClientTest, WhoBeginsAfterItSaidThatItHoldsNothingSaysSo) {
   GrowingSubject subject;
   subject.growth_bytes = 0;
   LeaseClient client({}, &subject, &subject);
-  client.Use(0, kDevice, 1000);
-  client.Step(1);
-  Welcome(subject);
+  Connect(client, subject);
   client.Step(2);
   EXPECT_EQ(Registration(subject).held_bytes, 0);
   subject.resident_bytes = 50;
@@ -260,9 +261,7 @@ TEST_F(LeaseClientTest, WhoIsHeldBackForAnAgentThatSaysNothingGoesOn) {
   GrowingSubject subject;
   subject.resident_bytes = 50;
   LeaseClient client({}, &subject, &subject);
-  client.Use(0, kDevice, 1000);
-  client.Step(1);
-  Welcome(subject);
+  Connect(client, subject);
   client.Step(2);
   ASSERT_TRUE(subject.is_held_back);
 
@@ -277,9 +276,7 @@ TEST_F(LeaseClientTest, WhoIsToldToWaitKeepsItsSession) {
   GrowingSubject subject;
   subject.resident_bytes = 50;
   LeaseClient client({}, &subject, &subject);
-  client.Use(0, kDevice, 1000);
-  client.Step(1);
-  Welcome(subject);
+  Connect(client, subject);
   client.Step(2);
   subject.agent->Send(
       protocol::Admission{.device = 0, .state = protocol::AdmissionState::kQueued, .position = 1});

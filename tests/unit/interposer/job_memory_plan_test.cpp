@@ -8,7 +8,7 @@
 
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/job_memory.h"
-#include "scheduler/learn/iteration_learner.h"
+#include "tests/unit/interposer/learned_iteration.h"
 
 namespace spillway::interposer {
 namespace {
@@ -16,7 +16,6 @@ namespace {
 using driver::Driver;
 using scheduler::ActionKind;
 using scheduler::IterationPattern;
-using scheduler::JobEvent;
 using scheduler::LivePlan;
 
 constexpr size_t kBuffers = 4;
@@ -63,26 +62,6 @@ class JobMemoryPlanTest : public testing::Test {
     return static_cast<unsigned int>(buffer * 1000 + time + 1);
   }
 
-  std::shared_ptr<const IterationPattern> Learned() {
-    scheduler::IterationLearner learner;
-    std::shared_ptr<const IterationPattern> pattern;
-    std::vector<LiveAllocation> live;
-    job_->recorder().TakeBegun(&live);
-    Recorder::Drained drained;
-    while (job_->recorder().Next(&drained)) {
-      std::vector<scheduler::JobTouch> touches;
-      for (const RecordedTouch& touch : drained.touches)
-        touches.push_back({touch.allocation, touch.writes, touch.reads});
-      const bool allocates = drained.event.kind == RecordedKind::kAllocate;
-      if (!allocates && drained.event.kind != RecordedKind::kOperation) continue;
-      const auto found = learner.Add(
-          allocates ? JobEvent::Allocate(drained.event.allocation, static_cast<int64_t>(drained.event.value))
-                    : JobEvent::Operation(drained.event.value, touches));
-      if (found) pattern = found;
-    }
-    return pattern;
-  }
-
   // After each step its buffer leaves; before each the next step's is asked for.
   static scheduler::Plan Rotation(const IterationPattern& pattern) {
     scheduler::Plan plan = scheduler::PlanWithoutActions(pattern.profile);
@@ -97,7 +76,7 @@ class JobMemoryPlanTest : public testing::Test {
     return plan;
   }
   std::shared_ptr<const LivePlan> LiveRotation() {
-    const auto pattern = Learned();
+    const auto pattern = LearnedIteration(job_.get());
     if (!pattern) return nullptr;
     auto live = LivePlan::Make(pattern, Rotation(*pattern), 1'000'000, 3 * kBufferBytes);
     return live ? std::make_shared<const LivePlan>(std::move(*live)) : nullptr;

@@ -3,7 +3,7 @@
 // The iteration is learned from what the job records itself; the plan is made by hand.
 #include <optional>
 
-#include "scheduler/learn/iteration_learner.h"
+#include "tests/unit/interposer/learned_iteration.h"
 #include "tests/unit/interposer/recompute_job.h"
 
 namespace spillway::interposer {
@@ -11,7 +11,6 @@ namespace {
 
 using scheduler::ActionKind;
 using scheduler::IterationPattern;
-using scheduler::JobEvent;
 using scheduler::LivePlan;
 using scheduler::Operation;
 
@@ -38,33 +37,6 @@ class RecomputePlanTest : public RecomputeTest {
     }
   }
 
-  static JobEvent EventOf(const RecordedEvent& event, std::span<const scheduler::JobTouch> touches) {
-    switch (event.kind) {
-      case RecordedKind::kAllocate:
-        return JobEvent::Allocate(event.allocation, static_cast<int64_t>(event.value));
-      case RecordedKind::kFree:
-        return JobEvent::Free(event.allocation);
-      default:
-        return JobEvent::Operation(event.value, touches);
-    }
-  }
-  std::shared_ptr<const IterationPattern> Learned() {
-    scheduler::IterationLearner learner;
-    std::shared_ptr<const IterationPattern> pattern;
-    std::vector<LiveAllocation> live;
-    job_->recorder().TakeBegun(&live);
-    Recorder::Drained drained;
-    while (job_->recorder().Next(&drained)) {
-      std::vector<scheduler::JobTouch> touches;
-      for (const RecordedTouch& touch : drained.touches)
-        touches.push_back({touch.allocation, touch.writes, touch.reads});
-      if (drained.event.kind == RecordedKind::kSynchronize) continue;
-      const auto found = learner.Add(EventOf(drained.event, touches));
-      if (found) pattern = found;
-    }
-    return pattern;
-  }
-
   // The operation that makes what another one, which is not before it, makes something else of.
   static std::optional<int32_t> MakerOf(const IterationPattern& pattern, int32_t* reader) {
     const auto& operations = pattern.profile.operations;
@@ -82,7 +54,7 @@ class RecomputePlanTest : public RecomputeTest {
     return std::nullopt;
   }
   std::shared_ptr<const LivePlan> DropsWhatIsMade() {
-    const auto pattern = Learned();
+    const auto pattern = LearnedIteration(job_.get());
     int32_t reader = 0;
     const auto maker = pattern ? MakerOf(*pattern, &reader) : std::nullopt;
     if (!maker) return nullptr;
