@@ -107,6 +107,7 @@ class Ration::Round {
 
   std::vector<Ruling> Run() {
     rulings_ = ration_.ConfirmKept(last_serial_);
+    Forgive();
     LowerToLimits();
     int64_t missing = Raise() - free_;
     for (const Party& party : parties_) {
@@ -122,6 +123,13 @@ class Ration::Round {
     Entry* entry;
     Claim claim;
     int64_t target;
+    bool stays_late = false;
+
+    void StayLate() {
+      stays_late = true;
+      claim = entry->Effective();
+      target = std::min(entry->granted, LimitOf(claim));
+    }
   };
 
   static int64_t LimitOf(const Claim& claim) { return std::max(claim.limit, claim.Floor()); }
@@ -133,23 +141,50 @@ class Ration::Round {
     }
   }
 
-  // Who is late counts with what it may hold, and its budget stays as it is: nothing else about it is known.
+  // Note [Forgiving]
+  // Who is late counts with what it may hold, and its budget stays as it is: nothing else about it is known. It is late no more when its
+  // fair share, by what everybody claims, is all that it may hold: what was asked of it nobody needs now, and what cannot leave may never.
+  // What those who stay late hold is taken from the others' shares, so one of them may come to stay late because another does. Whoever
+  // was forgiven is no longer in question, so the next round finds the same.
   void TakeAll() {
-    std::vector<Claim> claims;
-    int64_t capacity = ration_.capacity_;
-    for (auto& [id, entry] : ration_.entries_) {
-      const Claim claim = entry.Effective();
-      parties_.push_back({id, &entry, claim, std::min(entry.granted, LimitOf(claim))});
-      if (entry.overdue) {
-        capacity -= entry.promised();
-      } else {
-        claims.push_back(parties_.back().claim);
+    constexpr int most_rounds = 8;
+    for (auto& [id, entry] : ration_.entries_) parties_.push_back({id, &entry, entry.claim, 0});
+    for (int round = 1; ShareOut(); ++round) {
+      if (round < most_rounds) continue;
+      for (Party& party : parties_) {
+        if (party.entry->overdue) party.StayLate();
       }
     }
-    const std::vector<int64_t> targets = FairShares(capacity, claims);
-    auto target = targets.begin();
+  }
+
+  // Returns whether somebody was found that stays late: then the others' shares are others.
+  bool ShareOut() {
+    std::vector<Claim> claims;
+    int64_t capacity = ration_.capacity_;
+    for (const Party& party : parties_) {
+      if (party.stays_late)
+        capacity -= party.entry->promised();
+      else
+        claims.push_back(party.claim);
+    }
+    const std::vector<int64_t> shares = FairShares(capacity, claims);
+    auto share = shares.begin();
+    bool found = false;
     for (Party& party : parties_) {
-      if (!party.entry->overdue) party.target = *target++;
+      if (party.stays_late) continue;
+      party.target = *share++;
+      if (!party.entry->overdue || party.target >= party.entry->promised()) continue;
+      party.StayLate();
+      found = true;
+    }
+    return found;
+  }
+
+  // It keeps what it may hold; whether it gets more is decided as for all.
+  void Forgive() {
+    for (const Party& party : parties_) {
+      if (party.entry->overdue && !party.stays_late)
+        Rule(party, party.entry->promised(), ReasonToRaise(party));
     }
   }
 
@@ -236,6 +271,7 @@ class Ration::Round {
     }
     // Asked twice, the first deadline holds.
     entry.deadline_ns = decreases ? std::min(entry.deadline_ns, deadline_ns_) : kNever;
+    entry.overdue = entry.overdue && decreases;
     rulings_.push_back({party.id, serial, amount, decreases ? entry.deadline_ns : deadline_ns_, reason});
   }
 

@@ -12,7 +12,7 @@
 //     capacity itself shrank, or when a claimant came back with more than is left (Restore).
 //  2. A claimant's first grant is at least its floor, or what it restores.
 //  3. Nothing is asked back that nobody needs, except above a limit.
-//  4. Who lets a deadline pass borrows nothing until it has obeyed.
+//  4. Who lets a deadline pass borrows nothing until it has obeyed, or its fair share is all that it may hold.
 #pragma once
 
 #include <cstdint>

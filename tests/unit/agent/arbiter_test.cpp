@@ -283,6 +283,33 @@ TEST_F(ArbiterTest, OneThatDoesNotObeyIsNamedAndBorrowsNoMore) {
   EXPECT_EQ(GibOf(2), 4) << "and its death gives everything back";
 }
 
+// Device and job both noted it as late; it went on with half of what it could not give back until its process ended.
+TEST_F(ArbiterTest, OneThatCannotObeyIsForgivenWhenWhoNeededItHasLeft) {
+  // Given a job with 16 GiB of which 12 cannot leave, late for one with a guarantee of 10 GiB
+  Demand stuck = Wants(16);
+  stuck.unmovable_bytes = 12 * kGibibyte;
+  arbiter_.Join(SeatOf(1), Plain(), stuck, now_ns_);
+  Settle();
+  arbiter_.Join(SeatOf(2), Plain(10), Wants(10), now_ns_);
+  const Decisions asked = Decide();
+  ASSERT_EQ(asked.grants.size(), 1u);
+  arbiter_.Obeyed(SeatOf(1), asked.grants[0].serial, 12 * kGibibyte, 0);
+  Settle();
+  now_ns_ += 3 * kSecond;
+  ASSERT_EQ(Decide().overdue.size(), 1u);
+  Settle();
+  ASSERT_TRUE(View(1).overdue);
+  ASSERT_EQ(View(1).granted_bytes, 6 * kGibibyte);
+
+  // When the other ends
+  arbiter_.Leave(SeatOf(2));
+  Settle();
+
+  EXPECT_FALSE(View(1).overdue);
+  EXPECT_EQ(GibOf(1), 16);
+  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(1)), View(1).granted_bytes);
+}
+
 TEST_F(ArbiterTest, HostMemoryInUseIsNotAskedBack) {
   arbiter_.Join(SeatOf(1), Plain(), {32 * kGibibyte, 0, 0, true}, now_ns_);
   Settle();

@@ -239,6 +239,85 @@ TEST_F(RationTest, SmallRisesWaitForAWholeStep) {
   EXPECT_TRUE(Decide().empty());
 }
 
+// It was late for ever, with half of what it held, also when it was alone.
+class LateRationTest : public RationTest {
+ protected:
+  // 1 has 80 that cannot leave, and was asked for half of that since 2 is guaranteed 60.
+  void MakeTheFirstLate() {
+    ration_.Put(1, {.limit = 100, .wanted = 80, .in_use = 80});
+    Settle();
+    ration_.Put(2, {.guaranteed = 60, .limit = 100, .wanted = 60});
+    Decide();
+    ration_.Obeyed(1, serial_, 80);
+    ration_.TakeOverdue(kDeadline);
+    Decide();
+    ASSERT_TRUE(ration_.IsOverdue(1));
+    ASSERT_EQ(ration_.GrantedTo(1), 40);
+  }
+};
+
+TEST_F(LateRationTest, WhoCannotGiveBackIsForgivenWhenNobodyNeedsItAnyMore) {
+  MakeTheFirstLate();
+
+  ration_.Remove(2);
+  const std::vector<Ruling> rulings = Decide();
+
+  ASSERT_EQ(rulings.size(), 1u);
+  EXPECT_EQ(rulings[0].amount, 80);
+  EXPECT_FALSE(ration_.IsOverdue(1));
+  EXPECT_TRUE(Decide().empty());
+}
+
+TEST_F(LateRationTest, WhoCannotGiveBackIsForgivenWhenOthersAreOwedOnlyTheRest) {
+  MakeTheFirstLate();
+
+  ration_.Put(2, {.guaranteed = 20, .limit = 100, .wanted = 100});
+  Settle();
+
+  EXPECT_FALSE(ration_.IsOverdue(1));
+  EXPECT_EQ(ration_.GrantedTo(1), 80);
+  EXPECT_EQ(ration_.GrantedTo(2), 20);
+}
+
+TEST_F(LateRationTest, WhoCouldGiveBackStaysLateUntilItDoes) {
+  MakeTheFirstLate();
+
+  ration_.Put(1, {.limit = 100, .wanted = 50, .in_use = 50});
+  ration_.Put(2, {.guaranteed = 20, .limit = 100, .wanted = 100});
+  Decide();
+  EXPECT_TRUE(ration_.IsOverdue(1)) << "it holds 30 that it does not use";
+
+  ration_.Obeyed(1, serial_, 50);
+  Settle();
+  EXPECT_FALSE(ration_.IsOverdue(1));
+  EXPECT_EQ(ration_.GrantedTo(1), 50);
+  EXPECT_EQ(ration_.GrantedTo(2), 50);
+}
+
+TEST_F(LateRationTest, WhatAnotherLateOneHoldsStandsInTheWay) {
+  // Given two that are late: the first with 50 that cannot leave, the second with 50 of which it needs 10
+  ration_.Put(1, {.limit = 50, .wanted = 50, .in_use = 50});
+  ration_.Put(2, {.limit = 50, .wanted = 50});
+  Settle();
+  ration_.Put(2, {.limit = 10, .wanted = 50});
+  ration_.Put(3, {.guaranteed = 60, .limit = 60, .wanted = 60});
+  Decide();
+  ration_.TakeOverdue(kDeadline);
+  ASSERT_TRUE(ration_.IsOverdue(1));
+
+  // When what the third is owed leaves room for the first's memory once the second has obeyed, and not before
+  ration_.Put(3, {.guaranteed = 40, .limit = 40, .wanted = 40});
+  Decide();
+  EXPECT_TRUE(ration_.IsOverdue(1));
+  EXPECT_TRUE(Decide().empty()) << "it is not forgiven and asked again by turns";
+
+  ration_.Obeyed(2, serial_, 10);
+  Settle();
+  EXPECT_FALSE(ration_.IsOverdue(1));
+  EXPECT_EQ(ration_.GrantedTo(1), 50);
+  EXPECT_EQ(ration_.GrantedTo(3), 40);
+}
+
 // Random claims, late and partial confirmations, deaths: nothing is ever promised twice.
 class RationLife {
  public:
