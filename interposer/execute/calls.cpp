@@ -73,7 +73,7 @@ bool Enter(Range* const* ranges, size_t count, std::uint64_t stream_serial) {
     return false;
   }
   if (ordering_rules::kNamesComeBeforeGates) return true;
-  base::SchedulePoint();
+  for (int step = 0; step < 64; ++step) base::SchedulePoint();  // others have time to shut the gate
   place->count.store(after, std::memory_order_seq_cst);
   return true;
 }

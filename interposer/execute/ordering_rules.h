@@ -64,9 +64,9 @@ SPILLWAY_ORDERING_RULE(kTexturesHold);  // SPILLWAY_PARK=off --features textures
 SPILLWAY_ORDERING_RULE(kTensorMapsAreNoted);  // SPILLWAY_PARK=off --features tensor_maps
 
 // What an instantiated graph names is resident for a launch of it.
-SPILLWAY_ORDERING_RULE(kGraphsNameTheirMemory);  // --features graphs SPILLWAY_PARK=off
+SPILLWAY_ORDERING_RULE(kGraphsNameTheirMemory);  // --features graphs --iterations 8 SPILLWAY_PARK=off
 // A graph that is updated names what it was updated with.
-SPILLWAY_ORDERING_RULE(kUpdatesNameTheirMemory);  // --features graphs SPILLWAY_PARK=off
+SPILLWAY_ORDERING_RULE(kUpdatesNameTheirMemory);  // --features graphs --iterations 8 SPILLWAY_PARK=off
 
 // A call that takes no lock writes down what it names before it looks whether that may be used.
 SPILLWAY_ORDERING_RULE(kNamesComeBeforeGates);  // SPILLWAY_PARK=off --features '' --hosts 3 --schedule 1

@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import pathlib
+import select
 import signal
 import socket
 import struct
@@ -79,6 +80,9 @@ class Session:
         got = struct.unpack_from("<H", data, 6)[0]
         assert got == kind, f"kind {got} instead of {kind}: {data[16:200]}"
         return data[16:]
+
+    def is_answered(self, within_s):
+        return bool(select.select([self.socket], [], [], within_s)[0])
 
     def hello(self, newest=1):
         self.say(HELLO, struct.pack("<HHBi", 1, newest, 1, 0))
