@@ -35,6 +35,8 @@ class Proposer {
   virtual const World& Now() const = 0;
   virtual int Thread() const = 0;
   virtual int NewBuffer() = 0;
+  // Allocates so many bytes, in whatever way programs do, and perhaps writes some; the buffer, or kNone.
+  virtual int NewMemory(std::uint64_t bytes) = 0;
   virtual int NewObject() = 0;
   // The feature's own objects that Thread() may use, or kNone.
   virtual int PickObject() = 0;

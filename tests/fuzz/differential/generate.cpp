@@ -416,6 +416,7 @@ class Generator : private Proposer {
   const World& Now() const override { return world_; }
   int Thread() const override { return thread_; }
   int NewBuffer() override { return next_buffer_++; }
+  int NewMemory(std::uint64_t bytes) override { return AddAllocOf(bytes); }
   int NewObject() override { return next_object_++; }
   int PickObject() override {
     const std::vector<int> objects = world_.ObjectsOf(feature_, thread_);

@@ -5,7 +5,7 @@
 namespace spillway::fuzz {
 
 const std::vector<const Feature*>& AllFeatures() {
-  static const std::vector<const Feature*> all = {&Graphs(),     &Guests(),     &Pointers(),
+  static const std::vector<const Feature*> all = {&Graphs(),     &Guests(),     &Pointers(), &Recipes(),
                                                   &Structures(), &TensorMaps(), &Textures()};
   return all;
 }

@@ -8,6 +8,7 @@ namespace spillway::fuzz {
 const Feature& Graphs();
 const Feature& Guests();
 const Feature& Pointers();
+const Feature& Recipes();
 const Feature& Structures();
 const Feature& TensorMaps();
 const Feature& Textures();

@@ -1,0 +1,49 @@
+// A library of the fuzzer's own that answers to a name of cuDNN: one call, whose work is what the fuzzer wants it to be.
+//
+// Spillway knows what cuDNN's documentation promises of a call by its name and arguments alone, so programs meet its hooks above
+// this library as above the real one. Used by features/recipes.cpp on program threads; plain values, the caller's.
+//
+// The call is a batch norm's: `y` is made from all of `x` and of two parameters, and two statistics are updated.
+#pragma once
+
+#include <cuda.h>
+#include <cudnn.h>
+
+#include <cstdint>
+
+namespace spillway::fuzz {
+
+// What the call is given as its handle.
+struct LibraryWork {
+  CUfunction kernel = nullptr;
+  CUstream stream = nullptr;
+  std::uint64_t seed = 0;
+  std::uint64_t flops = 0;
+  bool is_extended = false;  // launched by cuLaunchKernelEx
+  bool is_twofold = false;   // a second launch works on what the first one has made
+};
+
+// What it is given as a descriptor: of so many bytes, a multiple of four.
+struct LibraryTensor {
+  std::uint64_t bytes = 0;
+};
+
+// The parameters of the kernel, each 8 bytes. Pointers may be null.
+struct LibraryArguments {
+  std::uint64_t y = 0;
+  std::uint64_t y_bytes = 0;
+  std::uint64_t x = 0;
+  std::uint64_t x_bytes = 0;
+  std::uint64_t scale = 0;
+  std::uint64_t bias = 0;
+  std::uint64_t mean = 0;             // updated
+  std::uint64_t variance = 0;         // updated
+  std::uint64_t parameter_bytes = 0;  // of each of the four
+  std::uint64_t blends = 0;           // y is made from what it was, too
+  std::uint64_t seed = 0;
+  std::uint64_t flops = 0;
+};
+inline constexpr int kLibraryParameters = 12;
+static_assert(sizeof(LibraryArguments) == kLibraryParameters * 8);
+
+}  // namespace spillway::fuzz
