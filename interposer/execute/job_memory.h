@@ -492,6 +492,14 @@ class JobMemory {
   bool StartMakingRoom(size_t bytes) SPILLWAY_REQUIRES(state_);
   bool RestoreOnDemand(Range* range, Role role) SPILLWAY_REQUIRES(state_);
   void GiveBackEmptySlabs() SPILLWAY_REQUIRES(state_);
+  struct AwaitedUse {
+    Use use;
+    CUevent event;  // null: none can be recorded
+  };
+  using Awaited = base::InlineVector<AwaitedUse, 4>;
+  Awaited NextToFree() SPILLWAY_REQUIRES(state_);
+  Awaited WithEvents(const FirstUses& uses) SPILLWAY_REQUIRES(state_);
+  void AwaitOneOf(const Awaited& awaited, StallCause cause) SPILLWAY_EXCLUDES(state_);
   void Await(Use use, CUevent event, StallCause cause) SPILLWAY_EXCLUDES(state_);
   StallClock::Moment BeginStall() SPILLWAY_EXCLUDES(state_);
   void Want(size_t bytes) SPILLWAY_REQUIRES(state_);

@@ -32,18 +32,16 @@ bool JobMemory::OthersMayEnd(std::uint64_t deadline_ns) {
 void JobMemory::AwaitPrefetches(StallCause cause) {
   if (!executor_.HasPending() || CapturesGoOn()) return;
   for (;;) {
-    Use next;
-    CUevent event = nullptr;
+    Awaited next;
     {
       const MutexLock lock(state_);
       executor_.BringBack();
       if (!executor_.MayAwait()) return;
       timeline_.Poll();
-      next = residency_.NextToAwait();
-      if (!next.stream) return executor_.AwaitedInVain();
-      event = timeline_.EventFor(next);
+      next = WithEvents(residency_.NextToAwait());
+      if (next.empty()) return executor_.AwaitedInVain();
     }
-    Await(next, event, cause);
+    AwaitOneOf(next, cause);
   }
 }
 
@@ -65,8 +63,7 @@ bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool(
   if (must_prepare) PrepareToMove();
   const std::uint64_t deadline_ns = MonotonicNs() + kPatienceNs;
   for (;;) {
-    Use next;
-    CUevent event = nullptr;
+    Awaited next;
     std::int64_t wait_ns = 0;
     StallCause waits_for = cause;
     {
@@ -80,26 +77,24 @@ bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool(
       const std::int64_t turn_ns = residency_.link().WaitNs(protocol::Direction::kToHost);
       const bool enough = may_move && turn_ns == 0 && StartMakingRoom(bytes);
       timeline_.Poll();
-      next = residency_.NextToAwait();
-      if (!next.stream) next = slabs_.NextToAwait();
-      if (!next.stream) {
-        next = residency_.host().NextToAwait();
+      next = NextToFree();
+      if (next.empty()) {
+        next = WithEvents(FirstUses(residency_.host().NextToAwait()));
         waits_for = StallCause::kPoolFull;
       }
-      if (!next.stream && turn_ns > 0 && may_move) wait_ns = turn_ns;
-      if (!next.stream && wait_ns == 0 && !OthersMayEnd(deadline_ns)) {
+      if (next.empty() && turn_ns > 0 && may_move) wait_ns = turn_ns;
+      if (next.empty() && wait_ns == 0 && !OthersMayEnd(deadline_ns)) {
         if (take_now()) return true;
         if (residency_.Health() != CUDA_SUCCESS || MonotonicNs() > deadline_ns) return false;
         // What was busy a moment ago may be done by now; then there is more to be had.
         if (!enough && (!may_move || !StartMakingRoom(bytes))) return false;
         continue;
       }
-      if (next.stream) event = timeline_.EventFor(next);
     }
     if (wait_ns > 0)
       AwaitTurnOf(wait_ns);
     else
-      next.stream ? Await(next, event, waits_for) : base::YieldToOthers();
+      next.empty() ? base::YieldToOthers() : AwaitOneOf(next, waits_for);
   }
 }
 
@@ -107,20 +102,17 @@ bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool(
 // False when it is not enough, or its work waits for the program.
 bool JobMemory::AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now) {
   for (;;) {
-    Use next;
-    CUevent event = nullptr;
+    Awaited next;
     {
       const MutexLock lock(state_);
       timeline_.Poll();
       GiveBackEmptySlabs();
       if (take_now()) return true;
       if (!residency_.HasRoomComing(bytes - std::min(bytes, slabs_.EmptyBytes()))) return false;
-      next = residency_.NextToAwait();
-      if (!next.stream) next = slabs_.NextToAwait();
-      if (!next.stream) return false;
-      event = timeline_.EventFor(next);
+      next = NextToFree();
+      if (next.empty()) return false;
     }
-    Await(next, event, cause);
+    AwaitOneOf(next, cause);
   }
 }
 
@@ -137,6 +129,36 @@ void JobMemory::Await(Use use, CUevent event, StallCause cause) {
   const StallClock::Moment stalled = BeginStall();
   event ? static_cast<void>(Driver().cuEventSynchronize(event)) : Timeline::WaitFor(use.stream);
   if (!event) timeline_.Completed(use.stream, use.sequence);
+  trace_.EndHere(begun, StallEvent(cause));
+  const MutexLock lock(state_);
+  stall_clock_.Ended(stalled, cause, &counters_);
+}
+
+// What frees memory, or nothing.
+JobMemory::Awaited JobMemory::NextToFree() {
+  const FirstUses next = residency_.NextToAwait();
+  return WithEvents(next.empty() ? FirstUses(slabs_.NextToAwait()) : next);
+}
+
+JobMemory::Awaited JobMemory::WithEvents(const FirstUses& uses) {
+  Awaited awaited;
+  for (Use use : uses.items()) awaited.push_back({use, timeline_.EventFor(use)});
+  return awaited;
+}
+
+// Which comes first is not known, and no event says: they are asked in turn. One alone is waited for, and so is a stream without
+// events.
+void JobMemory::AwaitOneOf(const Awaited& awaited, StallCause cause) {
+  const auto has_none = [](const AwaitedUse& one) { return !one.event; };
+  const AwaitedUse* const silent = std::find_if(awaited.begin(), awaited.end(), has_none);
+  if (silent != awaited.end()) return Await(silent->use, nullptr, cause);
+  if (awaited.size() == 1) return Await(awaited.front().use, awaited.front().event, cause);
+  const auto is_over = [](const AwaitedUse& one) {
+    return Driver().cuEventQuery(one.event) != CUDA_ERROR_NOT_READY;
+  };
+  const TraceMoment begun = trace_.BeginHere();
+  const StallClock::Moment stalled = BeginStall();
+  while (std::none_of(awaited.begin(), awaited.end(), is_over)) base::YieldToOthers();
   trace_.EndHere(begun, StallEvent(cause));
   const MutexLock lock(state_);
   stall_clock_.Ended(stalled, cause, &counters_);

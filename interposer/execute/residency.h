@@ -20,7 +20,7 @@
 //  5. Device memory held never exceeds the budget (chunk_pool.h).
 //  6. While parking is on every range has a mapping, a host copy beside device memory is nobody's truth, and what may
 //     use a range is not known: the caller moves mappings only while the device is idle.
-// Never: waits. What must be waited for is answered as an event (NextToAwait).
+// Never: waits. What must be waited for is answered (NextToAwait).
 #pragma once
 
 #include <list>
@@ -131,8 +131,8 @@ class Residency {
   bool ReviveParked(Range* range);
   // There are none.
   void DropAnew(Range* range);
-  // The first completion that will free memory; null stream when nothing is under way.
-  Use NextToAwait();
+  // The completions of which any may be the next to free memory, the first of each stream; none when nothing is under way.
+  FirstUses NextToAwait();
 
   // Calls visit(range) for every range that lives.
   template <class Visit>

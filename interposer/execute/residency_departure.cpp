@@ -169,17 +169,16 @@ bool Residency::CopyOut(Range* range, TraceCause why) {
   return true;
 }
 
-Use Residency::NextToAwait() {
+// What left earlier is not gone earlier: a copy stands behind others, while what is dropped, or freed, only awaits the operation that
+// used it last.
+FirstUses Residency::NextToAwait() {
+  FirstUses first;
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
-    const bool holds_memory = range->place == Place::kDevice && range->pins == 0;
-    const Use next = holds_memory ? timeline_->OneToAwait(&range->ready_after) : Use{};
-    if (next.stream) return next;
+    if (range->place == Place::kDevice && range->pins == 0)
+      first.Add(timeline_->OneToAwait(&range->ready_after));
   }
-  for (Range* range : leaving_) {
-    const Use next = timeline_->OneToAwait(&range->departure);
-    if (next.stream) return next;
-  }
-  return {};
+  for (Range* range : leaving_) first.Add(timeline_->OneToAwait(&range->departure));
+  return first;
 }
 
 void Residency::CollectLeaving() {

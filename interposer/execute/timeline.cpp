@@ -86,6 +86,16 @@ void UseList::Add(Use use) {
   uses_.push_back(use);
 }
 
+void FirstUses::Add(Use use) {
+  if (!use.stream) return;
+  for (Use& known : uses_) {
+    if (known.stream != use.stream) continue;
+    known.sequence = std::min(known.sequence, use.sequence);
+    return;
+  }
+  uses_.push_back(use);
+}
+
 void UseList::Merge(const UseList& other) {
   for (const Use& use : other.uses_) Add(use);
 }

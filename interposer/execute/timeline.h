@@ -90,6 +90,19 @@ class UseList {
   base::InlineVector<Use, 2> uses_;
 };
 
+// The earliest use per stream.
+class FirstUses {
+ public:
+  FirstUses() = default;
+  explicit FirstUses(Use use) { Add(use); }
+  void Add(Use use);  // one without a stream is none
+  bool empty() const { return uses_.empty(); }
+  const base::InlineVector<Use, 4>& items() const { return uses_; }
+
+ private:
+  base::InlineVector<Use, 4> uses_;
+};
+
 class Timeline {
  public:
   explicit Timeline(CUcontext context = nullptr);  // the job's

@@ -148,6 +148,18 @@ TEST_F(TimelineTest, DefaultStreamsOfBothFlavoursDiffer) {
   EXPECT_EQ(timeline_.Of({nullptr, true}), timeline_.Of({CU_STREAM_PER_THREAD, false}));
 }
 
+TEST(FirstUsesTest, KeepTheEarliestUsePerStream) {
+  StreamState one, other;
+  FirstUses first;
+  for (const Use use : {Use{&one, 5}, Use{}, Use{&other, 9}, Use{&one, 3}, Use{&other, 12}}) first.Add(use);
+
+  ASSERT_EQ(first.items().size(), 2u);
+  EXPECT_EQ(first.items()[0].stream, &one);
+  EXPECT_EQ(first.items()[0].sequence, 3u);
+  EXPECT_EQ(first.items()[1].stream, &other);
+  EXPECT_EQ(first.items()[1].sequence, 9u);
+}
+
 TEST(UseListTest, KeepsTheLatestUsePerStream) {
   Timeline timeline;
   StreamState* a = timeline.Of({reinterpret_cast<CUstream>(0x1000), false});
