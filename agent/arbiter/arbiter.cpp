@@ -64,6 +64,7 @@ void Arbiter::Join(const Seat& seat, const Terms& terms, const Demand& demand, i
   Tenancy& tenancy = TenancyFor(seat, terms, now_ns);
   tenancy.seats[seat.session] = {demand, -1, 0, says_it_holds};
   tenancy.told_state = false;
+  if (tenancy.state == TenancyState::kAdmitted) BelieveWithinFree(tenancy);
   queue_dirty_ = true;
   TouchWithLink(tenancy);
 }
@@ -85,29 +86,42 @@ void Arbiter::Rejoin(const Seat& seat, const Terms& terms, const Demand& demand,
 
 // The tenancy has what its seats have together. What it has beyond that, of a seat that is gone, serves those that come.
 void Arbiter::RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& claim, Ration& seats) {
-  if (whole.HasGrant(tenancy.number) && seats.promised() <= whole.PromisedTo(tenancy.number)) return;
-  whole.Restore(tenancy.number, claim, seats.promised());
-  seats.SetCapacity(seats.promised());
+  const int64_t more = seats.promised() - whole.PromisedTo(tenancy.number);
+  if (!whole.HasGrant(tenancy.number)) {
+    whole.Restore(tenancy.number, claim, seats.promised());
+  } else if (more > 0) {
+    whole.Acknowledge(tenancy.number, more);
+  } else {
+    return;
+  }
+  seats.SetCapacity(whole.GrantedTo(tenancy.number));
 }
 
-// A job that begins here and ran already without an agent has memory that would be promised to others. It could have as much by wanting
-// it, within its limits; what is promised to others is theirs, whatever it says.
+// A job that begins here, or one of its processes, and ran already without an agent has memory that would be promised to others. It could
+// have as much by wanting it, within its limits; what is promised to others is theirs, whatever it says.
 void Arbiter::BelieveWithinFree(Tenancy& tenancy) {
+  for (const auto& [session, seat] : tenancy.seats) {
+    if (!tenancy.memory.HasGrant(IdOf(session))) BelieveWithinFree(tenancy, session, seat);
+  }
+}
+
+void Arbiter::BelieveWithinFree(Tenancy& tenancy, SessionId session, const SeatState& seat) {
   Ration& device = devices_[tenancy.device].memory;
   const Terms& terms = tenancy.granted_terms;
-  const auto within = [](const Ration& whole, const Ration& seats, const Share& share, int64_t bytes) {
-    return std::min({bytes, whole.capacity() - whole.promised(), share.limit - seats.promised()});
+  // What its job was promised and none of its other processes was is its own.
+  const auto within = [&](const Ration& whole, const Ration& seats, const Share& share, int64_t bytes) {
+    const int64_t own = std::max<int64_t>(0, whole.PromisedTo(tenancy.number) - seats.promised());
+    return std::min({bytes, own + whole.capacity() - whole.promised(), share.limit - seats.promised()});
   };
-  for (const auto& [session, seat] : tenancy.seats) {
-    const Held& says = seat.says_it_holds;
-    const int64_t memory_bytes = within(device, tenancy.memory, terms.memory, says.memory_bytes);
-    if (memory_bytes < std::max<int64_t>(terms.memory.floor, 1)) continue;
-    const int64_t host_bytes = std::max<int64_t>(within(host_, tenancy.host, terms.host, says.host_bytes), 0);
-    tenancy.memory.Restore(IdOf(session), SeatMemoryClaim(tenancy, session, seat), memory_bytes);
-    tenancy.host.Restore(IdOf(session), SeatHostClaim(tenancy, session, seat), host_bytes);
-    RestoreUp(device, tenancy, MemoryClaim(tenancy), tenancy.memory);
-    RestoreUp(host_, tenancy, HostClaim(tenancy), tenancy.host);
-  }
+  const Held& says = seat.says_it_holds;
+  const Claim claim = SeatMemoryClaim(tenancy, session, seat);
+  const int64_t memory_bytes = within(device, tenancy.memory, terms.memory, says.memory_bytes);
+  if (memory_bytes < std::max<int64_t>(claim.floor, 1)) return;
+  const int64_t host_bytes = std::max<int64_t>(within(host_, tenancy.host, terms.host, says.host_bytes), 0);
+  tenancy.memory.Restore(IdOf(session), claim, memory_bytes);
+  tenancy.host.Restore(IdOf(session), SeatHostClaim(tenancy, session, seat), host_bytes);
+  RestoreUp(device, tenancy, MemoryClaim(tenancy), tenancy.memory);
+  RestoreUp(host_, tenancy, HostClaim(tenancy), tenancy.host);
 }
 
 // The tenancy's arrival, and what it was promised, are not touched: leaving and coming again would count the seat's part twice where
@@ -120,9 +134,17 @@ void Arbiter::Succeed(const Seat& before, SessionId now, const Demand& demand, c
   if (tenancy->state == TenancyState::kRejected) tenancy->state = TenancyState::kQueued;  // to be judged anew
   tenancy->memory.Succeed(IdOf(before.session), IdOf(now), held.memory_bytes);
   tenancy->host.Succeed(IdOf(before.session), IdOf(now), held.host_bytes);
+  if (tenancy->state == TenancyState::kAdmitted) BelieveWithinFree(*tenancy);
   queue_dirty_ = true;
   PassUp(*tenancy);
   TouchWithLink(*tenancy);
+}
+
+void Arbiter::Holds(const Seat& seat, const Held& held) {
+  Tenancy* tenancy = Find(seat.job, seat.device);
+  if (tenancy == nullptr) return;
+  const auto found = tenancy->seats.find(seat.session);
+  if (found != tenancy->seats.end()) found->second.says_it_holds = held;
 }
 
 void Arbiter::Leave(const Seat& seat) {

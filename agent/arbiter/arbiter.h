@@ -110,12 +110,15 @@ class Arbiter {
   void SetDraining(bool draining);
   void SetFrozen(bool frozen);
 
-  // `says_it_holds`: of who began without an agent. It is believed when its job begins, within its limits, as far as that is nobody's.
+  // `says_it_holds`: of who began without an agent. It is believed when its job begins, or at once where it has begun, within its limits, as
+  // far as that is nobody's.
   void Join(const Seat& seat, const Terms& terms, const Demand& demand, int64_t now_ns,
             const Held& says_it_holds = {});
   void Rejoin(const Seat& seat, const Terms& terms, const Demand& demand, const Held& held, int64_t now_ns);
   // The same process by another session of the same job and device, which holds no more than `held` of what `before` was promised.
   void Succeed(const Seat& before, SessionId now, const Demand& demand, const Held& held);
+  // What it says now; of no interest once it has been granted something.
+  void Holds(const Seat& seat, const Held& held);
   void Leave(const Seat& seat);
   void Use(const Seat& seat, const Demand& demand);
   // True when it changed what is promised.
@@ -183,6 +186,7 @@ class Arbiter {
   void PutClaims(Tenancy& tenancy);
   void PassUp(Tenancy& tenancy);
   void BelieveWithinFree(Tenancy& tenancy);
+  void BelieveWithinFree(Tenancy& tenancy, SessionId session, const SeatState& seat);
   static void RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& claim, Ration& seats);
   std::vector<Terms> TermsOf(const DeviceId* device, const Tenancy* except) const;
   Claim MemoryClaim(const Tenancy& tenancy) const;

@@ -293,6 +293,14 @@ void Ration::Restore(ClaimantId claimant, const Claim& claim, int64_t held) {
   entry.kept = true;
 }
 
+void Ration::Acknowledge(ClaimantId claimant, int64_t more) {
+  Change change(this, claimant);
+  Entry& entry = change.entry();
+  entry.granted += more;
+  for (Promise& promise : entry.promises) promise.amount += more;
+  entry.kept = true;
+}
+
 // A raise that it has not heard of is void: it is decided anew. What was asked back stays asked back.
 void Ration::Succeed(ClaimantId before, ClaimantId now, int64_t held) {
   const auto found = entries_.find(before);

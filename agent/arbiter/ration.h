@@ -49,6 +49,8 @@ class Ration {
   void Put(ClaimantId claimant, const Claim& claim);
   // Comes back with what an earlier ruling of somebody else had given it.
   void Restore(ClaimantId claimant, const Claim& claim, int64_t held);
+  // One that has a grant holds so much beyond all that it was promised. What it was asked to give back stays asked back.
+  void Acknowledge(ClaimantId claimant, int64_t more);
   // `now` takes over all that `before` was: what was promised to it, and what it was asked to give back. It holds no more than `held`.
   void Succeed(ClaimantId before, ClaimantId now, int64_t held);
   void Remove(ClaimantId claimant);

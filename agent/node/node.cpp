@@ -264,7 +264,9 @@ void Node::On(Session& session, const protocol::Usage& usage) {
   if (found == session.registrations.end())
     return Refuse(session, ErrorCode::kOutOfOrder, "this device is not registered");
   found->second.usage = usage;
-  arbiter_.Use(SeatOf(session, found->second.device), DemandOf(usage, found->second.host_need_bytes));
+  const Seat seat = SeatOf(session, found->second.device);
+  arbiter_.Holds(seat, {usage.resident_bytes, usage.host_bytes});
+  arbiter_.Use(seat, DemandOf(usage, found->second.host_need_bytes));
 }
 
 void Node::On(Session& session, const protocol::HostNeed& need) {

@@ -61,6 +61,7 @@ CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {
 CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
   AskBeforeGranting(size_bytes);
+  AwaitBudget([&]() SPILLWAY_REQUIRES(state_) { return FitsBudget(size_bytes); });
   AwaitHostLimit(size_bytes);
   AwaitPrefetches(StallCause::kNoMemory);
   Range* range;
@@ -110,14 +111,17 @@ void JobMemory::Know(Range* range) {
 // its way back, and for the last one that leaves for it, each of them at most as large as the largest. A range that is
 // larger than the budget is used where it is parked.
 bool JobMemory::Admits(size_t size_bytes) {
-  if ((size_bytes > budget_bytes_ && !trust_.MayPark()) ||
-      (MustStay() && counters_.wanted_bytes + size_bytes > budget_bytes_))
-    return false;
+  if (!FitsBudget(size_bytes)) return false;
   const size_t wanted_bytes = counters_.wanted_bytes + size_bytes;
   const size_t largest_bytes = std::max(largest_range_bytes_, size_bytes);
   const bool fits = HostMayHold(HostBytesFor(wanted_bytes, largest_bytes));
   if (fits) largest_range_bytes_ = largest_bytes;  // what is refused needs no room
   return fits;
+}
+
+bool JobMemory::FitsBudget(size_t size_bytes) const {
+  if (MustStay()) return counters_.wanted_bytes + size_bytes <= budget_bytes_;
+  return size_bytes <= budget_bytes_ || trust_.MayPark();
 }
 
 CUresult JobMemory::AllocateSmall(size_t bytes, CUdeviceptr* out) {
@@ -258,6 +262,7 @@ void JobMemory::NoteFreed(Range* range, const UseList& busy) {
 }
 
 bool JobMemory::Charge(size_t bytes, Unmovable reason) {
+  AwaitBudget([&]() SPILLWAY_REQUIRES(state_) { return bytes <= budget_bytes_; });
   if (bytes > budget_bytes_) return false;
   const CallForMemory call(&calls_for_memory_);
   const RelaxedCapture relaxed(CapturesGoOn());

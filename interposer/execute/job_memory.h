@@ -206,6 +206,8 @@ class JobMemory {
   size_t budget_bytes() const { return budget_bytes_.load(std::memory_order_relaxed); }
   // The budget is another one from now on; what is held beyond it stays until MeetBudget, or until calls take it away. Waits for nothing.
   void GrantBudget(size_t bytes) SPILLWAY_EXCLUDES(state_);
+  // Likewise, but only until the next one, which is near: who needs more waits for that, until then at the latest (of MonotonicNs).
+  void HoldBudget(size_t bytes, std::uint64_t until_ns) SPILLWAY_EXCLUDES(state_);
   // Returns when the budget is met, or when nothing more can be done for that at the moment: then calls go on to take memory away
   // until it is.
   void MeetBudget() SPILLWAY_EXCLUDES(making_, state_);
@@ -262,6 +264,11 @@ class JobMemory {
 
  private:
   bool Admits(size_t size_bytes) SPILLWAY_REQUIRES(state_);
+  bool FitsBudget(size_t size_bytes) const SPILLWAY_REQUIRES(state_);
+  void ChangeBudget(size_t bytes, std::uint64_t held_until_ns) SPILLWAY_EXCLUDES(state_);
+  bool IsHeldBack() const;
+  // `fits` is called with the state lock held.
+  void AwaitBudget(base::FunctionRef<bool()> fits) SPILLWAY_EXCLUDES(state_);
   size_t HostBytesFor(size_t wanted_bytes, size_t largest_bytes) const SPILLWAY_REQUIRES(state_);
   // `more_bytes`: of an allocation that is about to be known.
   void UpdateHostLimit(size_t more_bytes = 0) SPILLWAY_REQUIRES(state_);
@@ -528,7 +535,8 @@ class JobMemory {
   inline static constinit std::atomic<int> captures{0};
   inline static constinit std::atomic<int> blocked_threads{0};
   inline static constinit std::atomic<bool> heap_is_used{false};
-  std::atomic<size_t> budget_bytes_;  // written with state_ held
+  std::atomic<size_t> budget_bytes_;             // written with state_ held
+  std::atomic<std::uint64_t> held_until_ns_{0};  // likewise; 0: the budget is one that stays
   std::atomic<std::int64_t> link_permille_{1000};
   std::atomic<int> calls_for_memory_{0};  // that wait for some, or make it
   Recorder recorder_;

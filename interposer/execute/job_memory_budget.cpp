@@ -1,5 +1,6 @@
 // A budget that changes while the job runs.
 #include "base/clock.h"
+#include "base/pause.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/execute/job_memory.h"
 
@@ -10,21 +11,48 @@ using base::MutexLock;
 using driver::CurrentContext;
 using driver::RelaxedCapture;
 
+namespace {
+
+constexpr std::int64_t kHeldBackPauseNs = 500'000;
+
+}  // namespace
+
 void JobMemory::SetBudget(size_t bytes) {
   GrantBudget(bytes);
   MeetBudget();
 }
 
+void JobMemory::GrantBudget(size_t bytes) { ChangeBudget(bytes, 0); }
+
+void JobMemory::HoldBudget(size_t bytes, std::uint64_t until_ns) { ChangeBudget(bytes, until_ns); }
+
 // Calls that make memory see it at once: nothing is added to what is too much.
-void JobMemory::GrantBudget(size_t bytes) {
+void JobMemory::ChangeBudget(size_t bytes, std::uint64_t held_until_ns) {
   const RelaxedCapture relaxed(true);
   const CurrentContext current(context_);
   const MutexLock lock(state_);
   const size_t before_bytes = budget_bytes_.exchange(bytes / kGranuleBytes * kGranuleBytes);
+  held_until_ns_ = held_until_ns;
   if (budget_bytes_ != before_bytes) ++counters_.budget_changes;
   residency_.chunks().SetBudget(budget_bytes_);
   UpdateHostLimit();
   RecordIfItIsTime(0);
+}
+
+bool JobMemory::IsHeldBack() const {
+  const std::uint64_t until_ns = held_until_ns_.load(std::memory_order_relaxed);
+  return until_ns != 0 && MonotonicNs() < until_ns;
+}
+
+// Who may not move would be refused for good what the next budget has room for.
+void JobMemory::AwaitBudget(base::FunctionRef<bool()> fits) {
+  if (!IsHeldBack()) return;
+  const CallForMemory call(&calls_for_memory_);
+  for (const std::uint64_t start_ns = MonotonicNs();; base::Pause(kHeldBackPauseNs)) {
+    const MutexLock lock(state_);
+    if (IsHeldBack() && !fits()) continue;
+    return counters_.Stalled(StallCause::kNoMemory, MonotonicNs() - start_ns);
+  }
 }
 
 bool JobMemory::IsOverBudget() {

@@ -188,6 +188,7 @@ JobMemory::Entry JobMemory::TryToEnter(const Addresses& addresses, Effect effect
 }
 
 bool JobMemory::MakeAllResident(TouchSet* set) {
+  AwaitBudget([&]() SPILLWAY_REQUIRES(state_) { return ThatFit(*set).size() == set->ranges.size(); });
   bool must_prepare;
   base::InlineVector<Range*, 32> fitting;
   {

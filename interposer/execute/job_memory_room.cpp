@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/pause.h"
 #include "base/schedule_point.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
@@ -18,13 +19,15 @@ namespace {
 
 // How long to hope, with nothing under way, that other threads' calls end or that the driver changes its mind.
 constexpr std::uint64_t kPatienceNs = 10'000'000'000;
+constexpr std::int64_t kHeldBackPauseNs = 500'000;
 
 }  // namespace
 
-// Other calls, which let go of what they name, and waits for the program, behind which memory may be freed.
+// Other calls, which let go of what they name, and waits for the program, behind which memory may be freed; and a budget that is
+// about to be another one.
 bool JobMemory::OthersMayEnd(std::uint64_t deadline_ns) {
   if (MonotonicNs() >= deadline_ns) return false;
-  return locked_calls_ > 0 || calls::OthersInProgress() || timeline_.AnyStreamIsHeld();
+  return IsHeldBack() || locked_calls_ > 0 || calls::OthersInProgress() || timeline_.AnyStreamIsHeld();
 }
 
 // What the plan has asked for is given memory before anything behind it. Nothing is sent away for it: where nothing is under way
@@ -93,8 +96,10 @@ bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool(
     }
     if (wait_ns > 0)
       AwaitTurnOf(wait_ns);
+    else if (!next.empty())
+      AwaitOneOf(next, waits_for);
     else
-      next.empty() ? base::YieldToOthers() : AwaitOneOf(next, waits_for);
+      IsHeldBack() ? base::Pause(kHeldBackPauseNs) : base::YieldToOthers();
   }
 }
 

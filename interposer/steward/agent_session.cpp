@@ -35,6 +35,8 @@ namespace {
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::uint64_t kAnswerPatienceNs = 5 * kSecondNs;
 constexpr std::uint64_t kQueuePatienceNs = 3600 * kSecondNs;
+// A little longer than an agent that says nothing is waited for (lease_client.cpp): then growth is released.
+constexpr std::uint64_t kHeldBackNs = 6 * kSecondNs;
 // A job whose peak did not rise for so long has shown what it wants; before, it wants all that it may have.
 constexpr std::uint64_t kSettledAfterNs = 10 * kSecondNs;
 // An exit waits no longer than this for the lease's thread.
@@ -241,7 +243,8 @@ void AgentSession::HoldGrowth(std::uint32_t number) {
   const size_t held_bytes = device->memory->Read().held_bytes;
   if (held_bytes == 0) return;
   device->is_held_back = true;
-  device->memory->GrantBudget(std::min(held_bytes, static_cast<size_t>(device->own_budget_bytes)));
+  device->memory->HoldBudget(std::min(held_bytes, static_cast<size_t>(device->own_budget_bytes)),
+                             MonotonicNs() + kHeldBackNs);
 }
 
 void AgentSession::ReleaseGrowth(Device* device) {

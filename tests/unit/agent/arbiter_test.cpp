@@ -437,6 +437,64 @@ TEST_F(ArbiterTest, WhoRanWithoutAnAgentIsBelievedNoMoreThanItsLimits) {
   EXPECT_LE(arbiter_.PromisedOnHost(), kGibibyte);
 }
 
+// Only the process that its job began with was: what another one held was promised to others.
+TEST_F(ArbiterTest, AnotherProcessThatRanWithoutAnAgentIsBelievedToo) {
+  // Given a job that has 4 of 16 GiB, and one that has as much
+  arbiter_.Join(SeatOf(1), Plain(), Wants(4), now_ns_, {4 * kGibibyte, 0});
+  arbiter_.Join(SeatOf(2), Plain(), Wants(4), now_ns_);
+  Settle();
+
+  // When another process of the first comes with 6
+  arbiter_.Join(SeatOf(1, 12), Plain(), Wants(1), now_ns_, {6 * kGibibyte, 0});
+  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(1, 12)), 6 * kGibibyte);
+  EXPECT_GE(arbiter_.PromisedOn(kDevice), 14 * kGibibyte - 8 * kMebibyte);
+
+  // Then it keeps them, and others have the rest
+  const Decisions decisions = Decide();
+  ASSERT_EQ(decisions.grants.size(), 2u) << "and the other process hears of its part of the link";
+  EXPECT_EQ(decisions.grants[1].seat, SeatOf(1, 12));
+  EXPECT_EQ(decisions.grants[1].reason, RulingReason::kKept);
+  EXPECT_EQ(decisions.grants[1].memory_bytes, 6 * kGibibyte);
+  EXPECT_GE(arbiter_.PromisedTo(SeatOf(1)), 4 * kGibibyte);
+  arbiter_.Use(SeatOf(2), Wants(16));
+  Decide();
+  EXPECT_LE(arbiter_.PromisedOn(kDevice), 16 * kGibibyte);
+}
+
+TEST_F(ArbiterTest, ALateJobIsNotForgivenForAProcessThatComesAndSaysThatItHoldsSomething) {
+  arbiter_.Join(SeatOf(1), Plain(), Wants(12), now_ns_);
+  Settle();
+  arbiter_.Join(SeatOf(2), Plain(10), Wants(10), now_ns_);
+  Decide();
+  now_ns_ += 3 * kSecond;
+  Decide();
+  ASSERT_TRUE(View(1).overdue);
+  arbiter_.Leave(SeatOf(2));
+  arbiter_.Join(SeatOf(3), Plain(9), Wants(9), now_ns_);
+
+  arbiter_.Join(SeatOf(1, 12), Plain(), Wants(1), now_ns_, {2 * kGibibyte, 0});
+  Decide();
+
+  EXPECT_TRUE(View(1).overdue);
+  EXPECT_LE(arbiter_.PromisedOn(kDevice), 16 * kGibibyte);
+}
+
+// A job that waits and runs without the agent's word grows meanwhile.
+TEST_F(ArbiterTest, WhoRanWithoutAnAgentAndWaitsIsBelievedWhatItSaidLast) {
+  arbiter_.Join(SeatOf(1), Plain(9), Wants(9), now_ns_);
+  Settle();
+  arbiter_.Join(SeatOf(2), Plain(9), Wants(1), now_ns_, {2 * kGibibyte, 0});
+  Settle();
+  ASSERT_EQ(View(2).state, TenancyState::kQueued);
+
+  arbiter_.Holds(SeatOf(2), {4 * kGibibyte, kGibibyte});
+  arbiter_.Leave(SeatOf(1));
+  Decide();
+
+  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(2)), 4 * kGibibyte);
+  EXPECT_EQ(arbiter_.HostPromisedTo(SeatOf(2)), kGibibyte);
+}
+
 // Its place was kept, and what it holds was forgotten: that was promised to others when its turn came.
 TEST_F(ArbiterTest, WhoRanWithoutAnAgentAndComesBackWhileItWaitsIsBelievedWhatItHolds) {
   // Given a job that runs and waits for what is guaranteed to another

@@ -441,6 +441,30 @@ TEST_F(NodeTest, AJobThatRanWithoutAnAgentIsBelievedWhatItHoldsAsFarAsThatIsNobo
   EXPECT_GE(PromisedBytes(), promised_bytes);
 }
 
+TEST_F(NodeTest, AJobThatRunsAndWaitsIsBelievedWhatItsReportsSay) {
+  // Given a node that is drained, and a job that ran without it and says that it has 1 GiB, later 4
+  Start();
+  Operator()->Say(protocol::Control{protocol::Action::kDrain, ""});
+  auto client = Connect(NewProcess());
+  client->Say(protocol::Hello{});
+  client->Next<protocol::Welcome>();
+  client->Say(Wanting(1, kGiB));
+  Settle();
+  EXPECT_EQ(client->Next<protocol::Admission>().state, protocol::AdmissionState::kQueued);
+  protocol::Usage usage;
+  usage.device = 3;
+  usage.wanted_bytes = usage.resident_bytes = 4 * kGiB;
+  client->Say(usage);
+  usage.wanted_bytes = kGiB;
+  client->Say(usage);
+
+  Operator()->Say(protocol::Control{protocol::Action::kUndrain, ""});
+  Settle();
+
+  client->Next<protocol::Admission>();
+  EXPECT_EQ(client->Next<protocol::Grant>().budget_bytes, 4 * kGiB);
+}
+
 TEST_F(NodeTest, ProcessesOfOneLeaderAreOneJob) {
   Start();
   auto one = Job(16, NewProcess(), 50), two = Job(16, NewProcess(), 50);

@@ -1,10 +1,13 @@
-// A job that is granted less host memory than what is away from the device, over the simulated driver.
+// A job that is granted less host memory than what is away from the device, or whose budget is held back for a moment, over the
+// simulated driver.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <memory>
+#include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/driver/host_memory.h"
 #include "interposer/execute/job_memory.h"
@@ -174,6 +177,76 @@ TEST_F(JobMemoryQuotaTest, WhatTheNodeDoesNotHaveIsNotPromisedEither) {
   ASSERT_EQ(job_->Allocate(large_bytes, &first), CUDA_SUCCESS);
 
   EXPECT_EQ(job_->Allocate(large_bytes, &second), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+// A job that began without an agent has told one that it holds a buffer, and there is no answer yet.
+class HeldBudgetTest : public JobMemoryQuotaTest {
+ protected:
+  void SetUp() override {
+    JobMemoryQuotaTest::SetUp();
+    Begin(size_t{1} << 30);
+    ASSERT_EQ(Allocate(0), CUDA_SUCCESS);
+    Write(0);
+  }
+  void Write(size_t buffer) {
+    With(buffer, Effect::kLaunches, [&](CUdeviceptr base) {
+      Driver().cuMemsetD32Async(base, Value(1, buffer), kBufferBytes / 4, stream_);
+    });
+  }
+  void HoldForLong() { job_->HoldBudget(kBufferBytes, base::MonotonicNs() + 60'000'000'000); }
+  // The answer comes when the program waits for it.
+  std::thread GrantToWhoWaits(size_t bytes) {
+    return std::thread([this, bytes] {
+      const uint64_t patience_ns = base::MonotonicNs() + 5'000'000'000;
+      while (!job_->Read().in_call && base::MonotonicNs() < patience_ns) std::this_thread::yield();
+      job_->GrantBudget(bytes);
+    });
+  }
+};
+
+// It was refused for good what it could have had a moment later.
+TEST_F(HeldBudgetTest, AnAllocationThatMayNotParkWaitsForTheGrant) {
+  HoldForLong();
+
+  std::thread agent = GrantToWhoWaits(4 * kBufferBytes);
+  CUdeviceptr large = 0;
+  const CUresult result = job_->Allocate(2 * kBufferBytes, &large);
+  agent.join();
+
+  EXPECT_EQ(result, CUDA_SUCCESS);
+  EXPECT_EQ(job_->Read().counters.refused_allocations, 0u);
+}
+
+TEST_F(HeldBudgetTest, ACallThatNamesMoreThanIsHeldWaitsForTheGrant) {
+  ASSERT_EQ(Allocate(1), CUDA_SUCCESS);
+  HoldForLong();
+
+  std::thread agent = GrantToWhoWaits(2 * kBufferBytes);
+  Addresses both;
+  both.push_back(buffers_[0]);
+  both.push_back(buffers_[1]);
+  TouchSet set;
+  const CUresult result = job_->Begin(both, {stream_, false}, Effect::kLaunches, &set);
+  agent.join();
+
+  ASSERT_EQ(result, CUDA_SUCCESS);
+  job_->End(&set, Effect::kLaunches);
+}
+
+TEST_F(HeldBudgetTest, MemoryOfTheDriversWaitsForTheGrant) {
+  HoldForLong();
+
+  std::thread agent = GrantToWhoWaits(4 * kBufferBytes);
+  const bool charged = job_->Charge(2 * kBufferBytes, Unmovable::kDriverServed);
+  agent.join();
+
+  EXPECT_TRUE(charged);
+}
+
+TEST_F(HeldBudgetTest, NobodyWaitsForAnAnswerThatIsOverdue) {
+  job_->HoldBudget(kBufferBytes, base::MonotonicNs());
+  CUdeviceptr large = 0;
+  EXPECT_EQ(job_->Allocate(2 * kBufferBytes, &large), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 }  // namespace
