@@ -37,8 +37,8 @@ class Executor {
   void Allocated(Range* range) {
     if (is_on_) by_id_[range->id] = range;
   }
-  void Freed(const Range* range) {
-    if (is_on_) by_id_.erase(range->id);
+  void Freed(std::uint64_t allocation) {
+    if (is_on_) by_id_.erase(allocation);
   }
 
   // Any thread: whether something is to be brought back.

@@ -60,6 +60,7 @@ CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {
 
 CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
+  FinishFrees();
   AskBeforeGranting(size_bytes);
   AwaitBudget([&]() SPILLWAY_REQUIRES(state_) { return FitsBudget(size_bytes); });
   AwaitHostLimit(size_bytes);
@@ -159,11 +160,16 @@ CUresult JobMemory::OutOfMemory() const {
 CUresult JobMemory::AddSlab(size_t bytes) {
   const CallForMemory call(&calls_for_memory_);
   const MutexLock making(making_);
+  const CUresult result = AddSlabWhileMaking(bytes);
+  EndMoving();
+  return result;
+}
+
+CUresult JobMemory::AddSlabWhileMaking(size_t bytes) {
   Chunks chunks;
   const bool made = MakeRoom(kGranuleBytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(state_) {
     return residency_.TakeChunks(kGranuleBytes, &chunks);
   });
-  EndMoving();
   const MutexLock lock(state_);
   const CUdeviceptr base = made ? residency_.MapAnew(kGranuleBytes, chunks) : 0;
   if (!base) {
@@ -206,22 +212,14 @@ bool JobMemory::FreeAsync(CUdeviceptr base, StreamName stream) {
   return is_ours;
 }
 
-// What can only be made from it is made first.
+// What something dropped can only be made from is freed later on: as a rule in the same breath, when the program has freed that too.
 void JobMemory::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool* is_ours) {
-  while (Range* const dropped = TryToFree(base, stream, is_ours)) {
-    if (MakeForFree(dropped)) continue;
-    const MutexLock lock(state_);
-    if (Allocation* const found = FindBase(base)) static_cast<Tracked*>(found)->free_is_due = true;
-    return;
-  }
-}
-
-Range* JobMemory::TryToFree(CUdeviceptr base, const StreamName* stream, bool* is_ours) {
   const MutexLock lock(state_);
   Allocation* const found = FindBase(base);
   *is_ours = found != nullptr && !static_cast<Tracked*>(found)->free_is_due;
-  if (!*is_ours) return nullptr;
-  if (Range* const dropped = Outdate(static_cast<Tracked*>(found))) return dropped;
+  if (!*is_ours) return;
+  TellOfFree(found);
+  if (Outdate(static_cast<Tracked*>(found)).range) return PutOffFree(static_cast<Tracked*>(found));
   UseList busy;
   if (!stream) {
     busy = timeline_.Unfinished();
@@ -230,20 +228,30 @@ Range* JobMemory::TryToFree(CUdeviceptr base, const StreamName* stream, bool* is
     const Use own_place = timeline_.Issue(timeline_.Of(*stream));
     if (ordering_rules::kStreamFreeFollowsItsStream) busy.Add(own_place);
   }
-  FreeFound(found, busy);
-  return nullptr;
+  GiveBack(found, busy);
 }
 
-void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
-  ++counters_.frees;
+// Who follows the program hears of its free, whenever the memory goes.
+void JobMemory::TellOfFree(const Allocation* found) {
+  if (IsBlock(found)) return;
+  if (recorder_.IsRecording()) recorder_.Freed(found->id);
+  if (!walk_.IsActive()) return;
+  walk_.Observe(scheduler::JobEvent::Free(found->id), nullptr);
+  executor_.Freed(found->id);
+}
+
+void JobMemory::GiveBack(Allocation* found, const UseList& busy) {
+  const bool was_put_off = std::exchange(static_cast<Tracked*>(found)->free_is_due, false);
   contents_.Freed(found->base, found->size_bytes);
   if (IsBlock(found)) {
+    counters_.frees += !std::exchange(AsBlock(found)->is_ours, false);
     slabs_.Give(AsBlock(found), busy);
     return;
   }
+  ++counters_.frees;
+  if (was_put_off) frees_put_off_.fetch_sub(1, std::memory_order_relaxed);
   if (const Recipe* const recipe = AsRange(found)->recipe) Forget(recipe);
-  if (recorder_.IsRecording()) recorder_.Freed(found->id);
-  NoteFreed(AsRange(found), busy);
+  MarkEnds(busy);
   ledger_.RemoveRange(found);
   if (found->unmovable != Unmovable::kNo) counters_.UnmovableFor(found->unmovable).bytes -= found->size_bytes;
   found->unmovable = Unmovable::kNo;
@@ -254,10 +262,8 @@ void JobMemory::FreeFound(Allocation* found, const UseList& busy) {
 }
 
 // By a plan memory is short for good: what frees it is marked at once, so that nobody waits for more than that.
-void JobMemory::NoteFreed(Range* range, const UseList& busy) {
+void JobMemory::MarkEnds(const UseList& busy) {
   if (!walk_.IsActive()) return;
-  walk_.Observe(scheduler::JobEvent::Free(range->id), nullptr);
-  executor_.Freed(range);
   for (Use use : busy.items()) timeline_.EventFor(use);
 }
 

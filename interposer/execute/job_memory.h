@@ -286,8 +286,10 @@ class JobMemory {
   CUresult Refused() SPILLWAY_REQUIRES(state_);
   void Know(Range* range) SPILLWAY_REQUIRES(state_);
   CUresult AddSlab(size_t bytes) SPILLWAY_EXCLUDES(making_, state_);
-  void NoteFreed(Range* range, const UseList& busy) SPILLWAY_REQUIRES(state_);
-  void FreeFound(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(state_);
+  CUresult AddSlabWhileMaking(size_t bytes) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  void TellOfFree(const Allocation* found) SPILLWAY_REQUIRES(state_);
+  void GiveBack(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(state_);
+  void MarkEnds(const UseList& busy) SPILLWAY_REQUIRES(state_);
   void DischargeLocked(size_t bytes, Unmovable reason = Unmovable::kDriverServed) SPILLWAY_REQUIRES(state_);
   Allocation* FindBase(CUdeviceptr base) SPILLWAY_REQUIRES(state_);
 
@@ -391,11 +393,19 @@ class JobMemory {
   bool AwaitsItsCall(Range* range) SPILLWAY_REQUIRES(state_);
   void DropOrSendAway(const PlanStep::Allocations& allocations) SPILLWAY_REQUIRES(state_);
   void DropWhatIsDue(Range* range) SPILLWAY_REQUIRES(state_);
+  using FreesThatAreDue = base::InlineVector<Tracked*, 16>;
+  void ForgetOne(const Recipe* recipe, FreesThatAreDue* due) SPILLWAY_REQUIRES(state_);
   void Forget(const Recipe* recipe) SPILLWAY_REQUIRES(state_);
+  void PutOffFree(Tracked* memory) SPILLWAY_REQUIRES(state_);
+  Range* FirstThatFreesAwait() SPILLWAY_REQUIRES(state_);
+  void FinishFrees() SPILLWAY_EXCLUDES(making_, state_);
   void ForgetAfterCall(const Recipe* recipe) SPILLWAY_REQUIRES(state_);
-  Range* Outdate(Tracked* memory) SPILLWAY_REQUIRES(state_);
-  Range* FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set)
+  ToMake Outdate(Tracked* memory) SPILLWAY_REQUIRES(state_);
+  ToMake FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set)
       SPILLWAY_REQUIRES(state_);
+  bool SetAside(SlabBlock* input) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  SlabBlock* RoomAside(size_t bytes) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  bool MoveRecipes(SlabBlock* from, SlabBlock* to) SPILLWAY_REQUIRES(state_);
   CUresult MakeWhatItAwaits(const Addresses& addresses, Effect effect, TouchSet* set)
       SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   CUresult MakeAgain(Range* wanted, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(making_)
@@ -416,12 +426,9 @@ class JobMemory {
       SPILLWAY_EXCLUDES(making_, state_);
   CUresult MakeBeforeOperation(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(making_, state_);
-  bool MakeForFree(Range* dropped) SPILLWAY_EXCLUDES(making_, state_);
   bool AnyToRerun(const PlanStep& step) SPILLWAY_EXCLUDES(state_);
   void Rerun(const PlanStep& step, StreamName stream) SPILLWAY_EXCLUDES(making_, state_);
-  Range* TryToFree(CUdeviceptr base, const StreamName* stream, bool* is_ours) SPILLWAY_EXCLUDES(state_);
-  void FreeInOrder(CUdeviceptr base, const StreamName* stream, bool* is_ours)
-      SPILLWAY_EXCLUDES(making_, state_);
+  void FreeInOrder(CUdeviceptr base, const StreamName* stream, bool* is_ours) SPILLWAY_EXCLUDES(state_);
 
   // Their proof.
   void Prove(std::uint64_t id) SPILLWAY_EXCLUDES(making_, state_);
@@ -539,6 +546,7 @@ class JobMemory {
   std::atomic<std::uint64_t> held_until_ns_{0};  // likewise; 0: the budget is one that stays
   std::atomic<std::int64_t> link_permille_{1000};
   std::atomic<int> calls_for_memory_{0};  // that wait for some, or make it
+  std::atomic<int> frees_put_off_{0};     // of ranges; written with state_ held
   Recorder recorder_;
   JobTrace trace_;
   PlanWalk walk_;

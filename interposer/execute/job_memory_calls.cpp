@@ -138,7 +138,7 @@ CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, E
     if (set->names_freed && effect != Effect::kLaunches && effect != Effect::kNames)
       return CUDA_ERROR_INVALID_VALUE;
     const bool all_there = AllOnDevice(set->ranges) && !AnyEmpty(*set);
-    if (!device_is_idle_ && !set->must_park && all_there && !FirstToMake(addresses, effect, *set)) {
+    if (!device_is_idle_ && !set->must_park && all_there && !FirstToMake(addresses, effect, *set).range) {
       Enter(set);
       return CUDA_SUCCESS;
     }
@@ -172,12 +172,12 @@ JobMemory::Entry JobMemory::TryToEnter(const Addresses& addresses, Effect effect
   {
     const MutexLock lock(state_);
     Find(addresses, effect, set);
-    if (FirstToMake(addresses, effect, *set)) return Entry::kTryAgain;
+    if (FirstToMake(addresses, effect, *set).range) return Entry::kTryAgain;
     for (Range* range : set->ranges) residency_.Pin(range);
   }
   const bool resident = MakeAllResident(set);
   const MutexLock lock(state_);
-  const bool must_make = resident && FirstToMake(addresses, effect, *set);
+  const bool must_make = resident && FirstToMake(addresses, effect, *set).range;
   const bool enters = resident && !must_make;
   if (enters) Enter(set);
   for (Range* range : set->ranges) {

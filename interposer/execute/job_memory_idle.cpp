@@ -224,7 +224,8 @@ CUresult JobMemory::AwaitMemory(Range* range) {
   const MutexLock lock(state_);
   residency_.Unpin(range);
   if (IsParkedAnew(range)) return CUDA_SUCCESS;
-  FreeFound(range, {});
+  TellOfFree(range);
+  GiveBack(range, {});
   return Refused();
 }
 

@@ -79,44 +79,88 @@ void JobMemory::DropWhatIsDue(Range* range) {
   DropOrSendAway(one);
 }
 
-// What is on its way out stays. A free that has waited for the recipe happens.
-void JobMemory::Forget(const Recipe* recipe) {
+// What is on its way out stays.
+void JobMemory::ForgetOne(const Recipe* recipe, FreesThatAreDue* due) {
   Range* const output = recipe->output;
   if (output->place == Place::kLeaving && output->drops) residency_.Stay(output);
   const auto inputs = recipe->inputs;
   recipes_.Forget(recipe);
   for (Tracked* input : inputs) {
-    if (input->serves > 0 || !std::exchange(input->free_is_due, false)) continue;
-    FreeFound(input, timeline_.Unfinished());
+    if (input->serves == 0 && input->free_is_due) due->push_back(input);
+  }
+}
+
+// Frees that have waited for the recipe happen, and those that have waited for these: as many as there are layers.
+void JobMemory::Forget(const Recipe* recipe) {
+  FreesThatAreDue due;
+  ForgetOne(recipe, &due);
+  while (!due.empty()) {
+    Tracked* const memory = due[due.size() - 1];
+    due.Truncate(due.size() - 1);
+    const Recipe* const its_own = IsBlock(memory) ? nullptr : AsRange(memory)->recipe;
+    if (its_own) ForgetOne(its_own, &due);
+    GiveBack(memory, timeline_.Unfinished());
+  }
+}
+
+void JobMemory::PutOffFree(Tracked* memory) {
+  memory->free_is_due = true;
+  if (!IsBlock(memory)) frees_put_off_.fetch_add(1, std::memory_order_relaxed);
+}
+
+// The first of what is dropped and can only be made from what the program has freed. What is not dropped is made from nothing any more.
+Range* JobMemory::FirstThatFreesAwait() {
+  const auto awaits = [](const Tracked* input) { return !IsBlock(input) && input->free_is_due; };
+  for (const std::uint64_t id : recipes_.All()) {
+    const Recipe* const recipe = recipes_.Find(id);
+    if (!recipe || std::none_of(recipe->inputs.begin(), recipe->inputs.end(), awaits)) continue;
+    if (IsDropped(recipe->output)) return recipe->output;
+    Forget(recipe);
+  }
+  return nullptr;
+}
+
+// The program goes on without having freed what they wait for: it is made now. Where it cannot be, they wait.
+void JobMemory::FinishFrees() {
+  if (frees_put_off_.load(std::memory_order_relaxed) == 0) return;
+  const CallForMemory call(&calls_for_memory_);
+  const MutexLock making(making_);
+  for (;;) {
+    Range* dropped;
+    {
+      const MutexLock lock(state_);
+      dropped = FirstThatFreesAwait();
+    }
+    if (!dropped || MakeAgain(dropped, nullptr, TraceCause::kDemand) != CUDA_SUCCESS) return;
   }
 }
 
 // The memory is about to be written or freed: recipes that it has to do with end. Not those of what is dropped and made from it:
 // then one of these is the answer, to be made first.
-Range* JobMemory::Outdate(Tracked* memory) {
-  Range* to_make = nullptr;
+ToMake JobMemory::Outdate(Tracked* memory) {
+  ToMake to_make;
   for (const std::uint64_t id : recipes_.Of(memory)) {
     const Recipe* const recipe = recipes_.Find(id);
     if (!recipe) continue;
     if (!IsDropped(recipe->output)) {
       Forget(recipe);
     } else if (recipe->output != memory) {
-      to_make = recipe->output;
+      to_make = {recipe->output, IsBlock(memory) ? AsBlock(memory) : nullptr};
     }
   }
   return to_make;
 }
 
 // What must be made before the call may be, one of it: what it names or reaches, and what is made from what it may write.
-Range* JobMemory::FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set) {
-  if (recipes_.empty()) return nullptr;
-  Range* first = nullptr;
+ToMake JobMemory::FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set) {
+  if (recipes_.empty()) return {};
+  ToMake first;
   const auto outdate = [&](Tracked* memory) SPILLWAY_REQUIRES(state_) {
-    if (Range* const to_make = Outdate(memory)) first = to_make;
+    if (const ToMake to_make = Outdate(memory); to_make.range) first = to_make;
   };
   for (size_t i = 0; i < set.ranges.size(); ++i) {
     if (MayWrite(set, i, effect)) outdate(set.ranges[i]);
-    if (IsDropped(set.ranges[i])) first = set.ranges[i];
+    if (IsDropped(set.ranges[i])) first = {set.ranges[i], nullptr};
   }
   const bool claims_hold = set.claims && !set.recorded && !set.reaches;
   for (CUdeviceptr address : addresses) {
@@ -133,14 +177,15 @@ Range* JobMemory::FirstToMake(const Addresses& addresses, Effect effect, const T
 CUresult JobMemory::MakeWhatItAwaits(const Addresses& addresses, Effect effect, TouchSet* set) {
   if (recipes_.empty()) return CUDA_SUCCESS;
   for (;;) {
-    Range* next;
+    ToMake next;
     {
       const MutexLock lock(state_);
       Find(addresses, effect, set);
       next = FirstToMake(addresses, effect, *set);
     }
-    if (!next) return CUDA_SUCCESS;
-    const CUresult made = MakeAgain(next, nullptr, TraceCause::kDemand);
+    if (!next.range) return CUDA_SUCCESS;
+    if (next.small_input && SetAside(next.small_input)) continue;
+    const CUresult made = MakeAgain(next.range, nullptr, TraceCause::kDemand);
     if (made != CUDA_SUCCESS) return made;
   }
 }
@@ -320,12 +365,6 @@ void JobMemory::EndRecipesIfUnproven() {
     if (recipes_.empty() || !trust_.MustWait()) return;
   }
   EndRecipesWhileMaking();
-}
-
-bool JobMemory::MakeForFree(Range* dropped) {
-  const CallForMemory call(&calls_for_memory_);
-  const MutexLock making(making_);
-  return MakeAgain(dropped, nullptr, TraceCause::kDemand) == CUDA_SUCCESS;
 }
 
 bool JobMemory::AnyToRerun(const PlanStep& step) {

@@ -34,6 +34,7 @@ struct SlabBlock : Tracked {
   RecentUsers users;
   UseList uses;  // what may be used it, from when that was last asked, but for the recent users
   struct Slab* slab = nullptr;
+  bool is_ours = false;  // bytes that recipes read, as they were before the program wrote them anew
 };
 
 enum class Place : std::uint8_t {

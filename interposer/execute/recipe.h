@@ -13,7 +13,9 @@
 //
 // A recipe holds as long as nobody may have written what it reads or what it makes. So from before its launch on all calls that
 // name any of that take the lock (their gates stay closed), and a call that may write it ends the recipe; where the range's bytes
-// are nowhere but in the recipe, they are made first. The same goes for a free, and for whatever may use memory without naming it.
+// are nowhere but in the recipe, they are made first. Of a small input the former bytes are set aside instead, and the recipe reads
+// these. The same goes for whatever may use memory without naming it. A free of what it reads waits until the range is made or freed, too: a
+// program that frees all together makes nothing for that. The next large allocation makes what frees still wait for.
 #pragma once
 
 #include <cstdint>
@@ -80,6 +82,12 @@ class RecordedLaunch {
   std::vector<Parameter> parameters_;
   std::vector<CUlaunchAttribute> attributes_;
   bool is_extended_ = false;
+};
+
+// What must be made before a call may be.
+struct ToMake {
+  Range* range = nullptr;            // null: nothing
+  SlabBlock* small_input = nullptr;  // since the call may write this; null where it is not that
 };
 
 struct Recipe {

@@ -30,6 +30,13 @@ void Recipes::Forget(const Recipe* recipe) {
   count_.store(recipes_.size(), std::memory_order_relaxed);
 }
 
+void Recipes::Exchange(Recipe* recipe, Tracked* from, Tracked* to) {
+  std::replace(recipe->inputs.begin(), recipe->inputs.end(), from, to);
+  --from->serves;
+  ++to->serves;
+  to->gate.Close();
+}
+
 Recipe* Recipes::Find(std::uint64_t id) const {
   const auto at =
       std::find_if(recipes_.begin(), recipes_.end(), [id](const auto& known) { return known->id == id; });

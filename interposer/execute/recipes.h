@@ -26,6 +26,8 @@ class Recipes {
 
   Recipe* Keep(std::unique_ptr<Recipe> recipe);
   void Forget(const Recipe* recipe);
+  // Of two inputs of equal bytes: the recipe reads the other from now on.
+  static void Exchange(Recipe* recipe, Tracked* from, Tracked* to);
   Recipe* Find(std::uint64_t id) const;
 
   using Ids = base::InlineVector<std::uint64_t, 8>;

@@ -422,7 +422,7 @@ void Pipeline::FollowProofs() {
     Ask(proven, std::nullopt, ReplanReason::kProofs);
 }
 
-// A stored plan that runs operations again waits until this process has proven them, or learned the iteration itself.
+// A stored plan that drops what operations make waits until this process has proven them, or learned the iteration itself.
 void Pipeline::FollowAwaited() {
   if (!awaited_ || request_ || !IsProven(*awaited_)) return;
   const StoredPlan stored = *std::exchange(awaited_, std::nullopt);
@@ -431,11 +431,10 @@ void Pipeline::FollowAwaited() {
 
 bool Pipeline::IsProven(const StoredPlan& stored) {
   const std::vector<std::int32_t> events = scheduler::OperationEvents(stored.pattern);
-  return std::all_of(stored.plan.steps.begin(), stored.plan.steps.end(), [&](const scheduler::Step& step) {
-    if (!step.recomputes) return true;
-    const auto operation = static_cast<std::size_t>(step.operation.index);
-    return operation < events.size() &&
-           job_->MayReplay(stored.pattern.events[static_cast<std::size_t>(events[operation])].token);
+  const auto again = scheduler::OperationsThatMustRunAgain(stored.pattern.profile, stored.plan);
+  return std::all_of(again.begin(), again.end(), [&](scheduler::OperationId operation) {
+    const auto event = static_cast<std::size_t>(events[static_cast<std::size_t>(operation.index)]);
+    return job_->MayReplay(stored.pattern.events[event].token);
   });
 }
 

@@ -118,7 +118,7 @@ class Writer {
   }
 
   bool Drops(int32_t decision) const {
-    if (interval_of(decision).content_dead) return !problem_.is_live;
+    if (interval_of(decision).content_dead) return chains_.MayLeaveForGood(interval_of(decision));
     return decisions_[static_cast<size_t>(decision)].treatment == Treatment::kRecompute;
   }
 
@@ -217,7 +217,8 @@ class Writer {
     if (std::find(targets.begin(), targets.end(), buffer) != targets.end()) return true;
     const int32_t decision = open_[At(buffer)];
     if (decision < 0 || content_[At(buffer)] != Content::kGone) return false;
-    return decisions_[static_cast<size_t>(decision)].keep_when_rebuilt && interval_of(decision).to > id;
+    return decisions_[static_cast<size_t>(decision)].keep_when_rebuilt &&
+           !interval_of(decision).content_dead && interval_of(decision).to > id;
   }
 
   void WriteChainSteps(OperationId id, const std::vector<BufferId>& targets,

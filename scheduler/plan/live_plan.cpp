@@ -54,6 +54,20 @@ std::vector<int32_t> EventsOfSteps(const Plan& plan, const IterationPattern& pat
 
 }  // namespace
 
+std::vector<OperationId> OperationsThatMustRunAgain(const IterationProfile& profile, const Plan& plan) {
+  std::vector<OperationId> result, writers(profile.buffers.size());
+  size_t next = 0;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    for (const BufferId written : profile.at(plan.steps[i].operation).writes)
+      writers[static_cast<size_t>(written.index)] = plan.steps[i].operation;
+    for (; next < plan.actions.size() && plan.actions[next].step == static_cast<int32_t>(i); ++next) {
+      const OperationId writer = writers[static_cast<size_t>(plan.actions[next].buffer.index)];
+      if (plan.actions[next].kind == ActionKind::kDrop && writer.index >= 0) result.push_back(writer);
+    }
+  }
+  return result;
+}
+
 void LivePlan::ByEvent::Sort(int32_t events) {
   std::stable_sort(added.begin(), added.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -75,15 +89,12 @@ void LivePlan::AddPrefetches(const Plan& plan, const std::vector<int32_t>& event
 }
 
 void LivePlan::AddReruns(const Plan& plan, const std::vector<int32_t>& events) {
-  const std::vector<int32_t> event_of = OperationEvents(*pattern_);
-  runs_again_.assign(static_cast<size_t>(pattern_->size()), false);
   size_t next = 0;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
     if (step.recomputes) {
       const BufferId made = pattern_->profile.at(step.operation).writes[0];
       before_.Add(events[i], {LiveActionKind::kRecompute, made.index});
-      runs_again_[static_cast<size_t>(event_of[static_cast<size_t>(step.operation.index)])] = true;
     }
     for (; next < plan.actions.size() && plan.actions[next].step == static_cast<int32_t>(i); ++next) {
       const Action& action = plan.actions[next];
@@ -92,6 +103,13 @@ void LivePlan::AddReruns(const Plan& plan, const std::vector<int32_t>& events) {
       (is_between ? before_ : after_).Add(events[i], {KindOf(action.kind), action.buffer.index});
     }
   }
+}
+
+void LivePlan::NoteRecipes(const Plan& plan) {
+  const std::vector<int32_t> event_of = OperationEvents(*pattern_);
+  runs_again_.assign(static_cast<size_t>(pattern_->size()), false);
+  for (const OperationId operation : OperationsThatMustRunAgain(pattern_->profile, plan))
+    runs_again_[static_cast<size_t>(event_of[static_cast<size_t>(operation.index)])] = true;
 }
 
 std::optional<LivePlan> LivePlan::Make(std::shared_ptr<const IterationPattern> pattern, const Plan& plan,
@@ -103,6 +121,7 @@ std::optional<LivePlan> LivePlan::Make(std::shared_ptr<const IterationPattern> p
   const std::vector<int32_t> events = EventsOfSteps(plan, *live.pattern_);
   live.AddPrefetches(plan, events);
   live.AddReruns(plan, events);
+  live.NoteRecipes(plan);
   live.before_.Sort(live.pattern_->size());
   live.after_.Sort(live.pattern_->size());
   live.strategy_ = plan.strategy;

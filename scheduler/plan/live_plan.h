@@ -6,8 +6,8 @@
 // Invariants
 //   1. Actions name pattern buffers. Prefetches stand before an event, offloads and drops after one; each in the plan's order.
 //   2. It is a hint: whoever walks it keeps memory's contents whatever it says.
-//   3. What leaves for nothing but to be made again is dropped; whatever else leaves is offloaded, also what the plan knows to be
-//      dead: only the call that overwrites it tells a job so, and what made it may not be runnable again until then.
+//   3. What can be made again until the plan has it made again, or until it is freed, is dropped; whatever else leaves is offloaded,
+//      also what the plan knows to be dead: only the call that overwrites or frees it tells a job so.
 //   4. What is made again stands before an event, after its prefetches. What only served to make others is dropped between them.
 #pragma once
 
@@ -53,7 +53,7 @@ class LivePlan {
 
   std::span<const LiveAction> Before(int32_t event) const { return At(before_, event); }
   std::span<const LiveAction> After(int32_t event) const { return At(after_, event); }
-  // What this event's operation writes is made again by it later on.
+  // What this event's operation writes is dropped later on: it is made again by it, then or if it is asked for after all.
   bool RunsAgain(int32_t event) const { return runs_again_[static_cast<size_t>(event)]; }
   int64_t action_count() const {
     return static_cast<int64_t>(before_.actions.size() + after_.actions.size());
@@ -77,6 +77,7 @@ class LivePlan {
   }
   void AddPrefetches(const Plan& plan, const std::vector<int32_t>& events);
   void AddReruns(const Plan& plan, const std::vector<int32_t>& events);
+  void NoteRecipes(const Plan& plan);
 
   std::shared_ptr<const IterationPattern> pattern_;
   std::string strategy_;
@@ -85,5 +86,9 @@ class LivePlan {
   ByEvent before_, after_;
   std::vector<bool> runs_again_;  // by event
 };
+
+// Those that made what the plan drops: it is made again by them, as planned or when somebody asks for it after all. The plan is one
+// for the profile; one may be named several times.
+std::vector<OperationId> OperationsThatMustRunAgain(const IterationProfile& profile, const Plan& plan);
 
 }  // namespace spillway::scheduler

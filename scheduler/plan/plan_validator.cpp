@@ -16,6 +16,7 @@ struct Content {
   int64_t on_host = kNothing;
   bool is_alive = false;       // allocated
   bool is_to_be_made = false;  // dropped without a host copy: what ran may run again for it
+  OperationId writer{};        // the last, in this iteration
 };
 
 // The versions that an operation met and made when it ran for the first time in this iteration.
@@ -219,13 +220,31 @@ class Walk {
       if (Offence offence = CheckNotDropped(at, id, "overwritten")) return offence;
       Content& it = content(id);
       it.on_device = ++it.version;
+      it.writer = step.operation;
       first.written.push_back(it.version);
     }
-    for (BufferId id : dies_at_[static_cast<size_t>(step.operation.index)]) {
+    const std::vector<BufferId>& dying = dies_at_[static_cast<size_t>(step.operation.index)];
+    for (BufferId id : dying) {
+      if (CanStillBeMade(id)) continue;
       if (Offence offence = CheckNotDropped(at, id, "freed")) return offence;
-      content(id) = {.version = content(id).version};
     }
+    for (BufferId id : dying) content(id) = {.version = content(id).version};
     return std::nullopt;
+  }
+
+  // By one run of its writer, from inputs that are somewhere, or can be made too: whatever of them is dropped is asked the same when
+  // it ends.
+  bool CanStillBeMade(BufferId id) {
+    const OperationId writer = content(id).writer;
+    if (writer.index < 0) return false;
+    const Operation& operation = profile_.at(writer);
+    const FirstRun& first = first_runs_[static_cast<size_t>(writer.index)];
+    if (!operation.replayable || Contains(operation.reads, id)) return false;
+    for (size_t i = 0; i < operation.reads.size(); ++i) {
+      const Content& input = content(operation.reads[i]);
+      if (!input.is_alive || input.version != first.read[i]) return false;
+    }
+    return true;
   }
 
   Offence ClearForBirth(int32_t at, OperationId operation) {

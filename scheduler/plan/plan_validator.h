@@ -29,7 +29,7 @@ enum class PlanFault : uint8_t {
   kLeftBehind,             // rebuilt outside its lifetime and never dropped
   // Of a plan for a live job:
   kRecomputesIntoFreed,  // an output has been freed, or is not allocated yet
-  kDropsForGood,  // a dropped buffer is overwritten or freed before it is made again, or is gone when the iteration ends
+  kDropsForGood,  // a dropped buffer is overwritten before it is made again, freed when it could not be, or gone when the iteration ends
   // Of a timeline:
   kTimelineShape,  // other steps than the plan's, or times that run backwards
   kStepTooShort,

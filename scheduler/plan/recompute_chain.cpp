@@ -30,6 +30,8 @@ RecomputeChains::RecomputeChains(const IterationProfile& profile, bool is_live)
   }
   for (size_t i = 0; i < profile.operations.size(); ++i)
     repeatable_until_.push_back(RepeatableUntil({static_cast<int32_t>(i)}));
+  for (size_t i = 0; i < profile.buffers.size(); ++i)
+    can_be_made_until_freed_.push_back(CanBeMadeUntilFreed({static_cast<int32_t>(i)}));
 }
 
 // Until something that it read or wrote is written again: that operation itself still finds all as it was.
@@ -45,6 +47,24 @@ int32_t RecomputeChains::RepeatableUntil(OperationId operation) const {
     }
   }
   return until;
+}
+
+// What it is made from may itself be dropped meanwhile, if it can be made again: whoever wants bytes goes back until they are there.
+bool RecomputeChains::CanBeMadeUntilFreed(BufferId buffer) const {
+  const Buffer& it = profile_.at(buffer);
+  const std::vector<OperationId>& writers = writers_[static_cast<size_t>(buffer.index)];
+  if (it.persistent || it.handed_on || writers.empty()) return false;
+  const std::vector<BufferId>& reads = profile_.at(writers.back()).reads;
+  return CanRepeat(writers.back(), {it.dies.index + 1}) &&
+         std::all_of(reads.begin(), reads.end(), [&](BufferId read) { return LivesBefore(read, it.dies); });
+}
+
+bool RecomputeChains::MayLeaveForGood(const IdleInterval& interval) const {
+  if (!interval.content_dead) return false;
+  const Buffer& buffer = profile_.at(interval.buffer);
+  const bool ends_with_its_free = !buffer.persistent && interval.to.index == buffer.dies.index + 1;
+  return !is_live_ ||
+         (ends_with_its_free && can_be_made_until_freed_[static_cast<size_t>(interval.buffer.index)]);
 }
 
 OperationId RecomputeChains::WriterBefore(BufferId buffer, OperationId before) const {

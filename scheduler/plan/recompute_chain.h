@@ -47,6 +47,10 @@ class RecomputeChains {
   // Is the buffer on the device before an operation when nothing was taken away?
   bool LivesBefore(BufferId buffer, OperationId before) const;
 
+  // An interval that ends with the buffer's free, in which its content can be made again at any moment: what it is made from lives as
+  // long, and nobody writes that. A live job drops it, as any other dead content only who is no live job.
+  bool MayLeaveForGood(const IdleInterval& interval) const;
+
   // The last operation before `before` that wrote the buffer; index -1: none in this iteration.
   OperationId WriterBefore(BufferId buffer, OperationId before) const;
 
@@ -59,12 +63,14 @@ class RecomputeChains {
     return before.index <= repeatable_until_[static_cast<size_t>(operation.index)];
   }
   int32_t RepeatableUntil(OperationId operation) const;
+  bool CanBeMadeUntilFreed(BufferId buffer) const;
 
   const IterationProfile& profile_;
   const bool is_live_;
   std::vector<std::vector<OperationId>> writers_;  // by buffer, ascending
   std::vector<int32_t>
       repeatable_until_;  // by operation: before this one and all earlier ones it can run again
+  std::vector<bool> can_be_made_until_freed_;  // by buffer
 };
 
 }  // namespace spillway::scheduler

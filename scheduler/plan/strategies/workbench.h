@@ -45,8 +45,9 @@ class Workbench {
     return timetable_.footprint_bytes(interval(interval_index).buffer);
   }
 
-  // Whether its swap takes the link's time: what is dead is dropped, but by a live job, whose program may still read it, copied.
-  bool IsCopied(int32_t index) const { return !interval(index).content_dead || problem_.is_live; }
+  // Whether its swap takes the link's time. What is dead is dropped; but a live job, whose program may still read it, copies what it
+  // cannot make again.
+  bool IsCopied(int32_t index) const { return !chains_.MayLeaveForGood(interval(index)); }
 
   // Everything stays, smallest workspaces.
   Choices NoChoices() const;

@@ -37,18 +37,51 @@ TEST_F(RecomputeTest, WhatItWasMadeFromMayBeOverwrittenInPart) {
 TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreed) {
   Derive(1, 0);
   ASSERT_EQ(Count().recipe_drops, 1u);
+  const std::uint64_t frees = Count().frees;
   ASSERT_TRUE(job_->Free(buffers_[0]));
-  EXPECT_EQ(Count().recomputes, 1u);
+  EXPECT_EQ(Count().recomputes, 0u) << "the program may be about to free the output, too";
   CUdeviceptr next = 0;
   ASSERT_EQ(job_->Allocate(kBufferBytes, &next), CUDA_SUCCESS);
+  EXPECT_EQ(Count().recomputes, 1u);
+  EXPECT_EQ(Count().frees, frees + 1);
   Set(next, 9, kWords);
   ExpectAll(1, 15);
+}
+
+TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreedAndTheOutputBeReadAtOnce) {
+  Derive(1, 0);
+  Derive(2, 1);
+  ASSERT_TRUE(job_->Free(buffers_[0]));
+  ASSERT_TRUE(job_->Free(buffers_[1]));
+  ExpectAll(2, 45);
+  ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[0]), CUDA_SUCCESS);
+  Set(buffers_[0], 9, kWords);
+  ExpectAll(2, 45);
+}
+
+TEST_F(RecomputeTest, WhatIsFreedTogetherIsNotMadeForThat) {
+  // Given three outputs, each made from the one before, none of which is anywhere
+  Derive(1, 0);
+  Derive(2, 1);
+  Derive(3, 2);
+  const Counters before = Count();
+
+  // When the program frees them in the order in which it has made them, and goes on
+  for (size_t i = 0; i < 4; ++i) ASSERT_TRUE(job_->Free(buffers_[i]));
+  EXPECT_EQ(Count().frees, before.frees + 4);
+  EXPECT_EQ(Count().wanted_bytes, before.wanted_bytes - 4 * kBufferBytes);
+  for (size_t i = 0; i < 4; ++i) ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[i]), CUDA_SUCCESS);
+
+  // Then nothing was made again, and the memory serves others.
+  EXPECT_EQ(Count().recomputes, before.recomputes);
+  Set(buffers_[0], 7, kWords);
+  Derive(1, 0);
+  ExpectAll(1, 21);
 }
 
 TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreedInAStreamsOrder) {
   Derive(1, 0);
   ASSERT_TRUE(job_->FreeAsync(buffers_[0], {other_stream_, false}));
-  EXPECT_EQ(Count().recomputes, 1u);
   CUdeviceptr next = 0;
   ASSERT_EQ(job_->Allocate(kBufferBytes, &next), CUDA_SUCCESS);
   Set(next, 9, kWords, other_stream_);
@@ -62,10 +95,32 @@ TEST_F(RecomputeTest, SmallInputsCountToo) {
   ExpectAll(1, 17);
 }
 
+TEST_F(RecomputeTest, SmallInputsAreSetAsideAsTheyWere) {
+  // Given two outputs that are made with one small input, and one that is made with it as it is later
+  Launch(derive_, 1, 0, added_);
+  Launch(derive_, 2, 0, added_);
+  const Counters before = Count();
+  Set(added_, 100, kSmallWords);
+  Launch(derive_, 3, 0, added_);
+  Set(added_, 200, kSmallWords, other_stream_);
+  EXPECT_EQ(Count().recomputes, before.recomputes) << "nothing is made because of that";
+
+  // Then each is made with what it was made with first
+  ExpectAll(1, 17);
+  ExpectAll(2, 17);
+  ExpectAll(3, 115);
+  EXPECT_EQ(Count().recomputes, before.recomputes + 3);
+  // And nothing is left when they are gone.
+  for (size_t i = 0; i < kBuffers; ++i) ASSERT_TRUE(job_->Free(buffers_[i]));
+  ASSERT_TRUE(job_->Free(added_));
+  ASSERT_TRUE(job_->Free(aside_));
+  EXPECT_EQ(Count().frees, Count().allocations);
+}
+
 TEST_F(RecomputeTest, SmallInputsMayBeFreed) {
   Launch(derive_, 1, 0, added_);
   ASSERT_TRUE(job_->Free(added_));
-  EXPECT_EQ(Count().recomputes, 1u);
+  EXPECT_EQ(Count().recomputes, 0u) << "a block of a slab can wait";
   CUdeviceptr next = 0;
   ASSERT_EQ(job_->Allocate(kSmallWords * 4, &next), CUDA_SUCCESS);
   Set(next, 100, kSmallWords);

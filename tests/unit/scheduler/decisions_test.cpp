@@ -109,7 +109,7 @@ TEST(DecisionsTest, WhatAChainRebuildsIsKeptWhenItsDecisionSaysSo) {
                           Action{ActionKind::kDrop, {1}, 6, Reason::kChainTemporary}));
 }
 
-TEST(DecisionsTest, WhatIsFreedLateLeavesForGoodAndInALiveJobToTheHost) {
+TEST(DecisionsTest, WhatIsFreedLateLeavesForGoodAndInALiveJobToTheHostUnlessItCanBeMadeUntilThen) {
   // Given c, read last by bc, and freed after ba
   Setting setting;
   setting.profile.buffers[3].dies = {6};
@@ -119,11 +119,32 @@ TEST(DecisionsTest, WhatIsFreedLateLeavesForGoodAndInALiveJobToTheHost) {
   // Then it is let go after bc, and nothing brings it back
   EXPECT_THAT(setting.Lower({{late, Treatment::kSwap, {}, true, {}}}).plan.actions,
               ElementsAre(Action{ActionKind::kDrop, {3}, 4, {}}));
-  // And a live job, whose program may still read it, has a copy
+  // And a live job, whose program may still read it, has a copy, as what it is made from is freed before
   setting.problem.is_live = true;
-  const Plan plan = setting.Lower({{late, Treatment::kSwap, {}, true, {}}}).plan;
+  const auto lower = [&] {
+    return LowerDecisions(setting.problem, RecomputeChains(setting.problem), setting.intervals,
+                          {{late, Treatment::kSwap, {}, true, {}}}, {})
+        .plan;
+  };
+  Plan plan = lower();
   EXPECT_THAT(plan.actions, ElementsAre(Action{ActionKind::kOffload, {3}, 4, {}}));
   EXPECT_FALSE(ValidatePlan(setting.problem, plan));
+  plan.actions[0].kind = ActionKind::kDrop;
+  EXPECT_EQ(ValidatePlan(setting.problem, plan)->fault, PlanFault::kDropsForGood);
+
+  // When b lives as long, c can be made from it at any moment: then it is dropped.
+  setting.profile.buffers[2].dies = {6};
+  plan = lower();
+  EXPECT_THAT(plan.actions, ElementsAre(Action{ActionKind::kDrop, {3}, 4, {}}));
+  EXPECT_FALSE(ValidatePlan(setting.problem, plan));
+  // Not where its operation has not been proved, nor where b changes.
+  setting.profile.operations[2].replayable = false;
+  EXPECT_THAT(lower().actions, ElementsAre(Action{ActionKind::kOffload, {3}, 4, {}}));
+  EXPECT_EQ(ValidatePlan(setting.problem, plan)->fault, PlanFault::kDropsForGood);
+  setting.profile.operations[2].replayable = true;
+  setting.profile.operations[6].writes.push_back({2});
+  EXPECT_THAT(lower().actions, ElementsAre(Action{ActionKind::kOffload, {3}, 4, {}}));
+  EXPECT_EQ(ValidatePlan(setting.problem, plan)->fault, PlanFault::kDropsForGood);
 }
 
 TEST(DecisionsTest, WhatCannotBeRecomputedStaysAndIsReported) {

@@ -1,0 +1,78 @@
+// Small memory that recipes read, and that the program writes anew: its former bytes are set aside. (Note [Recipes] in recipe.h)
+//
+// A layer's filter or scale is some kilobytes, and what is made from it some megabytes: rather than make all of that, and copy it out,
+// before an optimiser changes the filter, its bytes are copied within the device, and the recipes read the copy from then on.
+#include <algorithm>
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/execute/job_memory.h"
+
+namespace spillway::interposer {
+
+using base::MutexLock;
+using driver::Driver;
+
+namespace {
+
+constexpr std::size_t kLeastGain = 4;  // what is dropped has so many times the bytes that are set aside
+
+}  // namespace
+
+// The caller makes sure that no call in progress of this thread uses memory; the block's next user stands behind the copy. False
+// when what is dropped has to be made instead.
+bool JobMemory::SetAside(SlabBlock* input) {
+  SlabBlock* const aside = RoomAside(input->requested_bytes);
+  if (!aside) return false;
+  const MutexLock lock(state_);
+  const bool moved = !input->holds_addresses && MoveRecipes(input, aside);
+  if (!moved) GiveBack(aside, {});
+  return moved;
+}
+
+// A block that is nobody's but ours. Null when there is no memory for it.
+SlabBlock* JobMemory::RoomAside(size_t bytes) {
+  for (;;) {
+    {
+      const MutexLock lock(state_);
+      if (!slabs_.NeedsSlab(bytes)) {
+        SlabBlock* const block = slabs_.Take(bytes);
+        block->is_ours = true;
+        return block;
+      }
+    }
+    if (AddSlabWhileMaking(bytes) != CUDA_SUCCESS) return nullptr;
+  }
+}
+
+// Of what is dropped: other recipes of the block have ended. All of them, or none.
+bool JobMemory::MoveRecipes(SlabBlock* from, SlabBlock* to) {
+  base::InlineVector<Recipe*, 8> recipes;
+  std::vector<RecordedLaunch> launches;
+  for (const std::uint64_t id : recipes_.Of(from)) {
+    Recipe* const recipe = recipes_.Find(id);
+    if (recipe->output->place != Place::kDropped) return false;
+    if (recipe->output->size_bytes / kLeastGain < from->size_bytes) return false;
+    launches.push_back(recipe->launch);
+    if (!launches.back().Move(from->base, from->base + from->size_bytes, to->base)) return false;
+    recipes.push_back(recipe);
+  }
+  StreamState* const stream = StreamForReplay(nullptr);
+  OrderBehind(from, stream);
+  OrderBehind(to, stream);
+  for (const Recipe* recipe : recipes) timeline_.OrderAfter(stream, recipe->made_by);
+  const size_t bytes = from->requested_bytes;
+  if (Driver().cuMemcpyDtoDAsync_v2(to->base, from->base, bytes, stream->handle) != CUDA_SUCCESS)
+    return false;
+  const Use use = timeline_.Issue(stream);
+  timeline_.EventFor(use);
+  NoteReplay(from, use);
+  NoteReplay(to, use);
+  for (size_t i = 0; i < recipes.size(); ++i) {
+    recipes[i]->launch = std::move(launches[i]);
+    recipes_.Exchange(recipes[i], from, to);
+  }
+  to->free_is_due = true;  // as soon as no recipe reads it
+  return true;
+}
+
+}  // namespace spillway::interposer
