@@ -210,24 +210,6 @@ int Config(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-// A text within the quotes of JSON.
-std::string Escaped(const std::string& text) {
-  std::string escaped;
-  for (const char letter : text) {
-    if (letter == '"' || letter == '\\') escaped += '\\';
-    const bool is_plain =
-        static_cast<unsigned char>(letter) >= 0x20 && static_cast<unsigned char>(letter) < 0x7f;
-    escaped += is_plain ? letter : '?';
-  }
-  return escaped;
-}
-
-// For scripts, beside the words on standard error.
-void PrintFailure(const Failure& failure) {
-  std::printf("{\"schema\": 1, \"done\": false, \"exit_code\": %d, \"problem\": \"%s\", \"why\": \"%s\"}\n",
-              failure.exit_code(), Escaped(failure.problem()).c_str(), Escaped(failure.why()).c_str());
-}
-
 struct AgentCommand {
   const char* name;
   int (*run)(const std::vector<std::string>& arguments);
@@ -288,7 +270,8 @@ int RunAgentCommand(const std::vector<std::string>& arguments) {
   try {
     return command->run(arguments);
   } catch (const Failure& failure) {
-    if (std::find(arguments.begin(), arguments.end(), "--json") != arguments.end()) PrintFailure(failure);
+    if (std::find(arguments.begin(), arguments.end(), "--json") != arguments.end())
+      std::fputs(JsonOf(failure).c_str(), stdout);
     throw;
   }
 }

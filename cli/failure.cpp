@@ -12,6 +12,18 @@ std::string Indented(const std::string& text) {
   return indented;
 }
 
+// A text within the quotes of JSON.
+std::string Escaped(const std::string& text) {
+  std::string escaped;
+  for (const char letter : text) {
+    if (letter == '"' || letter == '\\') escaped += '\\';
+    const bool is_plain =
+        static_cast<unsigned char>(letter) >= 0x20 && static_cast<unsigned char>(letter) < 0x7f;
+    escaped += is_plain ? letter : '?';
+  }
+  return escaped;
+}
+
 }  // namespace
 
 Failure::Failure(int exit_code, std::string what, std::string why, std::string remedy)
@@ -19,5 +31,11 @@ Failure::Failure(int exit_code, std::string what, std::string why, std::string r
       problem_(what),
       why_(why),
       text_("spillway: " + what + "\n  why: " + Indented(why) + "\n  do:  " + Indented(remedy) + "\n") {}
+
+std::string JsonOf(const Failure& failure) {
+  return "{\"schema\": 1, \"done\": false, \"exit_code\": " + std::to_string(failure.exit_code()) +
+         ", \"problem\": \"" + Escaped(failure.problem()) + "\", \"why\": \"" + Escaped(failure.why()) +
+         "\"}\n";
+}
 
 }  // namespace spillway::cli

@@ -37,4 +37,7 @@ class Failure : public std::exception {
   std::string problem_, why_, text_;
 };
 
+// For scripts, beside the words on standard error: one line, with the schema of all --json.
+std::string JsonOf(const Failure& failure);
+
 }  // namespace spillway::cli

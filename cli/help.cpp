@@ -113,15 +113,18 @@ Exit codes: 0; 2 the command line is wrong; 3 there is no such job; 4 there is n
 
 constexpr char kTop[] = R"(spillway top - the agent's status on the whole terminal, again every second
 
-  spillway top [--socket PATH]
+  spillway top [--json [--count N]] [--socket PATH]
 
 q or Ctrl-C quits, Ctrl-Z and fg work. Where the output is no terminal it prints one page, as `spillway status` does. An agent that
 goes away is waited for.
 
 Options
+      --json              for scripts: every second a line, the document of `spillway status --json`; while there is no answer,
+                          the one with "done": false. Ends with Ctrl-C, or when nobody reads any more
+      --count N           end after so many lines
       --socket PATH       of the agent (default: $SPILLWAY_SOCKET, or /run/spillway/agent.sock)
 
-Exit codes: 0; 1 the terminal was closed; 2 the command line is wrong; 4 there is no agent at the start.
+Exit codes: 0; 1 the terminal was closed, or the reader; 2 the command line is wrong; 4 there is no agent at the start.
 )";
 
 constexpr char kBudget[] = R"(spillway budget - change what a running job may have

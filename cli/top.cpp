@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 
 #include "base/unique_fd.h"
@@ -20,8 +21,12 @@ namespace spillway::cli {
 namespace {
 
 constexpr int64_t kEveryMs = 1000;
-constexpr option kOptions[] = {
-    {"socket", required_argument, nullptr, 's'}, {"help", no_argument, nullptr, 'h'}, {}};
+constexpr option kOptions[] = {{"json", no_argument, nullptr, 'j'},
+                               {"count", required_argument, nullptr, 'n'},
+                               {"socket", required_argument, nullptr, 's'},
+                               {"help", no_argument, nullptr, 'h'},
+                               {}};
+constexpr int64_t kEndless = 0;
 constexpr char kEnterScreen[] = "\033[?1049h\033[?25l";
 constexpr char kLeaveScreen[] = "\033[?25h\033[?1049l";
 constexpr char kHome[] = "\033[H";
@@ -123,6 +128,21 @@ std::string PageOf(const std::string& socket, int columns) {
   return AgentClient(socket).Ask(ask);
 }
 
+std::string LineOf(const std::string& socket) {
+  protocol::Ask ask;
+  ask.question = protocol::Question::kStatus;
+  ask.form = protocol::Form::kJson;
+  return OnOneLine(AgentClient(socket).Ask(ask));
+}
+
+std::string LineOrWhyNot(const std::string& socket) {
+  try {
+    return LineOf(socket);
+  } catch (const Failure& failure) {
+    return JsonOf(failure);
+  }
+}
+
 std::string PageOrWhyNot(const std::string& socket, int columns) {
   try {
     return PageOf(socket, columns);
@@ -156,7 +176,82 @@ int ShowUntilQuit(const std::string& socket) {
   }
 }
 
+// `count` lines, or until somebody ends it.
+int Stream(const std::string& socket, int64_t count) {
+  std::string line = LineOf(socket);
+  const Events events(false);
+  for (int64_t told = 1;; ++told, line = LineOrWhyNot(socket)) {
+    if (!WriteAll(line)) return 1;
+    if (told == count) return 0;
+    switch (events.Await(kEveryMs)) {
+      case Event::kNone:
+        break;
+      case Event::kQuit:
+        return 0;
+      case Event::kGone:
+        return 1;
+      case Event::kSuspend:
+        raise(SIGSTOP);
+    }
+  }
+}
+
+struct TopOptions {
+  std::string socket;
+  int64_t count = kEndless;  // of lines
+  bool json = false, help = false;
+};
+
+int64_t CountIn(const std::string& written) {
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), count);
+  if (error != std::errc() || *end != 0 || count < 1)
+    throw Failure(kExitUsage, "'" + written + "' is no count of lines", "it is a whole number from 1 on",
+                  "see: spillway help top");
+  return count;
+}
+
+TopOptions ParseTopOptions(const std::vector<std::string>& arguments) {
+  TopOptions options;
+  const auto rest = ForEachOption(arguments, "top", "h", kOptions, [&](int letter, const std::string& value) {
+    if (letter == 'j') options.json = true;
+    if (letter == 'n') options.count = CountIn(value);
+    if (letter == 's') options.socket = value;
+    if (letter == 'h') options.help = true;
+  });
+  if (options.help) return options;
+  if (!rest.empty())
+    throw Failure(kExitUsage, "`spillway top` takes no operands", "'" + rest.front() + "' is given",
+                  "see: spillway help top");
+  if (options.count != kEndless && !options.json)
+    throw Failure(kExitUsage, "--count is for --json", "a terminal's page is shown until somebody quits",
+                  "see: spillway help top");
+  return options;
+}
+
+int Top(const std::vector<std::string>& arguments) {
+  const TopOptions options = ParseTopOptions(arguments);
+  if (options.help) return std::fputs(HelpText("top").c_str(), stdout), 0;
+  if (options.json) return Stream(options.socket, options.count);
+  const bool is_terminal = isatty(STDOUT_FILENO) != 0;
+  const std::string first = PageOf(options.socket, is_terminal ? ColumnsOfTerminal() : 0);
+  if (is_terminal) return ShowUntilQuit(options.socket);
+  std::fputs(first.c_str(), stdout);
+  return 0;
+}
+
 }  // namespace
+
+// Line breaks stand between its values only, each with the next line's indentation: within words they are escaped.
+std::string OnOneLine(const std::string& document) {
+  std::string line;
+  bool indents = false;
+  for (char c : document) {
+    indents = c == '\n' || (indents && c == ' ');
+    if (!indents) line += c;
+  }
+  return line + '\n';
+}
 
 std::string TopFrame(const std::string& page, int rows, int columns) {
   std::string frame = kHome;
@@ -174,21 +269,13 @@ std::string TopFrame(const std::string& page, int rows, int columns) {
 OptionList TopOptionList() { return {"h", kOptions}; }
 
 int RunTop(const std::vector<std::string>& arguments) {
-  std::string socket;
-  bool help = false;
-  const auto rest = ForEachOption(arguments, "top", "h", kOptions, [&](int letter, const std::string& value) {
-    if (letter == 's') socket = value;
-    if (letter == 'h') help = true;
-  });
-  if (help) return std::fputs(HelpText("top").c_str(), stdout), 0;
-  if (!rest.empty())
-    throw Failure(kExitUsage, "`spillway top` takes no operands", "'" + rest.front() + "' is given",
-                  "see: spillway help top");
-  const bool is_terminal = isatty(STDOUT_FILENO) != 0;
-  const std::string first = PageOf(socket, is_terminal ? ColumnsOfTerminal() : 0);
-  if (is_terminal) return ShowUntilQuit(socket);
-  std::fputs(first.c_str(), stdout);
-  return 0;
+  try {
+    return Top(arguments);
+  } catch (const Failure& failure) {
+    if (std::find(arguments.begin(), arguments.end(), "--json") != arguments.end())
+      std::fputs(JsonOf(failure).c_str(), stdout);
+    throw;
+  }
 }
 
 }  // namespace spillway::cli

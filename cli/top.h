@@ -1,7 +1,8 @@
 // `spillway top`: the agent's status on the whole terminal, again every second, until somebody quits.
 //
 // One thread. Takes the terminal (alternate screen, no echo) and gives it back as it was, however it ends: q, Ctrl-C, SIGTERM, a
-// closed terminal; Ctrl-Z and `fg` too. Where the output is no terminal it prints one page. An agent that goes away is waited for.
+// closed terminal; Ctrl-Z and `fg` too. Where the output is no terminal it prints one page. With --json it takes no terminal, and each
+// second's status is a line. An agent that goes away is waited for.
 #pragma once
 
 #include <string>
@@ -15,6 +16,9 @@ namespace spillway::cli {
 int RunTop(const std::vector<std::string>& arguments);
 
 OptionList TopOptionList();
+
+// A JSON document as the agent writes it, on one line.
+std::string OnOneLine(const std::string& document);
 
 // As much of a page as a terminal of so many rows shows, for writing over the one before; the last row says how to quit.
 std::string TopFrame(const std::string& page, int rows, int columns);

@@ -4,6 +4,7 @@
 usage: top_test.py --build BUILD [unittest arguments]
 """
 import fcntl
+import json
 import os
 import pty
 import re
@@ -163,6 +164,47 @@ class TopTest(agent_test.AgentFixture):
         self.assertEqual((printed.returncode, printed.stderr), (0, ""))
         self.assertIn("no jobs", printed.stdout)
         self.assertNotIn("\x1b", printed.stdout)
+
+    def test_json_is_a_line_of_the_status_every_second_also_on_a_terminal(self):
+        self.start()
+        terminal = Terminal([agent_test.BUILD / "bin/spillway", "top", "--json", "--count=2", "--socket", self.path])
+        self.addCleanup(terminal.close)
+        self.assertEqual(terminal.end(), 0)
+        first, second = map(json.loads, terminal.shown.splitlines())
+        self.assertEqual(first["schema"], 1)
+        self.assertEqual(first.keys(), self.status().keys())
+        self.assertGreater(second["up_ns"], first["up_ns"])
+
+    def test_json_goes_on_without_an_agent_and_ends_when_it_is_told_to(self):
+        self.start()
+        stream = subprocess.Popen([agent_test.BUILD / "bin/spillway", "top", "--json", "--socket", self.path],
+                                  stdout=subprocess.PIPE, text=True)
+        self.addCleanup(stream.kill)
+        self.assertEqual(json.loads(stream.stdout.readline())["jobs"], [])
+        self.stop(signal.SIGKILL)
+        said = json.loads(stream.stdout.readline())
+        self.assertEqual((said["schema"], said["done"], said["exit_code"]), (1, False, 4))
+        self.start()
+        while "jobs" not in said:
+            said = json.loads(stream.stdout.readline())
+        stream.send_signal(signal.SIGINT)
+        stream.stdout.read()
+        self.assertEqual(stream.wait(PATIENCE_S), 0)
+
+    def test_json_that_nobody_reads_any_more_ends(self):
+        self.start()
+        stream = subprocess.Popen([agent_test.BUILD / "bin/spillway", "top", "--json", "--socket", self.path],
+                                  stdout=subprocess.PIPE)
+        self.addCleanup(stream.kill)
+        stream.stdout.readline()
+        stream.stdout.close()
+        self.assertEqual(stream.wait(PATIENCE_S), 1)
+
+    def test_what_is_wrong_is_said_in_json_too(self):
+        for options, code in ((["--json"], 4), (["--json", "--count=0"], 2), (["--json", "operand"], 2)):
+            ended = self.spillway("top", *options)
+            self.assertEqual((ended.returncode, json.loads(ended.stdout)["exit_code"]), (code, code))
+        self.assertEqual(self.spillway("top", "--count=1").returncode, 2)
 
     def test_without_an_agent_it_says_so_and_leaves_the_terminal_alone(self):
         terminal = Terminal([agent_test.BUILD / "bin/spillway", "top", "--socket", self.path])
