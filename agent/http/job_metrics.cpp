@@ -5,13 +5,22 @@ namespace {
 
 constexpr double kNs = 1e9;
 
-// A Slurm job's own number joins its series with those of other exporters.
+// By what others know the job, and its part, their series are joined with ours. Local jobs have no such labels.
+Labels WithSource(Labels labels, const JobReport& job) {
+  constexpr const char* names[] = {"", "hpc_job", "pod_uid", "container_id"};
+  if (job.source == JobSource::kLocal) return labels;
+  return With(std::move(labels), names[static_cast<size_t>(job.source)], job.source_id);
+}
+
 Labels Of(const JobReport& job, const TenancyReport& tenancy) {
-  Labels labels = {
-      {"job_id", job.name}, {"gpu", std::to_string(tenancy.device_number)}, {"uuid", tenancy.uuid}};
-  constexpr std::string_view slurm = "slurm-";
-  if (job.source != "slurm" || !job.name.starts_with(slurm)) return labels;
-  return With(std::move(labels), "hpc_job", job.name.substr(slurm.size()));
+  return WithSource(
+      {{"job_id", job.name}, {"gpu", std::to_string(tenancy.device_number)}, {"uuid", tenancy.uuid}}, job);
+}
+
+Labels Of(const JobReport& job, const std::string& part) {
+  const char* const name = job.source == JobSource::kSlurm ? "hpc_step" : "container_id";
+  Labels labels = WithSource({{"job_id", job.name}}, job);
+  return part.empty() ? labels : With(std::move(labels), name, part);
 }
 
 // The states that a job can be in on a device, as labels; each has a series, so that none goes missing.
@@ -139,17 +148,20 @@ void AddPlans(const NodeReport& report, Families& out) {
 void AddFacts(const NodeReport& report, Families& out) {
   out.BeginGauge("spillway_job_info", "Facts about a job; always 1.");
   for (const JobReport& job : report.jobs) {
-    out.Add({{"job_id", job.name},
-             {"user", std::to_string(job.uid)},
-             {"command", job.command},
-             {"source", job.source}},
+    out.Add(WithSource({{"job_id", job.name},
+                        {"user", std::to_string(job.uid)},
+                        {"command", job.command},
+                        {"source", NameOf(job.source)}},
+                       job),
             1.0);
   }
-  out.BeginGauge("spillway_job_processes", "Processes of a job, by their connection.");
+  out.BeginGauge("spillway_job_processes", "Processes of a job, by their part of it and their connection.");
   for (const JobReport& job : report.jobs) {
-    out.Add({{"job_id", job.name}, {"state", "connected"}},
-            static_cast<int64_t>(job.processes - job.detached_processes));
-    out.Add({{"job_id", job.name}, {"state", "detached"}}, static_cast<int64_t>(job.detached_processes));
+    for (const auto& [part, processes] : job.parts) {
+      const Labels labels = Of(job, part);
+      out.Add(With(labels, "state", "connected"), static_cast<int64_t>(processes.all - processes.detached));
+      out.Add(With(labels, "state", "detached"), static_cast<int64_t>(processes.detached));
+    }
   }
 }
 

@@ -88,6 +88,7 @@ std::optional<JobIdentity> ProcessTable::IdentityOf(pid_t pid, uid_t uid, pid_t 
                                                                 : 12;
   identity.name = prefix + group.job.substr(0, shown);
   identity.key = prefix + group.job;
+  identity.id = group.job;
   return identity;
 }
 

@@ -23,6 +23,7 @@ struct JobIdentity {
   JobSource source = JobSource::kLocal;
   std::string part;
   std::string command;  // base name of the process's program
+  std::string id = {};  // Slurm's job number, the pod's uid, the container's id; empty: local
 };
 
 class ProcessTable {

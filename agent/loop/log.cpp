@@ -53,8 +53,8 @@ void LogWarning(const std::string& line) { spdlog::warn("{}", line); }
 void LogError(const std::string& line) { spdlog::error("{}", line); }
 
 std::string StartLine(const JobReport& job) {
-  return fmt::format("job started job={} source={} uid={} command={}", Value(job.name), job.source, job.uid,
-                     Value(job.command));
+  return fmt::format("job started job={} source={} uid={} command={}", Value(job.name), NameOf(job.source),
+                     job.uid, Value(job.command));
 }
 
 std::string EndLine(const JobReport& job) {
@@ -70,7 +70,7 @@ std::string EndLine(const JobReport& job) {
   return fmt::format(
       "job ended job={} source={} uid={} command={} seconds={:.3f} devices={} iterations={} to_host_bytes={} "
       "to_device_bytes={} stall_seconds={:.3f} demand_fetches={} refused_allocations={} exit={}",
-      Value(job.name), job.source, job.uid, Value(job.command), static_cast<double>(job.age_ns) / 1e9,
+      Value(job.name), NameOf(job.source), job.uid, Value(job.command), static_cast<double>(job.age_ns) / 1e9,
       job.tenancies.size(), sum.iterations, sum.to_host_bytes, sum.to_device_bytes,
       static_cast<double>(sum.stall_ns) / 1e9, sum.demand_fetches, sum.refused_allocations,
       job.exit_code ? std::to_string(*job.exit_code) : "unknown");

@@ -133,6 +133,7 @@ void Node::On(Session& session, const protocol::Hello& hello, int64_t now_ns) {
     job.sessions.insert(session.id);
     session.state = State::kJob;
     session.job = job.id;
+    session.part = identity->part;
     welcome.job = job.name;
     BeginShares(session);
   }
@@ -149,6 +150,7 @@ Node::Job& Node::JobFor(const JobIdentity& identity, uid_t uid, int64_t now_ns) 
   job.command =
       protocol::Text<64>(identity.command).view();  // the tenant's words: printable, whatever they are
   job.source = identity.source;
+  job.source_id = identity.id;
   job.uid = uid;
   job.since_ns = now_ns;
   if (const auto saved = restored_.terms.extract(job.key)) job.set_by_operator = saved.mapped();

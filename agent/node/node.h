@@ -84,6 +84,7 @@ class Node {
     JobId id{};
     std::string name, key, command;
     JobSource source = JobSource::kLocal;
+    std::string source_id;
     uid_t uid = 0;
     int64_t since_ns = 0;
     std::set<SessionId> sessions;
@@ -113,6 +114,7 @@ class Node {
     std::unique_ptr<protocol::Channel> channel;
     std::unique_ptr<Peer> peer;
     JobId job{};
+    std::string part;  // of the job: a step of Slurm's, a pod's container; empty: it has none
     Rate messages;
     std::map<uint32_t, Registration> registrations;  // by the client's number for the device
     std::vector<protocol::Admission> unsent_admissions;

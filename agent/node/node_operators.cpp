@@ -205,16 +205,19 @@ bool Node::IsFirstOn(const Job& job, DeviceId device) const {
 JobReport Node::ReportOf(const Job& job, int64_t now_ns) const {
   JobReport report;
   report.name = job.name;
-  report.source = NameOf(job.source);
+  report.source = job.source;
+  report.source_id = job.source_id;
   report.command = job.command;
   report.uid = job.uid;
   report.age_ns = now_ns - job.since_ns;
-  report.processes = job.sessions.size();
   report.exit_code = job.exit_code;
   std::map<DeviceId, TenancyReport> tenancies = job.finished;
   for (SessionId id : job.sessions) {
     const Session& session = sessions_.at(id);
-    report.detached_processes += session.state == State::kDetached ? 1 : 0;
+    for (ProcessCount* count : {&report.processes, &report.parts[session.part]}) {
+      ++count->all;
+      count->detached += session.state == State::kDetached ? 1 : 0;
+    }
     for (const auto& [number, registration] : session.registrations) {
       TenancyReport& sum = tenancies[registration.device];
       AddUsage(registration, sum);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/arbiter/arbiter.h"
+#include "agent/identity/control_group.h"
 #include "agent/node/durations.h"
 #include "agent/node/planning.h"
 #include "agent/pool/pool.h"
@@ -44,13 +45,21 @@ struct TenancyReport {
   int64_t unparted_to_host_bytes = 0, unparted_to_device_bytes = 0, unparted_stall_ns = 0;
 };
 
+// Processes of a job: of all, or of one part of it.
+struct ProcessCount {
+  size_t all = 0, detached = 0;  // of them alive, and without a connection
+};
+
 struct JobReport {
-  std::string name, source, command;
+  std::string name, command;
+  JobSource source = JobSource::kLocal;
+  std::string source_id;  // Slurm's job number, the pod's uid, the container's id
+  std::map<std::string, ProcessCount>
+      parts;  // by Slurm's step, or the pod's container; empty: it has none, or is not known
   uint32_t uid = 0;
   int64_t age_ns = 0;
-  size_t processes = 0;
+  ProcessCount processes;
   std::optional<int32_t> exit_code;  // of the last process that said it
-  size_t detached_processes = 0;     // alive, and without a connection
   std::vector<TenancyReport> tenancies;
 };
 

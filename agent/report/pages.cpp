@@ -71,15 +71,30 @@ ordered_json JsonOf(const TenancyReport& tenancy) {
           {"parts", JsonOf(tenancy.parts)}};
 }
 
+// What others know the job by, and of which parts processes are here.
+ordered_json SourceOf(const JobReport& job) {
+  constexpr const char* ids[] = {"", "slurm_job", "pod_uid", "container_id"};
+  constexpr const char* parts[] = {"", "slurm_steps", "container_ids", ""};
+  const auto source = static_cast<size_t>(job.source);
+  ordered_json json = {{"source", NameOf(job.source)}};
+  if (*ids[source] != 0) json[ids[source]] = job.source_id;
+  if (*parts[source] == 0) return json;
+  json[parts[source]] = ordered_json::array();
+  for (const auto& [part, processes] : job.parts) {
+    if (!part.empty()) json[parts[source]].push_back(part);
+  }
+  return json;
+}
+
 ordered_json JsonOf(const JobReport& job) {
-  ordered_json json = {{"job", job.name},
-                       {"source", job.source},
-                       {"command", job.command},
-                       {"uid", job.uid},
-                       {"age_ns", job.age_ns},
-                       {"processes", job.processes},
-                       {"detached_processes", job.detached_processes},
-                       {"devices", ordered_json::array()}};
+  ordered_json json = {{"job", job.name}};
+  json.update(SourceOf(job));
+  json.update({{"command", job.command},
+               {"uid", job.uid},
+               {"age_ns", job.age_ns},
+               {"processes", job.processes.all},
+               {"detached_processes", job.processes.detached},
+               {"devices", ordered_json::array()}});
   for (const TenancyReport& tenancy : job.tenancies) json["devices"].push_back(JsonOf(tenancy));
   return json;
 }
@@ -204,9 +219,9 @@ void AddJobs(const NodeReport& report, Table& table) {
 }
 
 void AddJob(const JobReport& job, Table& table) {
-  table.Add("{}: {} (uid {}), {} process{}, {:.0f} s", job.name, job.command, job.uid, job.processes,
-            job.processes == 1 ? "" : "es", static_cast<double>(job.age_ns) / 1e9);
-  if (job.detached_processes > 0) table.Add("  {} of them without a connection", job.detached_processes);
+  table.Add("{}: {} (uid {}), {} process{}, {:.0f} s", job.name, job.command, job.uid, job.processes.all,
+            job.processes.all == 1 ? "" : "es", static_cast<double>(job.age_ns) / 1e9);
+  if (job.processes.detached > 0) table.Add("  {} of them without a connection", job.processes.detached);
   for (const TenancyReport& tenancy : job.tenancies) {
     const TenancyView& view = tenancy.view;
     table.Add("device {} {}", tenancy.device_number, tenancy.uuid);

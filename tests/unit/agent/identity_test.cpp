@@ -113,7 +113,11 @@ TEST_F(ProcessTableTest, JobsOfSchedulersKeepTheirNames) {
   Add(11, 1, 1000, "b", "0::/kubepods/pod1f2e3d4c-0000-4000-8000-123456789abc/" + kId + "\n");
 
   EXPECT_EQ(table_.IdentityOf(10, 1000, 10)->name, "slurm-1201");
+  EXPECT_EQ(table_.IdentityOf(10, 1000, 10)->id, "1201");
+  EXPECT_EQ(table_.IdentityOf(10, 1000, 10)->part, "0");
   EXPECT_EQ(table_.IdentityOf(11, 1000, 0)->name, "pod-1f2e3d4c");
+  EXPECT_EQ(table_.IdentityOf(11, 1000, 0)->id, "1f2e3d4c-0000-4000-8000-123456789abc");
+  EXPECT_EQ(table_.IdentityOf(11, 1000, 0)->part, kId);
 }
 
 TEST_F(ProcessTableTest, CommandsMayBeNamedLikeFields) {

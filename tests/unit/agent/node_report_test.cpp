@@ -124,7 +124,25 @@ TEST_F(NodeReportTest, PartsOfADeviceThatIsNotRegisteredEndTheSession) {
 
   Say(client, protocol::Account{.device = 4});
 
-  EXPECT_EQ(node_.Report(now_ns_).jobs.at(0).detached_processes, 1u);
+  EXPECT_EQ(node_.Report(now_ns_).jobs.at(0).processes.detached, 1u);
+}
+
+TEST_F(NodeReportTest, ProcessesAreCountedByTheStepsOfTheirJob) {
+  const auto in_step = [this](const char* step) {
+    services_.identities[last_pid_ + 1] =
+        JobIdentity{"slurm-1201", "slurm-1201", JobSource::kSlurm, step, "train", "1201"};
+    return Job(kGiB);
+  };
+  const Client first = in_step("0"), second = in_step("0");
+  Client batch = in_step("batch");
+
+  const JobReport job = node_.Report(now_ns_).jobs.at(0);
+  EXPECT_EQ(job.source_id, "1201");
+  EXPECT_EQ(job.processes.all, 3u);
+  EXPECT_EQ(job.parts.at("0").all, 2u);
+  EXPECT_EQ(job.parts.at("batch").all, 1u);
+  Ends(batch);
+  EXPECT_FALSE(node_.Report(now_ns_).jobs.at(0).parts.contains("batch"));
 }
 
 TEST_F(NodeReportTest, TheTimeInTheQueueIsCountedWhenAJobIsAdmitted) {

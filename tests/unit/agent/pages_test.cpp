@@ -19,11 +19,13 @@ NodeReport Report() {
   report.devices = {{0, "GPU-1", "NVIDIA H200", 140 * kGiB, 12 * kGiB, 8 * kGiB, "0000:81:00.0", 1}};
   JobReport job;
   job.name = "slurm-1201";
-  job.source = "slurm";
+  job.source = JobSource::kSlurm;
+  job.source_id = "1201";
   job.command = "a \"job\"\xff";
   job.uid = 1000;
   job.age_ns = 90'000'000'000;
-  job.processes = 2;
+  job.processes.all = 2;
+  job.parts = {{"0", {2, 0}}};
   TenancyReport tenancy;
   tenancy.uuid = "GPU-1";
   tenancy.view.state = TenancyState::kAdmitted;
@@ -127,7 +129,7 @@ TEST(MetricsTest, SeriesHaveTheirJobsLabels) {
 // A job of an older protocol says how much was moved and waited for, and not why.
 TEST(MetricsTest, WhatHasNoPartsIsOfUnknownCause) {
   NodeReport report = Report();
-  report.jobs[0].source = "local";
+  report.jobs[0].source = JobSource::kLocal;
   EXPECT_EQ(MetricsOf(report).find("cause=\"unknown\""), std::string::npos);
   EXPECT_EQ(MetricsOf(report).find("hpc_job"), std::string::npos);
   report.jobs[0].tenancies[0].unparted_to_device_bytes = 7;
@@ -175,15 +177,66 @@ TEST(MetricsTest, RejectedJobsDoNotWait) {
 
 TEST(MetricsTest, ProcessesWithoutAConnectionAreCountedApart) {
   NodeReport report = Report();
-  report.jobs[0].detached_processes = 1;
+  report.jobs[0].parts = {{"0", {2, 1}}, {"batch", {1, 0}}};
 
   const std::string metrics = MetricsOf(report);
 
-  for (const char* state : {"connected", "detached"}) {
-    const std::string line =
-        std::string("spillway_job_processes{job_id=\"slurm-1201\",state=\"") + state + "\"} 1\n";
-    EXPECT_NE(metrics.find(line), std::string::npos) << metrics;
+  for (const char* line :
+       {"hpc_step=\"0\",state=\"connected\"} 1\n", "hpc_step=\"0\",state=\"detached\"} 1\n",
+        "hpc_step=\"batch\",state=\"connected\"} 1\n"}) {
+    EXPECT_NE(
+        metrics.find(std::string("spillway_job_processes{job_id=\"slurm-1201\",hpc_job=\"1201\",") + line),
+        std::string::npos)
+        << metrics;
   }
+}
+
+// What the control group names, and nothing that a tenant says.
+TEST(MetricsTest, SeriesOfAPodAndOfAContainerBearTheirIds) {
+  NodeReport report = Report();
+  report.jobs[0].name = "pod-1f2e3d4c";
+  report.jobs[0].source = JobSource::kKubernetes;
+  report.jobs[0].source_id = "1f2e3d4c-0000";
+  report.jobs[0].parts = {{"", {1, 0}}, {"aaaa", {2, 0}}};
+
+  const std::string of_pod = MetricsOf(report);
+  report.jobs[0].source = JobSource::kContainer;
+  report.jobs[0].source_id = "bbbb";
+  report.jobs[0].parts = {{"", {1, 0}}};
+  const std::string of_container = MetricsOf(report);
+
+  for (const char* line :
+       {"spillway_job_memory_budget_bytes{job_id=\"pod-1f2e3d4c\",gpu=\"0\",uuid=\"GPU-1\",pod_uid="
+        "\"1f2e3d4c-0000\"} ",
+        "spillway_job_processes{job_id=\"pod-1f2e3d4c\",pod_uid=\"1f2e3d4c-0000\",container_id=\"aaaa\","
+        "state="
+        "\"connected\"} 2\n",
+        "spillway_job_processes{job_id=\"pod-1f2e3d4c\",pod_uid=\"1f2e3d4c-0000\",state=\"connected\"} 1\n",
+        "source=\"kubernetes\",pod_uid=\"1f2e3d4c-0000\"} 1\n"})
+    EXPECT_NE(of_pod.find(line), std::string::npos) << line << " is not in\n" << of_pod;
+  EXPECT_NE(of_container.find("uuid=\"GPU-1\",container_id=\"bbbb\"} "), std::string::npos) << of_container;
+  EXPECT_EQ(of_container.find("pod_uid"), std::string::npos);
+}
+
+TEST(PagesTest, AJobsDocumentSaysWhatOthersKnowItBy) {
+  NodeReport report = Report();
+  const auto job = [&] {
+    const protocol::Ask ask = Asking(protocol::Question::kJobs, protocol::Form::kJson);
+    return nlohmann::json::parse(PageOf(ask, report)).at("jobs").at(0);
+  };
+  EXPECT_EQ(job()["source"], "slurm");
+  EXPECT_EQ(job()["slurm_job"], "1201");
+  EXPECT_EQ(job()["slurm_steps"], nlohmann::json({"0"}));
+
+  report.jobs[0].source = JobSource::kKubernetes;
+  report.jobs[0].source_id = "1f2e3d4c-0000";
+  report.jobs[0].parts = {{"", {1, 0}}, {"aaaa", {2, 0}}, {"bbbb", {1, 0}}};
+  EXPECT_EQ(job()["pod_uid"], "1f2e3d4c-0000");
+  EXPECT_EQ(job()["container_ids"], nlohmann::json({"aaaa", "bbbb"}));
+  EXPECT_FALSE(job().contains("slurm_job"));
+
+  report.jobs[0].source = JobSource::kLocal;
+  EXPECT_FALSE(job().contains("container_ids"));
 }
 
 TEST(MetricsTest, PlanningTellsWhatBecameOfRequestsAndHowLongItTook) {

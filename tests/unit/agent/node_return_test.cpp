@@ -1,0 +1,241 @@
+// Processes that lose their connection and come back, agents that are started again, jobs that ran without one.
+#include "tests/unit/agent/node_client.h"
+
+namespace spillway::agent {
+namespace {
+
+TEST_F(NodeTest, AProcessThatOnlyHangsUpKeepsItsMemoryUntilItEnds) {
+  Start();
+  auto process = NewProcess();
+  auto first = Job(16, process);
+  Settle();
+  const int64_t granted_bytes = PromisedBytes();
+
+  first->Hangs();
+  Settle();
+  EXPECT_EQ(PromisedBytes(), granted_bytes);
+  EXPECT_TRUE(services_.ended.empty());
+
+  process->alive = false;
+  node_->PeerEnded(first->session, now_ns_);
+  EXPECT_EQ(PromisedBytes(), 0);
+  EXPECT_EQ(services_.ended.size(), 1u);
+}
+
+TEST_F(NodeTest, AProcessThatComesBackHasWhatItHadAndNothingTwice) {
+  Start();
+  auto process = NewProcess();
+  auto client = Job(16, process);
+  Settle();
+  client->Hangs();
+
+  auto again = Connect(process);
+  again->Say(protocol::Hello{});
+  again->Next<protocol::Welcome>();
+  again->Say(Wanting(16, 10 * kGiB));
+  Settle();
+
+  again->Next<protocol::Admission>();
+  EXPECT_EQ(again->Next<protocol::Grant>().reason, protocol::GrantReason::kFirst);
+  EXPECT_LE(PromisedBytes(), 16 * kGiB);
+  EXPECT_EQ(node_->session_count(), 1u);
+}
+
+// A process that came back left its job and joined it again. Its job kept what both had been promised, was promised what came back
+// once more, and the device was promised twice (found by AgentLifeTest, seed 65).
+TEST_F(NodeTest, AProcessOfSeveralThatComesBackIsNotCountedTwice) {
+  // Given a job of two processes that have all of the device
+  Start();
+  auto process = NewProcess();
+  auto one = Job(8, process, 50), two = Job(8, NewProcess(), 50);
+  Settle();
+  one->Next<protocol::Admission>();
+  const auto grant = one->Next<protocol::Grant>();
+  one->Obey(grant);
+  const int64_t promised_bytes = PromisedBytes();
+  ASSERT_GT(promised_bytes, 15 * kGiB);
+
+  // When one is cut off and comes back with what it has
+  one->Hangs();
+  auto again = Connect(process);
+  again->Say(protocol::Hello{.leader_pid = 50});
+  again->Next<protocol::Welcome>();
+  again->Say(Wanting(8, grant.budget_bytes));
+
+  // Then nothing more is promised, at that moment and later
+  EXPECT_EQ(PromisedBytes(), promised_bytes);
+  Settle();
+  EXPECT_EQ(PromisedBytes(), promised_bytes);
+  again->Next<protocol::Admission>();
+  EXPECT_EQ(again->Next<protocol::Grant>().budget_bytes, grant.budget_bytes);
+}
+
+TEST_F(NodeTest, WhoIsLateIsStillLateWhenItComesBack) {
+  // Given a job that has not given back in time what another wants
+  Start();
+  auto process = NewProcess();
+  auto owner = Job(16, process);
+  Settle();
+  auto other = Job(8);
+  Settle();
+  now_ns_ += 2 * kSecond;
+  Settle();
+  const auto is_overdue = [this] { return node_->arbiter().Tenancies().front().overdue; };
+  ASSERT_TRUE(is_overdue());
+
+  // When it hangs up and comes back with all that it has, then it is not believed to have obeyed
+  owner->Hangs();
+  auto again = Connect(process);
+  again->Say(protocol::Hello{});
+  again->Next<protocol::Welcome>();
+  again->Say(Wanting(16, 16 * kGiB));
+  Settle();
+  EXPECT_TRUE(is_overdue());
+
+  // And what it is told is what it was asked for
+  again->Next<protocol::Admission>();
+  const auto grant = again->Next<protocol::Grant>();
+  EXPECT_LE(grant.budget_bytes, 9 * kGiB);
+  again->Obey(grant);
+  Settle();
+  EXPECT_FALSE(is_overdue());
+  other->Next<protocol::Admission>();
+  EXPECT_GE(other->Next<protocol::Grant>().budget_bytes, 7 * kGiB);
+}
+
+TEST_F(NodeTest, WhoWaitsAndComesBackWaitsAtItsPlace) {
+  // Given two that wait for the guarantee of a third
+  Config config = FakeConfig();
+  config.defaults.guaranteed_bytes = 12 * kGiB;
+  Start(config);
+  auto begun = Job(12);
+  Settle();
+  auto process = NewProcess();
+  auto first = Job(12, process);
+  now_ns_ += kSecond;
+  auto second = Job(12);
+  Settle();
+  ASSERT_EQ(first->Next<protocol::Admission>().position, 1u);
+  ASSERT_EQ(second->Next<protocol::Admission>().position, 2u);
+
+  now_ns_ += kSecond;
+  first->Hangs();
+  auto again = Job(12, process);
+  Settle();
+
+  EXPECT_EQ(again->Next<protocol::Admission>().position, 1u);
+  EXPECT_TRUE(second->HearsNothing());
+}
+
+TEST_F(NodeTest, AfterARestartTheBooksAgreeWithWhatIsHeld) {
+  Config config = FakeConfig();
+  config.resume_ms = 3000;
+  Start(config);
+  auto one = Connect(NewProcess()), two = Connect(NewProcess());
+  for (Client* client : {one.get(), two.get()}) {
+    client->Say(protocol::Hello{});
+    client->Next<protocol::Welcome>();
+  }
+  one->Say(Wanting(16, 10 * kGiB));
+  two->Say(Wanting(16, 5 * kGiB));
+  auto late = Job(16);
+  Settle();
+
+  one->Next<protocol::Admission>();
+  const auto kept = one->Next<protocol::Grant>();
+  EXPECT_EQ(kept.reason, protocol::GrantReason::kKept);
+  EXPECT_EQ(kept.budget_bytes, 10 * kGiB);
+  EXPECT_EQ(PromisedBytes(), 15 * kGiB);
+  EXPECT_TRUE(late->HearsNothing()) << "until all are back";
+
+  now_ns_ += 100 * kSecond;
+  Settle();
+  EXPECT_TRUE(late->HearsNothing()) << "a clock that jumps, or an agent that was stopped, shortens nothing";
+  for (int64_t passed_ns = 0; passed_ns < 3 * kSecond - kSecond / 4; passed_ns += kSecond / 4) {
+    EXPECT_LE(node_->NextWake(), now_ns_ + kSecond / 4);
+    now_ns_ += kSecond / 4;
+    Settle();
+  }
+  EXPECT_EQ(late->Next<protocol::Admission>().state, protocol::AdmissionState::kAdmitted);
+  EXPECT_LE(PromisedBytes(), 16 * kGiB);
+}
+
+TEST_F(NodeTest, LaterNobodyHoldsSomethingBecauseItSaysSo) {
+  Start();
+  auto owner = Job(16);
+  Settle();
+  auto liar = Connect(NewProcess());
+  liar->Say(protocol::Hello{});
+  liar->Next<protocol::Welcome>();
+
+  liar->Say(Wanting(16, 16 * kGiB));
+  Settle();
+
+  liar->Next<protocol::Admission>();
+  EXPECT_TRUE(liar->HearsNothing());
+  EXPECT_LE(PromisedBytes(), 16 * kGiB);
+}
+
+// What a job held that had begun while the agent was stopped was promised to others (found by tests/chaos, seed 7).
+TEST_F(NodeTest, AJobThatRanWithoutAnAgentIsBelievedWhatItHoldsAsFarAsThatIsNobodys) {
+  // Given a job that has 10 of 16 GiB
+  Start();
+  auto owner = Job(10);
+  Settle();
+  owner->Next<protocol::Admission>();
+  owner->Obey(owner->Next<protocol::Grant>());
+
+  // When one comes that wants 1 GiB and says that it holds 4
+  auto client = Connect(NewProcess());
+  client->Say(protocol::Hello{});
+  client->Next<protocol::Welcome>();
+  client->Say(Wanting(1, 4 * kGiB));
+  Settle();
+
+  // Then these count, and it is asked for what others need
+  client->Next<protocol::Admission>();
+  const auto grant = client->Next<protocol::Grant>();
+  EXPECT_EQ(grant.budget_bytes, 4 * kGiB);
+  EXPECT_GE(PromisedBytes(), 14 * kGiB - (int64_t{4} << 20));
+  auto third = Job(6);
+  Settle();
+  EXPECT_LT(client->Next<protocol::Grant>().budget_bytes, 4 * kGiB);
+  EXPECT_LE(PromisedBytes(), 16 * kGiB);
+
+  // And one that says that it holds all has the little that is free, no more
+  const int64_t promised_bytes = PromisedBytes();
+  auto liar = Connect(NewProcess());
+  liar->Say(protocol::Hello{});
+  liar->Next<protocol::Welcome>();
+  liar->Say(Wanting(16, 16 * kGiB));
+  Settle();
+  EXPECT_LE(PromisedBytes(), 16 * kGiB);
+  EXPECT_GE(PromisedBytes(), promised_bytes);
+}
+
+TEST_F(NodeTest, AJobThatRunsAndWaitsIsBelievedWhatItsReportsSay) {
+  // Given a node that is drained, and a job that ran without it and says that it has 1 GiB, later 4
+  Start();
+  Operator()->Say(protocol::Control{protocol::Action::kDrain, ""});
+  auto client = Connect(NewProcess());
+  client->Say(protocol::Hello{});
+  client->Next<protocol::Welcome>();
+  client->Say(Wanting(1, kGiB));
+  Settle();
+  EXPECT_EQ(client->Next<protocol::Admission>().state, protocol::AdmissionState::kQueued);
+  protocol::Usage usage;
+  usage.device = 3;
+  usage.wanted_bytes = usage.resident_bytes = 4 * kGiB;
+  client->Say(usage);
+  usage.wanted_bytes = kGiB;
+  client->Say(usage);
+
+  Operator()->Say(protocol::Control{protocol::Action::kUndrain, ""});
+  Settle();
+
+  client->Next<protocol::Admission>();
+  EXPECT_EQ(client->Next<protocol::Grant>().budget_bytes, 4 * kGiB);
+}
+
+}  // namespace
+}  // namespace spillway::agent
