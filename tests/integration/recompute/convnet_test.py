@@ -17,7 +17,7 @@ BUILD = ""
 class Run:
     """One run of the trainer: what it printed, our report, the simulator's books."""
 
-    def __init__(self, options, compute, **settings):
+    def __init__(self, program, options, compute, **settings):
         with tempfile.TemporaryDirectory() as folder:
             report, books = os.path.join(folder, "report"), os.path.join(folder, "books")
             simulator = os.path.join(BUILD, "simulator")
@@ -28,7 +28,7 @@ class Run:
                 environment.update({f"SPILLWAY_{name}": str(value) for name, value in settings.items()})
                 environment.update(SPILLWAY_DRIVER=os.path.join(simulator, "libcuda.so.1"), SPILLWAY_REPORT=report,
                                    LD_PRELOAD=os.path.join(BUILD, "lib", "libspillway.so"))
-            command = [os.path.join(BUILD, "workloads", "convnet"), *options.split()]
+            command = [os.path.join(BUILD, "workloads", program), *options.split()]
             result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
             self.code, self.output, self.errors = result.returncode, result.stdout, result.stderr
             self.report = self.read(report)
@@ -43,10 +43,10 @@ class Run:
 
 
 class ConvnetTest(unittest.TestCase):
-    def same(self, options, compute="full", **settings):
+    def same(self, options, compute="full", program="convnet", **settings):
         """The report of a run under Spillway that printed what the bare program prints."""
-        bare = Run(options, compute)
-        run = Run(options, compute, **settings)
+        bare = Run(program, options, compute)
+        run = Run(program, options, compute, **settings)
         self.assertEqual(bare.code, 0, bare.errors)
         self.assertEqual(run.code, 0, run.errors)
         self.assertEqual(run.output, bare.output)
@@ -82,6 +82,15 @@ class ConvnetTest(unittest.TestCase):
                            LEARN="wait")
         self.assertGreater(report["recomputes"], 50)
         self.assertLess(report["demand_recomputes"], report["recomputes"] / 10)
+
+    def test_what_is_freed_late_is_dropped_by_a_plan_and_not_made_again(self):
+        """All activations and gradients are freed when a step is over, and filters and scales have changed by then."""
+        report = self.same("--epochs=16 --batch=1024 --blocks=4 --width=128", "tags", "digits_cnn", BUDGET=840 * MIB, PARK="off",
+                           LEARN="wait")
+        self.assertGreater(report["planned_iterations"], 10)
+        self.assertGreater(report["recipe_drops"], 200)
+        self.assertLess(report["recomputes"], report["recipe_drops"] / 2)
+        self.assertLess(report["demand_recomputes"], report["recipe_drops"] / 20)
 
 
 if __name__ == "__main__":
