@@ -46,6 +46,7 @@ struct ConvnetOptions {
   int image = 64;
   int classes = 1000;
   int steps = 3;
+  std::string until;
   int images = 0;
   float learning_rate = 0.02f;
 };
@@ -59,6 +60,9 @@ ConvnetOptions parse_convnet_options(int argc, char** argv) {
   arguments.integer("image", &options.image, 32, 4096, "side of an image, a multiple of 32");
   arguments.integer("classes", &options.classes, 2, 100000, "kinds of images");
   arguments.integer("steps", &options.steps, 1, 1000000, "training steps");
+  arguments.text(
+      "until", &options.until,
+      "a file: where it exists, the step that has begun is the last, however many there should be");
   arguments.integer("images", &options.images, 0, 1 << 30, "distinct images, 0 for a new one each time");
   arguments.rate("rate", &options.learning_rate, "learning rate");
   options.device.declare(&arguments);
@@ -126,7 +130,7 @@ class ConvnetTrainer {
 
   void train() {
     stage(0);
-    for (int step = 0; step < options_.steps; ++step) train_step(step);
+    for (int step = 0; !is_over_; ++step) train_step(step);
     std::printf("checksum %016" PRIx64 "\n", weights_checksum(parameters_, device_));
     device_.report_peak();
   }
@@ -174,7 +178,8 @@ class ConvnetTrainer {
 
   void train_step(int step) {
     const unsigned char* bytes = feeder_.acquire();
-    if (step + 1 < options_.steps) stage(step + 1);
+    is_over_ = step + 1 == options_.steps || exists(options_.until);
+    if (!is_over_) stage(step + 1);
     const auto* labels = reinterpret_cast<const std::int32_t*>(bytes + data_.image_bytes() * options_.batch);
     Tensor logits = network_->forward(images(bytes), Mode::kTrain);
     network_->backward(classifier_.train(std::move(logits), labels));
@@ -196,6 +201,7 @@ class ConvnetTrainer {
   Classifier classifier_;
   StepTimer timer_;
   BatchFeeder feeder_;
+  bool is_over_ = false;  // with the step that has begun
 };
 
 }  // namespace workloads

@@ -2,9 +2,9 @@
 """A job's budget halved and doubled while it trains, by an operator, on one simulated GPU under a real spillwayd. One command, one table.
 
 Each network runs alone first, bare, for what it wants and how many kernels a step has. Then it trains with a budget of 12 GiB until it
-follows a plan; `spillway budget set` makes it 6 GiB, and some iterations later 12 GiB again. A change is obeyed when the simulator's books
-say that the job holds no more than the smaller budget, or more than that again. Iterations are kernels over the kernels of a bare step: what
-is made again counts too, so a figure is rather too large. At last the job must have printed what it prints bare in as many steps; else, or
+follows a plan; `spillway budget set` makes it 6 GiB, and some iterations later 12 GiB again. The change is obeyed when the simulator's
+books say for the last time that the job holds more than that; the way back when it holds more again for the first time. Iterations are
+kernels over the kernels of a bare step: what is made again counts too, so a figure is rather too large. At last the job must have printed what it prints bare in as many steps; else, or
 with a violation in the books, the exit code is 1. It is also 1 where a change took more than two iterations.
 
   live_change.py                     12 -> 6 -> 12 GiB, three networks, twice each (some minutes on two cores)
@@ -28,14 +28,14 @@ RESERVE = GIB // 4  # of the device, for what no budget sees
 # What is away is sparse here, so that the host is no limit; slabs of the pool are not.
 TERMS = '[host]\nmemory = "64GiB"\npool = false\n'
 FEW_STEPS = 3
-SETTLING_ITERATIONS, ITERATIONS_BETWEEN = 10, 6
+SETTLING_ITERATIONS, ITERATIONS_BETWEEN = 12, 16
 MOST_ITERATIONS = 2  # of issue 6
 PATIENCE_S = 600
 # Each wants a little more than 12 GiB.
 NETWORKS = {
-    "gpt": "gpt --layers=12 --width=768 --heads=12 --sequence=512 --vocabulary=16384 --batch=20",
-    "resnet50": "convnet --model=resnet50 --image=224 --batch=96 --images=96",
-    "vgg16": "convnet --model=vgg16 --image=224 --batch=64 --images=64",
+    "gpt": "gpt --layers=12 --width=768 --heads=12 --sequence=512 --vocabulary=16384 --batch=24",
+    "resnet50": "convnet --model=resnet50 --image=224 --batch=108 --images=108",
+    "vgg16": "convnet --model=vgg16 --image=224 --batch=104 --images=104",
 }
 QUICK_NETWORKS = {"gpt": "gpt --layers=6 --width=512 --sequence=256 --vocabulary=8192 --batch=12"}
 
@@ -79,16 +79,33 @@ class Training:
             time.sleep(0.001)
         raise SystemExit(f"live_change: it never came; the job says: {self.machine.errors('job')[-500:]}")
 
-    def change(self, budget_bytes, obeys):
-        """Iterations until it was obeyed: since the agent has taken it, and since the operator's command began."""
+    def set_budget(self, budget_bytes):
+        """Iterations until the operator's command began, and until it was over: the agent has taken it."""
         asked = self.look()[1]
         answer = self.agent.command("budget", "set", f"local-{self.job.pid}", budget_bytes)
         if answer.returncode != 0:
             raise SystemExit(f"live_change: {answer.stderr}")
-        taken = self.look()[1]
-        obeyed = self.await_books(lambda held_bytes, _: obeys(held_bytes))
-        self.await_books(lambda _, iterations: iterations > obeyed + ITERATIONS_BETWEEN)
-        return obeyed - taken, obeyed - asked
+        return asked, self.look()[1]
+
+    def shrink(self, budget_bytes):
+        """Iterations from the command's end, and from its beginning, until the last look at which the job held more."""
+        asked, taken = self.set_budget(budget_bytes)
+        last = taken
+
+        def settled(held_bytes, iterations):
+            nonlocal last
+            last = iterations if held_bytes > budget_bytes else last
+            return iterations > max(last, taken) + ITERATIONS_BETWEEN
+
+        self.await_books(settled)
+        return last - taken, last - asked
+
+    def grow(self, budget_bytes, former_bytes):
+        """The same until the first look at which it held more than it might before."""
+        asked, taken = self.set_budget(budget_bytes)
+        first = self.await_books(lambda held_bytes, _: held_bytes > former_bytes)
+        self.await_books(lambda _, iterations: iterations > first + ITERATIONS_BETWEEN)
+        return first - taken, first - asked
 
     def stop(self):
         """Whatever happened."""
@@ -111,8 +128,8 @@ def measure(options, folder, name, workload, number):
     training = Training(options, folder / f"live-{name}-{number}", workload, books["kernels"] / FEW_STEPS)
     try:
         training.await_books(lambda _, iterations: iterations > SETTLING_ITERATIONS)
-        less = training.change(options.small_bytes, lambda held_bytes: held_bytes <= options.small_bytes)
-        more = training.change(options.large_bytes, lambda held_bytes: held_bytes > options.small_bytes)
+        less = training.shrink(options.small_bytes)
+        more = training.grow(options.large_bytes, options.small_bytes)
         output, job_books, report = training.finish()
     finally:
         training.stop()
