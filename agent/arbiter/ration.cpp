@@ -33,14 +33,25 @@ bool Ration::Entry::IsSettled() const {
          granted <= std::max(effective.limit, effective.Floor());
 }
 
+// All that decisions depend on.
+bool Ration::Entry::IsDecidedLike(const Entry& other) const {
+  return claim == other.claim && granted == other.granted && promised() == other.promised() &&
+         has_grant() == other.has_grant() && overdue == other.overdue && kept == other.kept;
+}
+
 class Ration::Change {
  public:
   Change(Ration* ration, ClaimantId claimant)
-      : ration_(*ration), claimant_(claimant), entry_(ration_.entries_[claimant]) {
+      : ration_(*ration),
+        claimant_(claimant),
+        is_new_(ration_.entries_.count(claimant) == 0),
+        entry_(ration_.entries_[claimant]),
+        before_(entry_) {
     Count(-1);
     if (entry_.deadline_ns != kNever) ration_.deadlines_.erase({entry_.deadline_ns, claimant_});
   }
   ~Change() {
+    if (is_new_ || is_end_ || !entry_.IsDecidedLike(before_)) ration_.is_at_rest_ = false;
     if (is_end_) {
       ration_.unsettled_.erase(claimant_);
       ration_.entries_.erase(claimant_);
@@ -68,7 +79,9 @@ class Ration::Change {
 
   Ration& ration_;
   const ClaimantId claimant_;
+  const bool is_new_;
   Entry& entry_;
+  const Entry before_;
   bool is_end_ = false;
 };
 
@@ -341,7 +354,10 @@ void Ration::Obeyed(ClaimantId claimant, uint64_t serial, int64_t held) {
 }
 
 std::vector<Ruling> Ration::Decide(int64_t deadline_ns, uint64_t* last_serial) {
-  return Round(this, deadline_ns, last_serial).Run();
+  if (is_at_rest_) return {};
+  std::vector<Ruling> rulings = Round(this, deadline_ns, last_serial).Run();
+  is_at_rest_ = rulings.empty();
+  return rulings;
 }
 
 // Who is kept is not settled.

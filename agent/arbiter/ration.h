@@ -5,7 +5,8 @@
 // A claimant counts with the most that it may still hold: what was granted last, and what was granted before while it has not
 // confirmed (Obeyed). Targets come from FairShares; what nobody needs stays where it is, so that little has to move.
 //
-// What a decision costs depends on who is unsettled, while there is enough for all: see Note [Settled].
+// What a decision costs depends on who is unsettled, while there is enough for all: see Note [Settled]. Where nothing has changed since one
+// that changed nothing, it costs nothing.
 //
 // Invariants
 //  1. No ruling raises anybody while the sum of all promises would exceed the capacity. The sum exceeds it only when the
@@ -44,7 +45,10 @@ class Ration {
   // `step`: smaller changes wait until they are larger or the last one.
   explicit Ration(int64_t capacity = 0, int64_t step = 1) : capacity_(capacity), step_(step) {}
 
-  void SetCapacity(int64_t capacity) { capacity_ = capacity; }
+  void SetCapacity(int64_t capacity) {
+    is_at_rest_ = is_at_rest_ && capacity == capacity_;
+    capacity_ = capacity;
+  }
   // New, or changed.
   void Put(ClaimantId claimant, const Claim& claim);
   // Comes back with what an earlier ruling of somebody else had given it.
@@ -92,6 +96,7 @@ class Ration {
     int64_t promised() const;
     Claim Effective() const;
     bool IsSettled() const;
+    bool IsDecidedLike(const Entry& other) const;
   };
   class Round;
   // Keeps the sums and sets below true while an entry changes.
@@ -109,6 +114,7 @@ class Ration {
   int64_t overdue_ = 0;
   std::set<ClaimantId> unsettled_;
   std::set<std::pair<int64_t, ClaimantId>> deadlines_;
+  bool is_at_rest_ = false;  // since the last decision, which changed nothing
 };
 
 }  // namespace spillway::agent
