@@ -67,28 +67,40 @@ def run(command, env, quiet_s):
 def await_end(process, output_file, quiet_s):
     """The exit code of `process`; None when its output did not grow for `quiet_s` and it was ended for that.
 
-    Time in which it could have gone on, but other processes had the processors, does not count.
+    Time in which it could have gone on, but other processes had the processors, does not count; time that it computed does.
     """
-    size, since_s, waited_s = 0, time.monotonic(), 0.0
+    size, since_s, spent = 0, time.monotonic(), Spent(0.0, 0.0)
     while True:
         try:
             return process.wait(timeout=0.5)
         except subprocess.TimeoutExpired:
             pass
+        now = spent_s(process.pid)
+        waited_s = max(0.0, now.waiting - spent.waiting)
         if output_file.stat().st_size != size:
-            size, since_s, waited_s = output_file.stat().st_size, time.monotonic(), waiting_s(process.pid)
-        elif time.monotonic() - since_s - max(0.0, waiting_s(process.pid) - waited_s) > quiet_s:
+            size, since_s, spent = output_file.stat().st_size, time.monotonic(), now
+        elif time.monotonic() - since_s - waited_s > quiet_s or now.computing - spent.computing > quiet_s:
             process.kill()
             process.wait()
             return None
 
 
-def waiting_s(pid):
-    """For how long the threads of a process have waited for a processor, in all; 0 where the system does not say."""
-    total_ns = 0
+@dataclasses.dataclass
+class Spent:
+    """Of all threads of a process together, which may be more than has passed."""
+
+    computing: float
+    waiting: float  # for a processor
+
+
+def spent_s(pid):
+    """What the threads of a process have spent so far; nothing where the system does not say."""
+    computing_ns = waiting_ns = 0
     for task in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"):
         try:
-            total_ns += int(task.read_text().split()[1])
-        except (OSError, IndexError):
+            computed, waited = task.read_text().split()[:2]
+            computing_ns += int(computed)
+            waiting_ns += int(waited)
+        except (OSError, ValueError):
             pass
-    return total_ns / 1e9
+    return Spent(computing_ns / 1e9, waiting_ns / 1e9)

@@ -6,6 +6,7 @@
 
 #include "tests/fuzz/differential/choose.h"
 #include "tests/fuzz/differential/feature.h"
+#include "tests/fuzz/differential/limits.h"
 #include "tests/fuzz/differential/random.h"
 #include "tests/fuzz/differential/world.h"
 
@@ -163,11 +164,7 @@ class Generator : private Proposer {
   }
 
   int AddAllocOf(std::uint64_t bytes, const std::vector<std::uint64_t>& cuts_bytes = {}) {
-    // In a context that is not managed the driver packs small ones as it likes, and it keeps what was freed in a
-    // stream's order until the stream has come there: their share of the budget is not known.
-    if (bytes < kMiB && IsInSecondContext(thread_)) return kNone;
-    if (bytes < kMiB && LiveSmallBytes() + bytes > kSmallTotalBytes) return kNone;
-    if (IsInSecondContext(thread_) && LiveBytesInSecondContext() + bytes > kSecondContextBytes) return kNone;
+    if (!MayHold(world_, shape_, {.kind = Kind::kAlloc, .thread = thread_, .bytes = bytes})) return kNone;
     Operation alloc{.kind = Kind::kAlloc, .stream = choose_.PickStream(), .bytes = bytes};
     const std::vector<int> pools = world_.PoolsOf(thread_);
     const std::uint64_t form = dice_.Below(IsInSecondContext(thread_) ? 62 : 100);
@@ -189,23 +186,6 @@ class Generator : private Proposer {
   }
 
   bool IsInSecondContext(int thread) const { return shape_.ContextOf(thread) != 0; }
-
-  std::uint64_t LiveBytesInSecondContext() const {
-    std::uint64_t bytes = 0;
-    for (const auto& [id, buffer] : world_.Buffers()) {
-      if (buffer.live && !buffer.InHostMemory() && IsInSecondContext(buffer.thread))
-        bytes += RoundUp(buffer.bytes, kChunkBytes);
-    }
-    return bytes;
-  }
-
-  std::uint64_t LiveSmallBytes() const {
-    std::uint64_t bytes = 0;
-    for (const auto& [id, buffer] : world_.Buffers()) {
-      if (buffer.live && !buffer.InHostMemory() && buffer.bytes < kMiB) bytes += buffer.bytes;
-    }
-    return bytes;
-  }
 
   void AddWriteTo(int buffer) {
     const std::uint64_t choice = dice_.Below(100);

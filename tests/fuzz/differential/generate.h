@@ -5,8 +5,7 @@
 //
 // Invariants
 //  1. Every byte that an operation reads was written by an earlier one.
-//  2. The device buffers that one operation names, decoys and its object's too, are at most kWidestOperationBytes, each rounded up to 2 MiB,
-//     those below 1 MiB together kSmallTotalBytes, and those in the second context kSecondContextBytes: the least budget that a program can need stays small and known.
+//  2. What it holds stays within limits.h.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +16,6 @@
 #include "tests/fuzz/differential/shape.h"
 
 namespace spillway::fuzz {
-
-inline constexpr std::uint64_t kWidestOperationBytes = 32ull << 20;
-inline constexpr std::uint64_t kSmallTotalBytes = 6ull << 20;  // of living buffers below 1 MiB
-// Of living buffers in the second context, each rounded up: memory there may be of the kind that never moves.
-inline constexpr std::uint64_t kSecondContextBytes = 16ull << 20;
 
 std::vector<Operation> Generate(std::uint64_t seed, const Shape& shape);
 

@@ -151,7 +151,7 @@ Shape ShapeFor(std::uint64_t seed, const Options& options) {
 
 // The generated operations of a seed, or those kept of them.
 std::vector<Operation> Draft(std::uint64_t seed, const Shape& shape, const Options& options) {
-  const std::vector<Operation> program = Repeat(Generate(seed, shape), options.repetition);
+  const std::vector<Operation> program = Repeat(Generate(seed, shape), shape, options.repetition);
   return options.kept && seed == options.last_seed ? Keep(program, *options.kept) : program;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tests/fuzz/differential/limits.h"
 #include "tests/fuzz/differential/world.h"
 
 namespace spillway::fuzz {
@@ -29,8 +30,10 @@ bool MayRepeat(const Operation& operation) {
 
 class Repeater {
  public:
-  Repeater(const std::vector<Operation>& program, const Repetition& repetition)
-      : repetition_(repetition), opening_(program.begin(), program.begin() + program.size() / 3) {
+  Repeater(const std::vector<Operation>& program, const Shape& shape, const Repetition& repetition)
+      : shape_(shape),
+        repetition_(repetition),
+        opening_(program.begin(), program.begin() + program.size() / 3) {
     const std::size_t rest = program.size() - opening_.size();
     for (int i = 0; i < repetition.patterns; ++i) {
       const auto first = opening_.size() + rest * i / repetition.patterns;
@@ -86,11 +89,13 @@ class Repeater {
     const bool has_decoy = operation.decoy == kNone || world_.Buffers().contains(operation.decoy);
     if (!has_decoy) operation.decoy = kNone;
     if (!world_.Allows(operation)) return;
+    if (operation.kind == Kind::kAlloc && !MayHold(world_, shape_, operation)) return;
     operation.origin = static_cast<int>(result_.size());
     world_.Apply(operation);
     result_.push_back(std::move(operation));
   }
 
+  const Shape& shape_;
   const Repetition repetition_;
   const std::vector<Operation> opening_;
   std::vector<std::vector<Operation>> bodies_;
@@ -102,8 +107,9 @@ class Repeater {
 
 }  // namespace
 
-std::vector<Operation> Repeat(const std::vector<Operation>& program, const Repetition& repetition) {
-  return repetition.iterations == 0 ? program : Repeater(program, repetition).Run();
+std::vector<Operation> Repeat(const std::vector<Operation>& program, const Shape& shape,
+                              const Repetition& repetition) {
+  return repetition.iterations == 0 ? program : Repeater(program, shape, repetition).Run();
 }
 
 }  // namespace spillway::fuzz

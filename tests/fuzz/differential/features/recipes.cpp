@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 #include <stdexcept>
+#include <vector>
 
 #include "tests/fuzz/differential/digest.h"
 #include "tests/fuzz/differential/features/all.h"
@@ -79,6 +80,7 @@ constexpr simulator::KernelEntry kEntries[] = {
     {kUnevenKernel, NormalizeUnevenly, Cost, kLibraryParameters, kLayout.parameters}};
 
 bool IsOnDevice(const Buffer& buffer) { return !buffer.InHostMemory(); }
+bool IsLarge(const Buffer& buffer) { return IsOnDevice(buffer) && buffer.bytes > kChunkBytes; }
 bool CanBeMade(const Buffer& buffer) {
   return IsOnDevice(buffer) && buffer.bytes >= kMiB && buffer.bytes <= kLargestOutputBytes &&
          buffer.bytes % 4 == 0;
@@ -110,21 +112,28 @@ class Views {
 class RecipesFeature : public Feature {
  public:
   const char* Name() const override { return "recipes"; }
-  unsigned PerMille() const override { return 300; }
+  unsigned PerMille() const override { return 250; }
 
+  // A few layers of a network, then others that take their memory; then one is read, or what it was made from changes, or both.
   void Propose(Proposer& proposer) const override {
     Random& dice = proposer.Dice();
-    Chooser& choose = proposer.Choose();
-    const int source = choose.PickBuffer(IsOnDevice);
-    const int target = dice.Percent(40)
-                           ? proposer.NewMemory(dice.Between(kMiB / 4, kLargestOutputBytes / 4) * 4)
-                           : choose.PickBuffer(CanBeMade);
-    if (source == kNone || target == kNone || !ProposeCall(proposer, source, target)) return;
-    if (dice.Percent(40)) {
-      const int further = choose.PickBuffer(CanBeMade);
-      if (further != kNone) ProposeCall(proposer, target, further);
+    const int first =
+        dice.Percent(50) ? proposer.Choose().PickBuffer(IsLarge) : proposer.Choose().PickBuffer(IsOnDevice);
+    if (first == kNone) return;
+    std::vector<Layer> layers = {{.source = first, .target = first, .stream = kNone}};
+    const int stream = proposer.Choose().PickStream();
+    if (dice.Percent(60)) proposer.Add({.kind = Kind::kContextSync});
+    for (std::uint64_t i = dice.Between(1, 4); i > 0; --i) {
+      const Layer& below = dice.Percent(50) ? layers.front() : layers[dice.Below(layers.size())];
+      const Layer layer{below.target, PickOutput(proposer), stream};
+      if (layer.target != kNone && ProposeCall(proposer, layer)) layers.push_back(layer);
     }
-    if (dice.Percent(50)) ProposeChange(proposer, dice.Percent(75) ? source : target);
+    if (dice.Percent(60)) ProposeOthers(proposer);
+    for (std::uint64_t i = dice.Between(0, 2); i > 0; --i) {
+      const Layer& layer = layers[dice.Below(layers.size())];
+      if (dice.Percent(70)) ProposeRead(proposer, layer.target);
+      if (dice.Percent(70)) ProposeChange(proposer, dice.Percent(75) ? layer.source : layer.target);
+    }
   }
 
   void Run(const Operation& operation, const Running& running) const override {
@@ -155,7 +164,7 @@ class RecipesFeature : public Feature {
   std::span<const simulator::KernelEntry> Kernels() const override { return kEntries; }
 
  private:
-  static std::optional<View> Whole(Proposer& proposer, int buffer) {
+  static View Whole(Proposer& proposer, int buffer) {
     return View{.buffer = buffer, .offset_bytes = 0, .bytes = proposer.Now().At(buffer).bytes};
   }
 
@@ -163,29 +172,50 @@ class RecipesFeature : public Feature {
   static std::optional<View> PickInput(Proposer& proposer, int buffer, std::uint64_t limit_bytes) {
     const Buffer& from = proposer.Now().At(buffer);
     const bool is_whole = from.IsWholeInitialised() && from.bytes % 4 == 0 && from.bytes <= limit_bytes;
-    std::optional<View> view =
-        is_whole ? Whole(proposer, buffer) : proposer.Choose().PickReadable(buffer, limit_bytes);
+    if (is_whole) return Whole(proposer, buffer);
+    std::optional<View> view = proposer.Choose().PickReadable(buffer, limit_bytes);
     if (view) view->bytes -= view->bytes % 4;
     return view && view->bytes > 0 ? view : std::nullopt;
   }
 
-  static bool ProposeCall(Proposer& proposer, int source, int target) {
+  static int PickOutput(Proposer& proposer) {
     Random& dice = proposer.Dice();
-    const std::optional<View> x = PickInput(proposer, source, kLargestOutputBytes);
+    if (dice.Percent(50)) return proposer.Choose().PickBuffer(CanBeMade);
+    return proposer.NewMemory(dice.Between(kMiB / 4, kLargestOutputBytes / 4) * 4);
+  }
+
+  struct Layer {
+    int source, target, stream;
+  };
+  static bool ProposeCall(Proposer& proposer, const Layer& layer) {
+    Random& dice = proposer.Dice();
+    const std::optional<View> x = PickInput(proposer, layer.source, kLargestOutputBytes);
     if (!x) return false;
-    Operation call{.kind = Kind::kFeatureWork, .on_stream = true, .stream = proposer.Choose().PickStream()};
+    Operation call{.kind = Kind::kFeatureWork, .on_stream = true, .stream = layer.stream};
     call.in = {*x};
-    call.out = *Whole(proposer, target);
+    call.out = Whole(proposer, layer.target);
     call.slow = dice.Percent(40);
-    const bool is_written = proposer.Now().At(target).IsWholeInitialised();
+    const bool is_written = proposer.Now().At(layer.target).IsWholeInitialised();
     if (dice.Percent(8) && is_written) call.form |= kBlends;
     if (dice.Percent(8)) call.form |= kIsTwofold;
-    if (dice.Percent(8)) call.form |= kIsUneven;
+    if (dice.Percent(12)) call.form |= kIsUneven;
     if (dice.Percent(30)) call.form |= kIsExtended;
     if (dice.Percent(8) && is_written) call.out.bytes = RoundUp(call.out.bytes / 2, 4);
-    if (dice.Percent(60)) AddParameters(proposer, call);
-    if (dice.Percent(50)) proposer.Add({.kind = Kind::kContextSync});
+    if (dice.Percent(60) || (call.form & kIsUneven)) AddParameters(proposer, call);
     return proposer.Add(call);
+  }
+
+  // Large buffers are used, so that what the calls have read must leave.
+  static void ProposeOthers(Proposer& proposer) {
+    for (std::uint64_t i = proposer.Dice().Between(2, 6); i > 0; --i) {
+      const int buffer = proposer.Choose().PickBuffer(IsLarge);
+      if (buffer == kNone) return;
+      Operation kernel{.kind = Kind::kKernel, .stream = proposer.Choose().PickStream()};
+      const std::optional<View> out = proposer.Choose().PickKernelOutput(buffer);
+      if (!out) continue;
+      kernel.out = *out;
+      proposer.Add(kernel);
+    }
   }
 
   // Up to four of one size.
@@ -211,10 +241,20 @@ class RecipesFeature : public Feature {
     }
   }
 
+  static void ProposeRead(Proposer& proposer, int buffer) {
+    Chooser& choose = proposer.Choose();
+    const int target = choose.PickBuffer(IsOnDevice);
+    if (target == kNone || !proposer.Now().At(buffer).live) return;
+    const std::optional<View> in = choose.PickKernelInput(buffer), out = choose.PickKernelOutput(target);
+    if (!in || !out) return;
+    proposer.Add({.kind = Kind::kKernel, .stream = choose.PickStream(), .out = *out, .in = {*in}});
+  }
+
   // What a call has read or made is written or freed.
   static void ProposeChange(Proposer& proposer, int buffer) {
     Random& dice = proposer.Dice();
     Chooser& choose = proposer.Choose();
+    if (!proposer.Now().At(buffer).live) return;
     if (dice.Percent(25)) {
       const bool is_ordered = IsStreamOrdered(proposer.Now().At(buffer).form);
       if (proposer.Now().At(buffer).form == AllocForm::kFeature) return;
