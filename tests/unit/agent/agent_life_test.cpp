@@ -49,6 +49,10 @@ class World {
     }
   }
 
+  void RunUntilFaults(int faults) {
+    while (faults_.all() < faults && !testing::Test::HasFailure()) Run(1000);
+  }
+
   // No faults any more. Everybody wants something and obeys; it comes to rest, and books and world agree to the byte.
   void ComeRight() {
     if (node_ == nullptr) StartAgent();
@@ -83,8 +87,11 @@ class World {
     EXPECT_EQ(services_.started.size(), services_.ended.size() + jobs_of_killed_agents_);
   }
 
-  int kills() const { return kills_; }
-  int restarts() const { return restarts_; }
+  struct Faults {
+    int kills = 0, cuts = 0, stops = 0, attacks = 0, restarts = 0, jumps = 0, shortages = 0;
+    int all() const { return kills + cuts + stops + attacks + restarts + jumps + shortages; }
+  };
+  const Faults& faults() const { return faults_; }
 
  private:
   static Config Settings() {
@@ -101,7 +108,7 @@ class World {
   }
   // With it go its ends of all channels.
   void KillAgent() {
-    ++restarts_;
+    ++faults_.restarts;
     jobs_of_killed_agents_ += node_->Report(now_ns_).jobs.size();
     node_.reset();
     sessions_.clear();
@@ -139,18 +146,25 @@ class World {
         if (node_ == nullptr) StartAgent();
         return;
       case 11:
-        if (LifeProcess* process = Any())
+        if (LifeProcess* process = Any()) {
           process->stopped = IsKnown(*process) && !process->stopped && random_.Below(2) == 0;
+          faults_.stops += process->stopped;
+        }
         return;
       case 12:
         return OperateAtRandom();
       case 13:
-        if (random_.Below(20) == 0) now_ns_ += (random_.Below(2) == 0 ? 3600'000 : 700) * kMillisecond;
+        if (random_.Below(20) != 0) return;
+        now_ns_ += (random_.Below(2) == 0 ? 3600'000 : 700) * kMillisecond;
+        ++faults_.jumps;
         return;
-      case 14:
-        shares_.SetShortOfMemory(random_.Below(3) == 0);
+      case 14: {
+        const bool is_short = random_.Below(3) == 0;
+        shares_.SetShortOfMemory(is_short);
+        faults_.shortages += is_short;
         orphans_.clear();
         return;
+      }
       default:
         return;
     }
@@ -182,7 +196,7 @@ class World {
   }
   void Kill() {
     if (processes_.empty()) return;
-    ++kills_;
+    ++faults_.kills;
     const auto victim = processes_.begin() + static_cast<int64_t>(random_.Below(processes_.size()));
     (*victim)->identity->alive = false;
     // Of this instance of the agent: another one counts anew.
@@ -208,7 +222,9 @@ class World {
   // The connection is lost while both sides live.
   void CutOff() {
     LifeProcess* process = Any();
-    if (process != nullptr && node_ != nullptr && process->is_served()) wires_[process]->Sever();
+    if (process == nullptr || node_ == nullptr || !process->is_served()) return;
+    wires_[process]->Sever();
+    ++faults_.cuts;
   }
   // Somebody who speaks nonsense, or tells lies.
   void Attack() {
@@ -218,6 +234,7 @@ class World {
         FakeProcess{9'000'000 + static_cast<pid_t>(random_.Below(5)), 2000, true});
     const auto session = node_->Connected(std::move(far), std::make_unique<FakePeer>(liar), now_ns_);
     if (!session) return;
+    ++faults_.attacks;
     sessions_[*session] = liar;
     near->Send(protocol::Hello{});
     const std::vector<protocol::Message> samples = protocol::Samples();
@@ -333,7 +350,7 @@ class World {
   int64_t promised_before_ = 0, host_promised_before_ = 0;
   size_t checked_ = 0;
   pid_t last_pid_ = 100;
-  int kills_ = 0, restarts_ = 0;
+  Faults faults_;
   size_t jobs_of_killed_agents_ = 0;
 };
 
@@ -350,14 +367,23 @@ constexpr uint64_t kTold[] = {
     65,  // NodeTest.AProcessOfSeveralThatComesBackIsNotCountedTwice
 };
 
-void Live(uint64_t seed) {
+// About a quarter of the events are faults; in the others jobs arrive, demand, are set budgets, or time passes.
+void Live(uint64_t seed, int faults = 0) {
   const int files_before = OpenFiles();
   {
     World world(seed);
-    world.Run(10'000);
+    faults == 0 ? world.Run(10'000) : world.RunUntilFaults(faults);
     if (!testing::Test::HasFailure()) world.ComeRight();
-    EXPECT_GT(world.kills(), 100);
-    EXPECT_GT(world.restarts(), 3);
+    const World::Faults& met = world.faults();
+    EXPECT_GT(met.kills, 100);
+    EXPECT_GT(met.restarts, 3);
+    if (faults != 0)
+      std::printf(
+          "seed %llu: %d kills, %d cut connections, %d stops, %d attacks of six frames, %d agents killed, %d "
+          "jumps of "
+          "the clock, %d shortages of memory\n",
+          static_cast<unsigned long long>(seed), met.kills, met.cuts, met.stops, met.attacks, met.restarts,
+          met.jumps, met.shortages);
   }
   EXPECT_EQ(OpenFiles(), files_before) << "files are left open";
   EXPECT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
@@ -374,6 +400,8 @@ TEST(AgentLifeTest, TenThousandEventsHarmNobodyAndThenEverythingComesRight) {
   std::printf("seeds %llu to %llu, 10,000 events each, in %.1f s\n", static_cast<unsigned long long>(first),
               static_cast<unsigned long long>(last), took.count());
 }
+
+TEST(AgentLifeTest, TenThousandFaultsOfOneSeedHarmNobodyAndThenEverythingComesRight) { Live(1, 10'000); }
 
 }  // namespace
 }  // namespace spillway::agent
