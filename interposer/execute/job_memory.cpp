@@ -244,7 +244,9 @@ void JobMemory::GiveBack(Allocation* found, const UseList& busy) {
   const bool was_put_off = std::exchange(static_cast<Tracked*>(found)->free_is_due, false);
   contents_.Freed(found->base, found->size_bytes);
   if (IsBlock(found)) {
-    counters_.frees += !std::exchange(AsBlock(found)->is_ours, false);
+    const bool is_ours = std::exchange(AsBlock(found)->is_ours, false);
+    if (is_ours) aside_bytes_ -= found->requested_bytes;
+    counters_.frees += !is_ours;
     slabs_.Give(AsBlock(found), busy);
     return;
   }

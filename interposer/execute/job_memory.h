@@ -558,8 +558,9 @@ class JobMemory {
   // Guarded by state_.
   std::vector<ScratchPiece> scratch_
       SPILLWAY_GUARDED_BY(state_);  // for what recipes write aside; each larger than the one before
-  Use scratch_use_ SPILLWAY_GUARDED_BY(state_);       // the last
-  int locked_calls_ SPILLWAY_GUARDED_BY(state_) = 0;  // in progress, begun with the lock
+  Use scratch_use_ SPILLWAY_GUARDED_BY(state_);         // the last
+  size_t aside_bytes_ SPILLWAY_GUARDED_BY(state_) = 0;  // small memory that is ours (SetAside)
+  int locked_calls_ SPILLWAY_GUARDED_BY(state_) = 0;    // in progress, begun with the lock
   Counters counters_ SPILLWAY_GUARDED_BY(state_);
   StallClock stall_clock_ SPILLWAY_GUARDED_BY(state_);
   driver::MappingCalls calls_at_iteration_ SPILLWAY_GUARDED_BY(state_);  // all calls until it began

@@ -15,6 +15,8 @@ using driver::Driver;
 namespace {
 
 constexpr std::size_t kLeastGain = 4;  // what is dropped has so many times the bytes that are set aside
+// What is set aside stays on the device: no more than this part of the budget, or a granule.
+constexpr std::size_t kShare = 16;
 
 }  // namespace
 
@@ -34,9 +36,11 @@ SlabBlock* JobMemory::RoomAside(size_t bytes) {
   for (;;) {
     {
       const MutexLock lock(state_);
+      if (aside_bytes_ + bytes > std::max(kGranuleBytes, budget_bytes_ / kShare)) return nullptr;
       if (!slabs_.NeedsSlab(bytes)) {
         SlabBlock* const block = slabs_.Take(bytes);
         block->is_ours = true;
+        aside_bytes_ += bytes;
         return block;
       }
     }

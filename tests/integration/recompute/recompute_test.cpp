@@ -416,7 +416,9 @@ TEST_F(RecomputeProgramTest, WhatIsWrittenByWorkThatWaitsIsNotAnInputToCountOn) 
 }
 
 TEST_F(RecomputeProgramTest, AContextThatIsResetLeavesNothingBehind) {
+  // Given a free that waits for what it was made of
   Relu(x_, y_);
+  ASSERT_EQ(cuMemFree(At(x_)), CUDA_SUCCESS);
   ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
   ASSERT_EQ(cuDevicePrimaryCtxRetain(&context_, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxSetCurrent(context_), CUDA_SUCCESS);
@@ -425,6 +427,7 @@ TEST_F(RecomputeProgramTest, AContextThatIsResetLeavesNothingBehind) {
   y_ = Filled(-1);
   Relu(x_, y_);
   ExpectAll(y_, 4);
+  for (float* const data : {x_, y_}) EXPECT_EQ(cuMemFree(At(data)), CUDA_SUCCESS);
 }
 
 TEST_F(RecomputeProgramTest, ATextureOfItFindsItAndKeepsIt) {

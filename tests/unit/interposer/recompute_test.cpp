@@ -117,6 +117,19 @@ TEST_F(RecomputeTest, SmallInputsAreSetAsideAsTheyWere) {
   EXPECT_EQ(Count().frees, Count().allocations);
 }
 
+TEST_F(RecomputeTest, NoMoreThanAPartOfTheBudgetIsSetAside) {
+  // Given that part, a granule, and what is made with small inputs of which two fit there
+  ASSERT_LT(job_->budget_bytes() / 16, kGranuleBytes);
+  ASSERT_EQ(job_->Allocate(kGranuleBytes / 5 * 2, &added_), CUDA_SUCCESS);
+  for (size_t i = 1; i < kBuffers; ++i) {
+    Set(added_, static_cast<unsigned int>(i), kSmallWords);
+    Launch(derive_, i, 0, added_);
+  }
+  Set(added_, 100, kSmallWords);
+  EXPECT_EQ(Count().recomputes, kBuffers - 1 - 2) << "the others are made before";
+  for (size_t i = 1; i < kBuffers; ++i) ExpectAll(i, 15 + static_cast<int>(i));
+}
+
 TEST_F(RecomputeTest, SmallInputsMayBeFreed) {
   Launch(derive_, 1, 0, added_);
   ASSERT_TRUE(job_->Free(added_));
