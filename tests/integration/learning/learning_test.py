@@ -14,7 +14,7 @@ import simulated_gpu  # noqa: E402
 
 MIB = 1 << 20
 BUILD = pathlib.Path()
-GPT = "gpt --steps=8 --layers=4 --width=256"
+GPT = "gpt --steps=8 --layers=4 --width=256 --batch=2"
 CONVNET = "convnet --model=resnet18 --batch=8 --steps=9"
 LATE_READER = "late_reader"
 

@@ -117,7 +117,7 @@ TEST(PlanCommandTest, ComparesExplainsAndDraws) {
 
 TEST(PlanCommandTest, DrawsTheSlowDownOfEveryStrategyOverBudgets) {
   const std::string svg = TemporaryPath("curve.svg");
-  ASSERT_EQ(Spillway("plan network:vgg11_cifar -d 1080ti -b 80%peak --curve " + svg).exit_code, 0);
+  ASSERT_EQ(Spillway("plan network:alexnet:64 -d k40c -b 80%peak --curve " + svg).exit_code, 0);
   const std::string text = TextOf(svg);
   EXPECT_THAT(text, HasSubstr(">lower bound<"));
   EXPECT_THAT(text, HasSubstr(">spillway<"));
