@@ -163,19 +163,25 @@ def profile_value(options, key):
 
 
 def print_table(tenants):
-    names = ("job", "weight", "wanted MiB", "held peak MiB", "promised MiB", "alone s", "together s", "slow-down", "moved GiB",
-             "planned at", "plans", "budget changes", "output", "beyond its budget")
+    names = ("job", "weight", "wanted MiB", "held peak MiB", "promised MiB", "alone s", "together s", "slow-down", "out GiB", "back GiB",
+             "dropped GiB", "stalled s", "planned at", "plans", "budget changes", "output", "beyond its budget")
     print("| " + " | ".join(names) + " |\n" + "|---" * len(names) + "|")
     for tenant in tenants:
         promised = [value for value in tenant.promised if value > 0] or [0]
         report, learning = tenant.report, tenant.report.get("learning", {})
-        moved = report["offloaded_bytes"] + report["restored_bytes"]
+        out, back, dropped = (f"{report[key] / 2**30:.1f}" for key in ("offloaded_bytes", "restored_bytes", "recipe_dropped_bytes"))
         print("| " + " | ".join(map(str, (
             tenant.name, tenant.weight, report["wanted_peak_bytes"] // MIB, tenant.peak_bytes // MIB,
             f"{min(promised) // MIB} to {max(promised) // MIB}", f"{tenant.alone.time_ns / 1e9:.2f}", f"{tenant.time_ns / 1e9:.2f}",
-            f"{tenant.slow_down:.2f}", f"{moved / 2**30:.1f}", learning.get("planned_at_iteration") or "never",
+            f"{tenant.slow_down:.2f}", out, back, dropped, stalls_of(report), learning.get("planned_at_iteration") or "never",
             learning.get("plans_adopted", 0), report["budget_changes"], "same" if tenant.output == tenant.alone.output else "DIFFERS",
             f"{len(tenant.beyond)} of {len(tenant.promised)} looks"))) + " |")
+
+
+def stalls_of(report):
+    """By cause, the longest first."""
+    seconds = {cause.removesuffix("_ns"): ns / 1e9 for cause, ns in report["stalls"].items()}
+    return ", ".join(f"{cause} {seconds[cause]:.1f}" for cause in sorted(seconds, key=seconds.get, reverse=True) if seconds[cause] >= 0.05)
 
 
 def print_wishes(options, tenants):
