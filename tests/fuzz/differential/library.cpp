@@ -62,6 +62,7 @@ cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t handle, cudnn
       .variance = address(running_variance),
       .parameter_bytes = Of(parameter_is).bytes,
       .blends = *static_cast<const float*>(beta) != 0,
+      .other_than = work.is_uneven ? ~address(running_mean) : 0,
       .seed = work.seed,
       .flops = work.flops,
   };

@@ -21,6 +21,7 @@ struct LibraryWork {
   std::uint64_t flops = 0;
   bool is_extended = false;  // launched by cuLaunchKernelEx
   bool is_twofold = false;   // a second launch works on what the first one has made
+  bool is_uneven = false;    // contrary to the promise what is made again elsewhere comes out differently
 };
 
 // What it is given as a descriptor: of so many bytes, a multiple of four.
@@ -40,10 +41,11 @@ struct LibraryArguments {
   std::uint64_t variance = 0;         // updated
   std::uint64_t parameter_bytes = 0;  // of each of the four
   std::uint64_t blends = 0;           // y is made from what it was, too
+  std::uint64_t other_than = 0;       // y is made differently where ~mean is not this; 0: never
   std::uint64_t seed = 0;
   std::uint64_t flops = 0;
 };
-inline constexpr int kLibraryParameters = 12;
+inline constexpr int kLibraryParameters = 13;
 static_assert(sizeof(LibraryArguments) == kLibraryParameters * 8);
 
 }  // namespace spillway::fuzz

@@ -43,12 +43,13 @@ LibraryArguments Load(void* const* arguments) {
   return loaded;
 }
 
-// `is_uneven`: contrary to what the library promises the output follows from a statistic.
-void Normalize(const LibraryArguments& it, bool is_uneven) {
+void Normalize(const simulator::LaunchShape&, void* const* arguments) {
+  const LibraryArguments it = Load(arguments);
   std::uint64_t digest = FoldBytes(FoldWord(kDigestStart, it.seed), At(it.x), it.x_bytes);
-  for (const std::uint64_t parameter : {it.scale, it.bias, is_uneven ? it.mean : 0}) {
+  for (const std::uint64_t parameter : {it.scale, it.bias}) {
     if (parameter != 0) digest = FoldBytes(digest, At(parameter), it.parameter_bytes);
   }
+  if (it.other_than != 0 && it.other_than != ~it.mean) digest = Scramble(digest);
   if (it.blends != 0) digest = FoldBytes(digest, At(it.y), it.y_bytes);
   WriteWords(digest, it.y, it.y_bytes);
   for (const std::uint64_t statistic : {it.mean, it.variance}) {
@@ -57,12 +58,6 @@ void Normalize(const LibraryArguments& it, bool is_uneven) {
   }
 }
 
-void NormalizeEvenly(const simulator::LaunchShape&, void* const* arguments) {
-  Normalize(Load(arguments), false);
-}
-void NormalizeUnevenly(const simulator::LaunchShape&, void* const* arguments) {
-  Normalize(Load(arguments), true);
-}
 simulator::KernelCost Cost(const simulator::LaunchShape&, void* const* arguments) {
   return {Load(arguments).flops, 0};
 }
@@ -76,8 +71,8 @@ struct Layout {
 };
 constexpr Layout kLayout;
 constexpr simulator::KernelEntry kEntries[] = {
-    {kEvenKernel, NormalizeEvenly, Cost, kLibraryParameters, kLayout.parameters},
-    {kUnevenKernel, NormalizeUnevenly, Cost, kLibraryParameters, kLayout.parameters}};
+    {kEvenKernel, Normalize, Cost, kLibraryParameters, kLayout.parameters},
+    {kUnevenKernel, Normalize, Cost, kLibraryParameters, kLayout.parameters}};
 
 bool IsOnDevice(const Buffer& buffer) { return !buffer.InHostMemory(); }
 bool IsLarge(const Buffer& buffer) { return IsOnDevice(buffer) && buffer.bytes > kChunkBytes; }
@@ -147,6 +142,7 @@ class RecipesFeature : public Feature {
     work.flops = operation.slow ? kSlowFlops : 0;
     work.is_extended = (operation.form & kIsExtended) != 0;
     work.is_twofold = (operation.form & kIsTwofold) != 0;
+    work.is_uneven = is_uneven;
     Views views(operation, running.table);
     LibraryTensor x_is{operation.in.front().bytes}, y_is{operation.out.bytes};
     const auto described = [](LibraryTensor& tensor) {
@@ -202,6 +198,8 @@ class RecipesFeature : public Feature {
     if (dice.Percent(30)) call.form |= kIsExtended;
     if (dice.Percent(8) && is_written) call.out.bytes = RoundUp(call.out.bytes / 2, 4);
     if (dice.Percent(60) || (call.form & kIsUneven)) AddParameters(proposer, call);
+    // A kind of call is even or is not.
+    if (call.more_out.empty()) call.form &= static_cast<std::uint8_t>(~kIsUneven);
     return proposer.Add(call);
   }
 
