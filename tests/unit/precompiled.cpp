@@ -1,0 +1,2 @@
+// Nothing but what all tests here include: see CMakeLists.txt.
+int main() {}
