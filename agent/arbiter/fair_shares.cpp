@@ -84,9 +84,21 @@ class Division {
     }
     int64_t level = 0, too_high = 1;
     for (size_t i : these) too_high = std::max(too_high, full_levels_[i] + 1);
+    // Who has all it needs at a level that is paid for costs the same at any higher one.
+    Order open(these.begin(), these.end());
+    base::Wide full_cost = 0;
     while (too_high - level > 1) {
       const int64_t middle = level + (too_high - level) / 2;
-      (CostOf(middle, these) <= left_ ? level : too_high) = middle;
+      if (full_cost + CostOf(middle, open) > left_) {
+        too_high = middle;
+        continue;
+      }
+      level = middle;
+      std::erase_if(open, [&](size_t i) {
+        if (full_levels_[i] > level) return false;
+        full_cost += At(i, level) - shares_[i];
+        return true;
+      });
     }
     std::vector<int64_t> one_higher;
     for (size_t i : these) one_higher.push_back(At(i, level + 1));
