@@ -477,6 +477,8 @@ class JobMemory {
   void FollowPlan(StreamName stream, Effect effect, TouchSet* set) SPILLWAY_EXCLUDES(state_);
   void BeginIteration(StreamName stream, const PlanStep& step) SPILLWAY_EXCLUDES(state_);
   bool NoteIteration(const PlanStep& step) SPILLWAY_EXCLUDES(state_);
+  void AskFor(const PlanStep::Allocations& allocations, Effect effect) SPILLWAY_EXCLUDES(state_);
+  void EndPlanned(const PlanStep& step) SPILLWAY_EXCLUDES(state_);
   void BringBack(const PlanStep::Allocations& asked_for) SPILLWAY_EXCLUDES(state_);
   void SendAway(const PlanStep& step) SPILLWAY_EXCLUDES(state_);
 

@@ -43,6 +43,7 @@ CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect 
     const CUresult made = MakeBeforeOperation(addresses, stream, effect, set);
     if (made != CUDA_SUCCESS) return made;
   }
+  if (!set->step.prefetch_behind.empty()) AskFor(set->step.prefetch_behind, effect);
   if (set->call) BeginRecipe(addresses, set);
   if (recorder_.IsSampling()) BeginSample(effect, set);
   if (JobTrace::IsOn()) BeginTraced(set);
@@ -316,7 +317,7 @@ void JobMemory::End(TouchSet* set, Effect effect) {
   if (recorder_.IsRecording()) Record(*set, effect);
   if (set->call && set->call->recipe && set->call->job == this) NoteMade(*set);
   set->at_once ? EndAtOnce(*set) : EndLocked(set, effect);
-  if (!set->step.leave.empty() || !set->step.drop.empty()) SendAway(set->step);
+  EndPlanned(set->step);
   recorder_.Settle();
 }
 

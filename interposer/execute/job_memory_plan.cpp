@@ -44,7 +44,21 @@ void JobMemory::TellPlan(Effect effect, TouchSet* set) {
 void JobMemory::FollowPlan(StreamName stream, Effect effect, TouchSet* set) {
   TellPlan(effect, set);
   if (set->step.began_iteration) BeginIteration(stream, set->step);
-  if (!set->step.prefetch.empty() || executor_.HasPending()) BringBack(set->step.prefetch);
+  AskFor(set->step.prefetch, effect);
+}
+
+// A launch does not wait until memory is mapped for others: that is done once it is made (EndPlanned). A copy may wait for itself.
+void JobMemory::AskFor(const PlanStep::Allocations& allocations, Effect effect) {
+  if (effect != Effect::kLaunches && (!allocations.empty() || executor_.HasPending()))
+    return BringBack(allocations);
+  if (allocations.empty()) return;
+  const MutexLock lock(state_);
+  executor_.AskFor(allocations);
+}
+
+void JobMemory::EndPlanned(const PlanStep& step) {
+  if (!step.leave.empty() || !step.drop.empty()) SendAway(step);
+  if (executor_.HasPending()) BringBack({});
 }
 
 void JobMemory::BeginIteration(StreamName stream, const PlanStep& step) {

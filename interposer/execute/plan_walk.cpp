@@ -64,7 +64,7 @@ void PlanWalk::AddBefore(std::int32_t position, const LiveAction& action, PlanSt
   const std::uint64_t allocation = AllocationAfter(position, action.buffer);
   if (!allocation) return;
   if (action.kind == LiveActionKind::kPrefetch)
-    step->prefetch.push_back(allocation);
+    (step->recompute.empty() ? step->prefetch : step->prefetch_behind).push_back(allocation);
   else
     step->recompute.push_back({allocation, action.kind == LiveActionKind::kDrop});
 }

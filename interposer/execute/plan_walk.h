@@ -31,6 +31,7 @@ struct PlanStep {
   };
   Allocations prefetch;                    // before it
   base::InlineVector<Rerun, 4> recompute;  // before it, once `prefetch` is asked for: in this order
+  Allocations prefetch_behind;             // before it, behind `recompute`
   Allocations leave;  // after it: offloaded, or taken away where the host copy is good; never by a recipe
   Allocations drop;   // after it: let go where its recipe can make it again, otherwise as `leave`
   bool keeps_recipe = false;  // what it writes is dropped later on: note how it is made

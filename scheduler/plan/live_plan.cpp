@@ -80,10 +80,15 @@ void LivePlan::ByEvent::Sort(int32_t events) {
   added = {};
 }
 
-// Prefetches come first: what runs again may need what they bring.
-void LivePlan::AddPrefetches(const Plan& plan, const std::vector<int32_t>& events) {
+// In front of what runs again before an event come those that it may need; those of the event's own operation come behind it: mapping
+// memory for them would hold it up.
+void LivePlan::AddPrefetches(const Plan& plan, const std::vector<int32_t>& events, bool behind_reruns) {
+  const auto is_behind = [&](int32_t step) {
+    const auto at = static_cast<size_t>(step);
+    return at > 0 && plan.steps[at - 1].recomputes && !plan.steps[at].recomputes;
+  };
   for (const Action& action : plan.actions) {
-    if (action.kind != ActionKind::kPrefetch) continue;
+    if (action.kind != ActionKind::kPrefetch || is_behind(action.step) != behind_reruns) continue;
     before_.Add(events[static_cast<size_t>(action.step)], {LiveActionKind::kPrefetch, action.buffer.index});
   }
 }
@@ -119,8 +124,9 @@ std::optional<LivePlan> LivePlan::Make(std::shared_ptr<const IterationPattern> p
   LivePlan live;
   live.pattern_ = std::move(pattern);
   const std::vector<int32_t> events = EventsOfSteps(plan, *live.pattern_);
-  live.AddPrefetches(plan, events);
+  live.AddPrefetches(plan, events, false);
   live.AddReruns(plan, events);
+  live.AddPrefetches(plan, events, true);
   live.NoteRecipes(plan);
   live.before_.Sort(live.pattern_->size());
   live.after_.Sort(live.pattern_->size());

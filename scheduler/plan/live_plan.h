@@ -8,7 +8,8 @@
 //   2. It is a hint: whoever walks it keeps memory's contents whatever it says.
 //   3. What can be made again until the plan has it made again, or until it is freed, is dropped; whatever else leaves is offloaded,
 //      also what the plan knows to be dead: only the call that overwrites or frees it tells a job so.
-//   4. What is made again stands before an event, after its prefetches. What only served to make others is dropped between them.
+//   4. What is made again stands before an event, between the prefetches that it may need and those of the event's own operation. What
+//      only served to make others is dropped between.
 #pragma once
 
 #include <cstdint>
@@ -75,7 +76,7 @@ class LivePlan {
         .subspan(static_cast<size_t>(list.begins[i]),
                  static_cast<size_t>(list.begins[i + 1] - list.begins[i]));
   }
-  void AddPrefetches(const Plan& plan, const std::vector<int32_t>& events);
+  void AddPrefetches(const Plan& plan, const std::vector<int32_t>& events, bool behind_reruns);
   void AddReruns(const Plan& plan, const std::vector<int32_t>& events);
   void NoteRecipes(const Plan& plan);
 

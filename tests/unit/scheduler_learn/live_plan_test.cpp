@@ -78,20 +78,20 @@ TEST(LivePlanTest, RefusesPlansThatAreNotThePatterns) {
   EXPECT_TRUE(refuses(with(3, 0)));
 }
 
-TEST(LivePlanTest, WhatRunsAgainStandsBeforeTheNextOperationBehindThePrefetches) {
+TEST(LivePlanTest, WhatRunsAgainStandsBeforeTheNextOperationBetweenThePrefetches) {
   // Given three operations of which the first two make buffers 0 and 1
   const auto pattern = SmallPattern();
   pattern->profile.operations[0].writes = {{0}};
   pattern->profile.operations[1].writes = {{1}};
+  pattern->buffers.push_back({});
   Plan plan = PlanFor(*pattern, {});
 
-  // When both run again before the third, the first for the second alone, with something that is fetched for the second
+  // When both run again before the third, the first for the second alone, with something that is fetched for the second, and something
+  // that is fetched during the third
   plan.steps = {{{0}}, {{1}}, {{0}, true}, {{1}, true}, {{2}}};
-  plan.actions = {{ActionKind::kDrop, {0}, 1, {}},
-                  {ActionKind::kDrop, {1}, 1, {}},
-                  {ActionKind::kPrefetch, {2}, 3, {}},
-                  {ActionKind::kDrop, {0}, 3, Reason::kChainTemporary},
-                  {ActionKind::kOffload, {2}, 4, {}}};
+  plan.actions = {{ActionKind::kDrop, {0}, 1, {}},     {ActionKind::kDrop, {1}, 1, {}},
+                  {ActionKind::kPrefetch, {2}, 3, {}}, {ActionKind::kDrop, {0}, 3, Reason::kChainTemporary},
+                  {ActionKind::kPrefetch, {3}, 4, {}}, {ActionKind::kOffload, {2}, 4, {}}};
   const auto live = LivePlan::Make(pattern, plan, 1, 1);
 
   // Then all that is done before the third operation's event
@@ -100,7 +100,8 @@ TEST(LivePlanTest, WhatRunsAgainStandsBeforeTheNextOperationBehindThePrefetches)
               ElementsAre(LiveAction{LiveActionKind::kDrop, 0}, LiveAction{LiveActionKind::kDrop, 1}));
   EXPECT_THAT(live->Before(4),
               ElementsAre(LiveAction{LiveActionKind::kPrefetch, 2}, LiveAction{LiveActionKind::kRecompute, 0},
-                          LiveAction{LiveActionKind::kRecompute, 1}, LiveAction{LiveActionKind::kDrop, 0}));
+                          LiveAction{LiveActionKind::kRecompute, 1}, LiveAction{LiveActionKind::kDrop, 0},
+                          LiveAction{LiveActionKind::kPrefetch, 3}));
   EXPECT_THAT(live->After(4), ElementsAre(LiveAction{LiveActionKind::kOffload, 2}));
   // And the recipes of both are kept when they run for the first time.
   for (int32_t event : {1, 3}) EXPECT_TRUE(live->RunsAgain(event));
