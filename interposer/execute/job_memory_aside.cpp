@@ -6,6 +6,7 @@
 
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/job_memory.h"
+#include "interposer/execute/ordering_rules.h"
 
 namespace spillway::interposer {
 
@@ -69,7 +70,7 @@ bool JobMemory::MoveRecipes(SlabBlock* from, SlabBlock* to) {
     return false;
   const Use use = timeline_.Issue(stream);
   timeline_.EventFor(use);
-  NoteReplay(from, use);
+  if (ordering_rules::kWritesFollowReplays) NoteReplay(from, use);
   NoteReplay(to, use);
   for (size_t i = 0; i < recipes.size(); ++i) {
     recipes[i]->launch = std::move(launches[i]);

@@ -10,6 +10,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/calls.h"
 #include "interposer/execute/job_memory.h"
+#include "interposer/execute/ordering_rules.h"
 #include "interposer/execute/output_copy.h"
 #include "scheduler/learn/job_event.h"
 
@@ -83,7 +84,8 @@ bool JobMemory::AddMemory(const TouchSet& set, const Addresses& addresses, Recip
     const Role role = RoleAt(set, i);
     if (role == Role::kReads) {
       AddOnce(range, recipe);
-    } else if (role == Role::kOverwrites && (!recipe->output || recipe->output == range)) {
+    } else if ((role == Role::kOverwrites || !ordering_rules::kRecipesOverwriteAll) &&
+               (!recipe->output || recipe->output == range)) {
       recipe->output = range;
     } else if (!IsAside(*range, *set.claims, addresses, recipe->launch)) {
       return false;
@@ -253,7 +255,7 @@ void JobMemory::Prove(std::uint64_t id) {
   Proof proof;
   if (!BeginProof(id, &proof)) return;
   const bool is_complete = RunTwice(&proof);
-  if (proof.was_run && !proof.is_same) PutBack(proof);
+  if (ordering_rules::kRefutedIsPutBack && proof.was_run && !proof.is_same) PutBack(proof);
   EndProof(&proof, is_complete);
 }
 
@@ -315,7 +317,8 @@ bool JobMemory::CompareSecond(Proof* proof) {
   for (const OutputPiece piece : OutputPiecesOf(*proof->range)) {
     if (!CopyPiece(*proof, piece, Toward::kHost)) return false;
     const auto* const second = static_cast<const std::byte*>(proof->piece.data);
-    if (!proof->first.Equals(piece.offset, second, piece.bytes)) return true;
+    const bool is_same = proof->first.Equals(piece.offset, second, piece.bytes);
+    if (!is_same && ordering_rules::kProofsDecide) return true;
   }
   proof->is_same = true;
   return true;

@@ -9,6 +9,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/calls.h"
 #include "interposer/execute/job_memory.h"
+#include "interposer/execute/ordering_rules.h"
 #include "interposer/execute/touch_clock.h"
 
 namespace spillway::interposer {
@@ -159,7 +160,7 @@ ToMake JobMemory::FirstToMake(const Addresses& addresses, Effect effect, const T
     if (const ToMake to_make = Outdate(memory); to_make.range) first = to_make;
   };
   for (size_t i = 0; i < set.ranges.size(); ++i) {
-    if (MayWrite(set, i, effect)) outdate(set.ranges[i]);
+    if (ordering_rules::kWritesAwaitRecipes && MayWrite(set, i, effect)) outdate(set.ranges[i]);
     if (IsDropped(set.ranges[i])) first = {set.ranges[i], nullptr};
   }
   const bool claims_hold = set.claims && !set.recorded && !set.reaches;
@@ -168,7 +169,8 @@ ToMake JobMemory::FirstToMake(const Addresses& addresses, Effect effect, const T
     if (!found || !IsBlock(found)) continue;
     const Role role = claims_hold ? set.claims->RoleOf(*found, {addresses.begin(), addresses.size()})
                                   : Role::kReadsAndWrites;
-    if (role != Role::kReads) outdate(static_cast<Tracked*>(found));
+    if (ordering_rules::kSmallWritesAwaitRecipes && role != Role::kReads)
+      outdate(static_cast<Tracked*>(found));
   }
   for (Tracked* block : set.reached_blocks) outdate(block);
   return first;
@@ -288,7 +290,9 @@ StreamState* JobMemory::StreamForReplay(StreamState* asked) {
 
 // Whoever writes what it reads, or uses what it makes, stands behind it.
 CUresult JobMemory::LaunchAgain(Recipe* recipe, StreamState* stream, TraceCause why) {
-  for (Tracked* input : recipe->inputs) OrderBehind(input, stream);
+  if (ordering_rules::kReplaysFollowInputs) {
+    for (Tracked* input : recipe->inputs) OrderBehind(input, stream);
+  }
   OrderBehind(recipe->output, stream);
   timeline_.OrderAfter(stream, recipe->made_by);
   if (recipe->writes_aside && scratch_use_.stream) timeline_.OrderAfter(stream, scratch_use_);
@@ -304,8 +308,10 @@ CUresult JobMemory::LaunchAgain(Recipe* recipe, StreamState* stream, TraceCause 
   const Use use = timeline_.Issue(stream);
   timeline_.EventFor(use);
   if (recipe->writes_aside) scratch_use_ = use;
-  for (Tracked* input : recipe->inputs) NoteReplay(input, use);
-  NoteReplay(recipe->output, use);
+  if (ordering_rules::kWritesFollowReplays) {
+    for (Tracked* input : recipe->inputs) NoteReplay(input, use);
+  }
+  if (ordering_rules::kUsesFollowReplays) NoteReplay(recipe->output, use);
   return CUDA_SUCCESS;
 }
 

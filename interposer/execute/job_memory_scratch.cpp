@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "interposer/execute/job_memory.h"
+#include "interposer/execute/ordering_rules.h"
 
 namespace spillway::interposer {
 
@@ -34,7 +35,7 @@ bool WritesAside(const Claims& claims) {
 }  // namespace
 
 bool JobMemory::MoveAside(const Claims& claims, Recipe* recipe, size_t* lacks_scratch_bytes) {
-  if (!WritesAside(claims)) return true;
+  if (!WritesAside(claims) || !ordering_rules::kReplaysWriteElsewhere) return true;
   const size_t bytes = AsideBytes(claims);
   if (bytes == 0) return false;
   CUdeviceptr to;

@@ -68,6 +68,38 @@ SPILLWAY_ORDERING_RULE(kGraphsNameTheirMemory);  // --features graphs --iteratio
 // A graph that is updated names what it was updated with.
 SPILLWAY_ORDERING_RULE(kUpdatesNameTheirMemory);  // --features graphs --iterations 8 SPILLWAY_PARK=off
 
+// Recipes (recipe.h).
+// What can only be made from memory that a call may write is made first.
+SPILLWAY_ORDERING_RULE(
+    kWritesAwaitRecipes);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recipes
+// So with memory that shares a slab with others.
+SPILLWAY_ORDERING_RULE(
+    kSmallWritesAwaitRecipes);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recipes
+// Calls that name what recipes read or make take the lock.
+SPILLWAY_ORDERING_RULE(
+    kRecipesCloseGates);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recipes
+// A launch is made again only behind the copies and launches that bring its inputs.
+SPILLWAY_ORDERING_RULE(
+    kReplaysFollowInputs);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recipes
+// What a launch that is made again writes aside goes to scratch memory.
+SPILLWAY_ORDERING_RULE(
+    kReplaysWriteElsewhere);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recipes
+// What it reads is written anew only behind it.
+SPILLWAY_ORDERING_RULE(
+    kWritesFollowReplays);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recipes
+// What it makes is used only behind it.
+SPILLWAY_ORDERING_RULE(
+    kUsesFollowReplays);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recipes
+// Only what a launch overwrites whole is made again.
+SPILLWAY_ORDERING_RULE(
+    kRecipesOverwriteAll);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recipes
+// Only what came out the same when it was tried is.
+SPILLWAY_ORDERING_RULE(
+    kProofsDecide);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recipes
+// What came out differently then is as it was first.
+SPILLWAY_ORDERING_RULE(
+    kRefutedIsPutBack);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recipes
+
 // A call that takes no lock writes down what it names before it looks whether that may be used.
 SPILLWAY_ORDERING_RULE(kNamesComeBeforeGates);  // SPILLWAY_PARK=off --features '' --hosts 3 --schedule 1
 // What a call may hold without a lock is used again, never given back.

@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "interposer/execute/ordering_rules.h"
+
 namespace spillway::interposer {
 
 Recipe* Recipes::Keep(std::unique_ptr<Recipe> recipe) {
   recipe->id = ++last_id_;
   recipe->output->recipe = recipe.get();
-  recipe->output->gate.Close();
+  if (ordering_rules::kRecipesCloseGates) recipe->output->gate.Close();
   for (Tracked* input : recipe->inputs) {
     ++input->serves;
-    input->gate.Close();
+    if (ordering_rules::kRecipesCloseGates) input->gate.Close();
   }
   recipes_.push_back(std::move(recipe));
   count_.store(recipes_.size(), std::memory_order_relaxed);

@@ -85,8 +85,9 @@ Range* Residency::NewObject() {
 }
 
 void Residency::OpenGate(Range* range, std::uint64_t stream_serial) {
+  const bool serves = ordering_rules::kRecipesCloseGates && (range->serves || range->recipe);
   const bool steady = range->live && range->place == Place::kDevice && !range->host.data &&
-                      !range->holds_addresses && !range->serves && !range->recipe;
+                      !range->holds_addresses && !serves;
   if (!steady) return;
   range->ready_after.empty() ? range->gate.OpenForAll() : range->gate.OpenFor(stream_serial);
 }
