@@ -170,17 +170,27 @@ class Ration::Round {
     }
   }
 
+  // Who came back with more than there is, and is late, takes nobody's guarantee, nor what another has in use: those can hardly both be
+  // there.
+  static int64_t Untouchable(const Party& party) {
+    return std::min(party.entry->granted, std::max(party.claim.Protected(), party.claim.InUse()));
+  }
+
   // Returns whether somebody was found that stays late: then the others' shares are others.
   bool ShareOut() {
     std::vector<Claim> claims;
-    int64_t capacity = ration_.capacity_;
+    int64_t left = ration_.capacity_;
+    base::Wide untouchable = 0;
     for (const Party& party : parties_) {
-      if (party.stays_late)
-        capacity -= party.entry->promised();
-      else
+      if (party.stays_late) {
+        left -= party.entry->promised();
+      } else {
         claims.push_back(party.claim);
+        untouchable += Untouchable(party);
+      }
     }
-    const std::vector<int64_t> shares = FairShares(capacity, claims);
+    const auto capacity = std::max<base::Wide>(left, std::min<base::Wide>(untouchable, ration_.capacity_));
+    const std::vector<int64_t> shares = FairShares(static_cast<int64_t>(capacity), claims);
     auto share = shares.begin();
     bool found = false;
     for (Party& party : parties_) {

@@ -14,6 +14,7 @@
 //  2. A claimant's first grant is at least its floor, or what it restores.
 //  3. Nothing is asked back that nobody needs, except above a limit.
 //  4. Who lets a deadline pass borrows nothing until it has obeyed, or its fair share is all that it may hold.
+//  5. Nobody who is late, whatever it came back with, takes of another what is guaranteed to it or in use.
 #pragma once
 
 #include <cstdint>

@@ -318,6 +318,23 @@ TEST_F(LateRationTest, WhatAnotherLateOneHoldsStandsInTheWay) {
   EXPECT_EQ(ration_.GrantedTo(3), 40);
 }
 
+// One that came back with all that there is, also with what the others hold, and never gave any back: the others were asked for all
+// that they had.
+TEST_F(RationTest, WhoIsLateTakesNobodysGuaranteeNorWhatCannotLeave) {
+  ration_.Restore(1, {.guaranteed = 30, .limit = 100, .wanted = 50}, 40);
+  ration_.Restore(2, {.limit = 100, .wanted = 20, .in_use = 20}, 20);
+  ration_.Restore(3, {.limit = 60, .wanted = 100, .in_use = 100}, 100);
+  Decide();
+  ration_.TakeOverdue(kDeadline);
+  ASSERT_TRUE(ration_.IsOverdue(3));
+
+  Decide();
+
+  EXPECT_GE(ration_.GrantedTo(1), 30);
+  EXPECT_EQ(ration_.GrantedTo(2), 20);
+  EXPECT_TRUE(Decide().empty());
+}
+
 // Random claims, late and partial confirmations, deaths: nothing is ever promised twice.
 class RationLife {
  public:
