@@ -1,6 +1,7 @@
 #include "cli/top.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -93,6 +94,14 @@ class Events {
     signal(SIGPIPE, SIG_IGN);
   }
 
+  // Whether one came before the output takes some more: a reader that sleeps would have it wait out of their reach.
+  bool ComesBeforeOutput() const {
+    pollfd watched[] = {{signals_.get(), POLLIN, 0}, {STDOUT_FILENO, POLLOUT, 0}};
+    while (poll(watched, 2, -1) < 0 && errno == EINTR) {
+    }
+    return watched[1].revents == 0;
+  }
+
   // The first that comes; kNone also for another size of the terminal, and when the time has passed.
   Event Await(int64_t milliseconds) const {
     pollfd watched[] = {{signals_.get(), POLLIN, 0}, {reads_ ? STDIN_FILENO : -1, POLLIN, 0}};
@@ -176,13 +185,24 @@ int ShowUntilQuit(const std::string& socket) {
   }
 }
 
+// What of it the output takes before something happens; false when nobody reads any more.
+bool WriteSome(const Events& events, std::string_view* text) {
+  while (!text->empty() && !events.ComesBeforeOutput()) {
+    const std::string_view piece = text->substr(0, PIPE_BUF);  // a pipe that takes any takes as much
+    if (!WriteAll(piece)) return false;
+    text->remove_prefix(piece.size());
+  }
+  return true;
+}
+
 // `count` lines, or until somebody ends it.
 int Stream(const std::string& socket, int64_t count) {
   std::string line = LineOf(socket);
+  std::string_view rest = line;
   const Events events(false);
-  for (int64_t told = 1;; ++told, line = LineOrWhyNot(socket)) {
-    if (!WriteAll(line)) return 1;
-    if (told == count) return 0;
+  for (int64_t told = 0;;) {
+    if (!WriteSome(events, &rest)) return 1;
+    if (rest.empty() && ++told == count) return 0;
     switch (events.Await(kEveryMs)) {
       case Event::kNone:
         break;
@@ -193,6 +213,9 @@ int Stream(const std::string& socket, int64_t count) {
       case Event::kSuspend:
         raise(SIGSTOP);
     }
+    if (!rest.empty()) continue;
+    line = LineOrWhyNot(socket);
+    rest = line;
   }
 }
 

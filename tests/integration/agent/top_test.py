@@ -71,6 +71,13 @@ class Terminal:
         self.process.wait()
 
 
+def is_blocked(pid, number):
+    """Whether a process has taken a signal into its own hands."""
+    with open(f"/proc/{pid}/status") as status:
+        blocked = next(line for line in status if line.startswith("SigBlk:"))
+    return int(blocked.split()[1], 16) >> (number - 1) & 1 == 1
+
+
 class TopTest(agent_test.AgentFixture):
     def begin(self, rows=24, columns=80):
         terminal = Terminal([agent_test.BUILD / "bin/spillway", "top", "--socket", self.path], rows, columns)
@@ -199,6 +206,24 @@ class TopTest(agent_test.AgentFixture):
         stream.stdout.readline()
         stream.stdout.close()
         self.assertEqual(stream.wait(PATIENCE_S), 1)
+
+    def test_json_that_is_not_read_for_now_ends_when_it_is_told_to(self):
+        self.start()
+        ours, theirs = os.pipe()
+        self.addCleanup(os.close, ours)
+        fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 4096)
+        os.set_blocking(theirs, False)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(theirs, b" " * 100)
+        os.set_blocking(theirs, True)
+        stream = subprocess.Popen([agent_test.BUILD / "bin/spillway", "top", "--json", "--socket", self.path],
+                                  stdout=theirs)
+        self.addCleanup(stream.kill)
+        os.close(theirs)
+        agent_test.wait_for(lambda: is_blocked(stream.pid, signal.SIGTERM), bool)
+        stream.send_signal(signal.SIGTERM)
+        self.assertEqual(stream.wait(PATIENCE_S), 0)
 
     def test_what_is_wrong_is_said_in_json_too(self):
         for options, code in ((["--json"], 4), (["--json", "--count=0"], 2), (["--json", "operand"], 2)):
