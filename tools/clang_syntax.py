@@ -18,8 +18,8 @@ import source_tree
 
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wthread-safety"]
 # Flags that only gcc knows, or that ask for an output.
-DROPPED = {"-c", "-MD", "-MMD", "-fno-gnu-unique", "-static-libstdc++", "-static-libgcc", "-Winvalid-pch"}
-DROPPED_WITH_VALUE = {"-o", "-MF", "-MT", "-MQ", "-include"}  # a precompiled header: here a file stands on its own includes
+DROPPED = {"-c", "-MD", "-MMD", "-fno-gnu-unique", "-static-libstdc++", "-static-libgcc"}
+DROPPED_WITH_VALUE = {"-o", "-MF", "-MT", "-MQ"}
 DROPPED_PREFIXES = ("-fno-tree-", "-fno-semantic-interposition", "--param", "-fconcepts")
 
 

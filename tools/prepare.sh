@@ -63,7 +63,7 @@ install_packages() {
 }
 
 configure() {
-  cmake -S . -B "$BUILD_DIR" -G Ninja -DSPILLWAY_PRECOMPILED_HEADERS=ON "$@"
+  cmake -S . -B "$BUILD_DIR" -G Ninja "$@"
 }
 
 build() {

@@ -1,2 +1,0 @@
-// Nothing but what all tests here include: see CMakeLists.txt.
-int main() {}
