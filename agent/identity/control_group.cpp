@@ -26,6 +26,8 @@ bool IsAll(std::string_view text, std::string_view letters) {
   return !text.empty() && text.find_first_not_of(letters) == std::string_view::npos;
 }
 bool IsNumber(std::string_view text) { return IsAll(text, "0123456789"); }
+// "0", "batch", "interactive", "0+1". It becomes a label, where one byte that is no text would spoil the whole page.
+bool IsStep(std::string_view text) { return IsAll(text, "0123456789abcdefghijklmnopqrstuvwxyz+_.-"); }
 bool IsContainerId(std::string_view text) { return text.size() == 64 && IsAll(text, "0123456789abcdef"); }
 
 // "cri-containerd-<id>.scope", "libpod-<id>", "<id>": the id.
@@ -48,7 +50,7 @@ ControlGroupIdentity SlurmIn(const Segments& path) {
     const std::string_view job = After("job_", path[i]);
     if (!IsNumber(job)) continue;
     const std::string_view step = i + 1 < path.size() ? After("step_", path[i + 1]) : std::string_view();
-    return {JobSource::kSlurm, std::string(job), std::string(step)};
+    return {JobSource::kSlurm, std::string(job), std::string(IsStep(step) ? step : "")};
   }
   return {};
 }

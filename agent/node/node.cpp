@@ -16,7 +16,12 @@ constexpr int64_t kMostCountedNs = 250'000'000;
 // Demands are seen in these steps, so that small changes change nothing.
 constexpr int64_t kDemandStep = int64_t{16} << 20;
 
-int64_t InSteps(int64_t bytes) { return (bytes + kDemandStep - 1) / kDemandStep * kDemandStep; }
+// More than any machine has; a node's worth of them can be added up.
+constexpr int64_t kMostDemanded = int64_t{1} << 48;
+
+int64_t InSteps(int64_t bytes) {
+  return (std::min(bytes, kMostDemanded) + kDemandStep - 1) / kDemandStep * kDemandStep;
+}
 
 Demand DemandOf(const protocol::Usage& usage, const std::optional<int64_t>& host_need_bytes) {
   return {InSteps(usage.wanted_bytes), InSteps(usage.unmovable_bytes), InSteps(usage.host_bytes),

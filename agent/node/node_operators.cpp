@@ -222,10 +222,10 @@ JobReport Node::ReportOf(const Job& job, int64_t now_ns) const {
       TenancyReport& sum = tenancies[registration.device];
       AddUsage(registration, sum);
       sum.phase = registration.usage.phase;
-      sum.resident_bytes += registration.usage.resident_bytes;
-      sum.host_bytes += registration.usage.host_bytes;
-      if (registration.parts) sum.parts.ordinary_bytes += registration.parts->ordinary_bytes;
-      sum.unmovable_bytes += registration.usage.unmovable_bytes;
+      AddTo(sum.resident_bytes, registration.usage.resident_bytes);
+      AddTo(sum.host_bytes, registration.usage.host_bytes);
+      if (registration.parts) AddTo(sum.parts.ordinary_bytes, registration.parts->ordinary_bytes);
+      AddTo(sum.unmovable_bytes, registration.usage.unmovable_bytes);
     }
   }
   for (auto& [device, tenancy] : tenancies) {
@@ -263,7 +263,7 @@ NodeReport Node::Report(int64_t now_ns) const {
     for (TenancyReport& tenancy : report.jobs[places.at(view.job)].tenancies) {
       if (tenancy.device_number != static_cast<uint32_t>(view.device)) continue;
       tenancy.view = view;
-      report.devices[tenancy.device_number].resident_bytes += tenancy.resident_bytes;
+      AddTo(report.devices[tenancy.device_number].resident_bytes, tenancy.resident_bytes);
     }
   }
   return report;

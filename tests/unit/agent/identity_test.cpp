@@ -21,6 +21,15 @@ TEST(ControlGroupTest, SlurmJobsAndStepsOfBothHierarchies) {
             (Identity{JobSource::kSlurm, "1201", "batch"}));
 }
 
+// A byte that is no UTF-8 in a label, and Prometheus takes nothing of the page.
+TEST(ControlGroupTest, AStepIsOfASlurmJobsLettersOrNotSaid) {
+  const std::string job = "0::/system.slice/slurmstepd.scope/job_1201/";
+  EXPECT_EQ(IdentityInControlGroups(job + "step_0+1/user\n").part, "0+1");
+  for (const char* step : {"step_\xff", "step_0\"} 1", "step_0\\n", "step_", "user"}) {
+    EXPECT_EQ(IdentityInControlGroups(job + step + "\n"), (Identity{JobSource::kSlurm, "1201", ""})) << step;
+  }
+}
+
 TEST(ControlGroupTest, PodsByAnyDriver) {
   EXPECT_EQ(IdentityInControlGroups(
                 "0::/kubepods.slice/kubepods-burstable.slice/"

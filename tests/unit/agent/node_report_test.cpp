@@ -65,6 +65,31 @@ class NodeReportTest : public testing::Test {
   Node node_{GuaranteeingTen(), FakeDevices(), 64 * kGiB, 7, &services_, now_ns_};
 };
 
+// Sums of what 160 processes may say were less than nothing.
+TEST_F(NodeReportTest, NoSumOfWhatProcessesSayIsTooLarge) {
+  std::vector<Client> clients;
+  for (int i = 0; i < 160; ++i) {
+    now_ns_ += kSecond;
+    clients.push_back(Job(protocol::kMostBytes, 4711));
+    Say(clients.back(), protocol::Usage{.device = 3,
+                                        .active = true,
+                                        .wanted_bytes = protocol::kMostBytes,
+                                        .resident_bytes = protocol::kMostBytes,
+                                        .unmovable_bytes = protocol::kMostBytes,
+                                        .host_bytes = protocol::kMostBytes});
+  }
+  node_.Settle(now_ns_);
+
+  const NodeReport report = node_.Report(now_ns_);
+  const TenancyReport& tenancy = report.jobs.at(0).tenancies.at(0);
+  EXPECT_EQ(tenancy.resident_bytes, INT64_MAX);
+  EXPECT_EQ(tenancy.host_bytes, INT64_MAX);
+  EXPECT_EQ(tenancy.unmovable_bytes, INT64_MAX);
+  EXPECT_EQ(report.devices.at(0).resident_bytes, INT64_MAX);
+  EXPECT_GT(tenancy.view.wanted_bytes, 0);
+  EXPECT_EQ(tenancy.view.granted_bytes, report.devices.at(0).memory_bytes) << "it wants all that there is";
+}
+
 TEST_F(NodeReportTest, PartsAreSummedOverProcessesAndOutliveThem) {
   Client first = Job(kGiB, 4711), second = Job(kGiB, 4711);
   protocol::Account parts = {.device = 3, .ordinary_bytes = 100, .planned_to_host_bytes = 10};
