@@ -164,11 +164,16 @@ AgentSession::Standing AgentSession::StandingOf(int number) {
 
 void AgentSession::AwaitFirstWord(int number) {
   const std::uint64_t start_ns = MonotonicNs();
+  bool has_said = false;
   for (;;) {
     const Standing standing = StandingOf(number);
     if (standing == Standing::kGranted || standing == Standing::kAlone) return;
-    const std::uint64_t patience_ns = standing == Standing::kQueued ? kQueuePatienceNs : kAnswerPatienceNs;
-    const bool is_over = standing == Standing::kRejected || MonotonicNs() - start_ns > patience_ns;
+    const std::uint64_t waited_ns = MonotonicNs() - start_ns;
+    const std::uint64_t patience_ns = standing == Standing::kAsking ? kAnswerPatienceNs : kQueuePatienceNs;
+    const bool is_over = standing == Standing::kRejected || waited_ns > patience_ns;
+    if (standing == Standing::kAdmitted && waited_ns > kAnswerPatienceNs && !std::exchange(has_said, true))
+      fprintf(stderr,
+              "spillway: the job is admitted, and begins when others have given back memory for it\n");
     if (is_over || ThreadsMustEnd()) return StopWaiting(number);
     base::Pause(kShortPauseNs);
   }
@@ -178,7 +183,7 @@ void AgentSession::StopWaiting(int number) {
   const MutexLock lock(mutex_);
   Device& device = devices_[static_cast<size_t>(number)];
   if (device.standing == Standing::kAsking) NobodyAnswers();
-  if (device.standing == Standing::kQueued || device.standing == Standing::kRejected)
+  if (device.standing != Standing::kGranted && device.standing != Standing::kAlone)
     device.memory->GrantBudget(0);
 }
 
@@ -318,20 +323,23 @@ void AgentSession::PlaceCame(const protocol::LinkPlace& place, base::UniqueFd te
   if (device->memory) device->memory->JoinLink(place, device->terms.get(), device->lanes.get());
 }
 
+AgentSession::Standing AgentSession::StandingBy(protocol::AdmissionState state) {
+  if (state == protocol::AdmissionState::kAdmitted) return Standing::kAdmitted;
+  return state == protocol::AdmissionState::kQueued ? Standing::kQueued : Standing::kRejected;
+}
+
 // A job that runs already goes on, whatever a new agent says of its registration.
 void AgentSession::Admission(const protocol::Admission& admission) {
   Device* const device = Find(admission.device);
   if (device && admission.state != protocol::AdmissionState::kAdmitted) ReleaseGrowth(device);
   const bool has_begun =
       !device || device->standing == Standing::kGranted || device->standing == Standing::kAlone;
-  if (has_begun || admission.state == protocol::AdmissionState::kAdmitted) return;
-  const bool is_queued = admission.state == protocol::AdmissionState::kQueued;
-  const Standing standing = is_queued ? Standing::kQueued : Standing::kRejected;
-  if (device->standing == standing) return;
-  device->standing = standing;
+  if (has_begun) return;
+  const Standing standing = StandingBy(admission.state);
+  if (std::exchange(device->standing, standing) == standing || standing == Standing::kAdmitted) return;
   const std::string reason(admission.reason.view());
   fprintf(stderr,
-          is_queued
+          standing == Standing::kQueued
               ? "spillway: the job waits in the agent's queue, to begin when there is memory for it: %s\n"
               : "spillway: the agent gives the job no memory: %s\n",
           reason.c_str());
@@ -347,7 +355,11 @@ void AgentSession::PlansRecalled(const protocol::RecalledPlans& recalled, std::v
 
 void AgentSession::SessionLost() {
   planner_.Lost();
-  for (Device& device : devices_) ReleaseGrowth(&device);
+  for (Device& device : devices_) {
+    ReleaseGrowth(&device);
+    // Nobody is there who would grant it what others give back.
+    if (device.standing == Standing::kAdmitted) device.standing = Standing::kAsking;
+  }
 }
 
 bool AgentSession::Send(const protocol::AskPlan& ask, int file) {

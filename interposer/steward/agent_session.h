@@ -50,7 +50,8 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   PlanSource* planner() { return &planner_; }
 
  private:
-  enum class Standing : std::uint8_t { kAsking, kAlone, kQueued, kRejected, kGranted };
+  // Admitted: its first grant comes when others have given back.
+  enum class Standing : std::uint8_t { kAsking, kAlone, kQueued, kRejected, kAdmitted, kGranted };
   struct Device {
     JobMemory* memory = nullptr;  // null: its context has ended
     ShrinkSchedule shrink;
@@ -97,6 +98,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   static std::int64_t Wanted(Device* device, std::int64_t peak_bytes, std::uint64_t now_ns);
   void AwaitFirstWord(int number) SPILLWAY_EXCLUDES(mutex_);
   Standing StandingOf(int number) SPILLWAY_EXCLUDES(mutex_);
+  static Standing StandingBy(protocol::AdmissionState state);
   void StopWaiting(int number) SPILLWAY_EXCLUDES(mutex_);
   void NobodyAnswers() SPILLWAY_REQUIRES(mutex_);
   void StartThreads();

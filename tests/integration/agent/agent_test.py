@@ -89,8 +89,8 @@ class Session:
         self.version = newest
         return self.next(WELCOME)
 
-    def register(self, wanted, held=0):
-        self.say(REGISTER, struct.pack("<I16s6q", 0, DEVICE, 16 * GIB, wanted * 8 // 9, 0, 0, held, 0))
+    def register(self, wanted, held=0, device=DEVICE):
+        self.say(REGISTER, struct.pack("<I16s6q", 0, device, 16 * GIB, wanted * 8 // 9, 0, 0, held, 0))
 
     def grant(self):
         """serial, budget, deadline in ms, reason"""

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import unittest
+import uuid
 
 import agent_test
 
@@ -140,6 +141,27 @@ class JobTest(JobFixture):
         self.assertGreater(report["offloaded_bytes"], 0)
         self.assertEqual(report["budget_bytes"], half)
         self.assertGreaterEqual(report["budget_changes"], 2)
+
+    def test_an_admitted_job_begins_when_others_have_given_back_however_late_they_are(self):
+        # It began after 5 s with what the launcher allowed, beside what was promised to the one that was late.
+        self.start()
+        late = agent_test.Session(self.path)
+        self.addCleanup(late.socket.close)
+        late.hello()
+        late.register(1 << 30, device=uuid.UUID(UUID.removeprefix("GPU-")).bytes)
+        late.next(agent_test.ADMISSION)
+        self.assertEqual(late.grant()[1], 1 << 30)
+
+        job = self.begin(SHORT, *self.follow())
+        agent_test.wait_for(self.errors, lambda errors: errors)
+        self.assertEqual(self.errors(), "spillway: the job is admitted, and begins when others have given back memory for it\n")
+        device = next(d for j in self.status()["jobs"] for d in j["devices"] if j["job"] == f"local-{job.pid}")
+        self.assertEqual((device["resident_bytes"], device["promised_bytes"]), (0, 0))
+
+        while late.is_answered(0):
+            serial, budget, _, _ = late.grant()
+        late.obey(serial, budget)
+        self.assert_as_bare(self.finish(job))
 
     def test_a_grant_is_never_exceeded_from_the_first_allocation_on(self):
         bare = self.bare(SHORT)
