@@ -251,7 +251,7 @@ void JobMemory::GiveBack(Allocation* found, const UseList& busy) {
     return;
   }
   ++counters_.frees;
-  if (was_put_off) frees_put_off_.fetch_sub(1, std::memory_order_relaxed);
+  if (was_put_off) put_off_bytes_.fetch_sub(found->size_bytes, std::memory_order_relaxed);
   if (const Recipe* const recipe = AsRange(found)->recipe) Forget(recipe);
   MarkEnds(busy);
   ledger_.RemoveRange(found);
@@ -275,6 +275,7 @@ bool JobMemory::Charge(size_t bytes, Unmovable reason) {
   const CallForMemory call(&calls_for_memory_);
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
+  FinishFrees();
   const MutexLock making(making_);
   const bool charged = MakeRoom(bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(state_) {
     if (!residency_.Charge(bytes)) return false;
@@ -369,7 +370,8 @@ bool JobMemory::IsFreed(CUdeviceptr address) {
 size_t JobMemory::FreeBytes() {
   const MutexLock lock(state_);
   const size_t budget_bytes = budget_bytes_;
-  return budget_bytes - std::min(budget_bytes, counters_.wanted_bytes - slabs_.EmptyBytes());
+  const size_t used_bytes = counters_.wanted_bytes - slabs_.EmptyBytes() - put_off_bytes_;
+  return budget_bytes - std::min(budget_bytes, used_bytes);
 }
 
 JobMemory::Snapshot JobMemory::Read() {

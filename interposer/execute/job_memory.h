@@ -548,7 +548,7 @@ class JobMemory {
   std::atomic<std::uint64_t> held_until_ns_{0};  // likewise; 0: the budget is one that stays
   std::atomic<std::int64_t> link_permille_{1000};
   std::atomic<int> calls_for_memory_{0};  // that wait for some, or make it
-  std::atomic<int> frees_put_off_{0};     // of ranges; written with state_ held
+  std::atomic<size_t> put_off_bytes_{0};  // of ranges that the program has freed; written with state_ held
   Recorder recorder_;
   JobTrace trace_;
   PlanWalk walk_;

@@ -61,6 +61,7 @@ bool JobMemory::MoveRecipes(SlabBlock* from, SlabBlock* to) {
     if (!launches.back().Move(from->base, from->base + from->size_bytes, to->base)) return false;
     recipes.push_back(recipe);
   }
+  if (recipes.empty()) return false;  // another thread has freed what they made
   StreamState* const stream = StreamForReplay(nullptr);
   OrderBehind(from, stream);
   OrderBehind(to, stream);
@@ -77,6 +78,7 @@ bool JobMemory::MoveRecipes(SlabBlock* from, SlabBlock* to) {
     recipes_.Exchange(recipes[i], from, to);
   }
   to->free_is_due = true;  // as soon as no recipe reads it
+  if (from->free_is_due) GiveBack(from, timeline_.Unfinished());
   return true;
 }
 

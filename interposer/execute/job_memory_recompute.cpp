@@ -106,7 +106,7 @@ void JobMemory::Forget(const Recipe* recipe) {
 
 void JobMemory::PutOffFree(Tracked* memory) {
   memory->free_is_due = true;
-  if (!IsBlock(memory)) frees_put_off_.fetch_add(1, std::memory_order_relaxed);
+  if (!IsBlock(memory)) put_off_bytes_.fetch_add(memory->size_bytes, std::memory_order_relaxed);
 }
 
 // The first of what is dropped and can only be made from what the program has freed. What is not dropped is made from nothing any more.
@@ -123,7 +123,7 @@ Range* JobMemory::FirstThatFreesAwait() {
 
 // The program goes on without having freed what they wait for: it is made now. Where it cannot be, they wait.
 void JobMemory::FinishFrees() {
-  if (frees_put_off_.load(std::memory_order_relaxed) == 0) return;
+  if (put_off_bytes_.load(std::memory_order_relaxed) == 0) return;
   const CallForMemory call(&calls_for_memory_);
   const MutexLock making(making_);
   for (;;) {

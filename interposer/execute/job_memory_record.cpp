@@ -55,7 +55,8 @@ std::int64_t JobMemory::PlannableBytes() {
 void JobMemory::BeginRecordingLive() {
   std::vector<LiveAllocation> live;
   for (const Range* range : LiveRanges()) {
-    if (range->id) live.push_back({range->id, static_cast<std::int64_t>(range->size_bytes)});
+    if (range->id && !range->free_is_due)
+      live.push_back({range->id, static_cast<std::int64_t>(range->size_bytes)});
   }
   recorder_.Begin(std::move(live));
 }

@@ -158,8 +158,10 @@ void JobMemory::AwaitOneOf(const Awaited& awaited, StallCause cause) {
   const AwaitedUse* const silent = std::find_if(awaited.begin(), awaited.end(), has_none);
   if (silent != awaited.end()) return Await(silent->use, nullptr, cause);
   if (awaited.size() == 1) return Await(awaited.front().use, awaited.front().event, cause);
+  const driver::RelaxedCapture relaxed(true);  // a capture may begin meanwhile, and forbid to ask
+  // Once anybody has seen that the use is over its event marks another one.
   const auto is_over = [](const AwaitedUse& one) {
-    return Driver().cuEventQuery(one.event) != CUDA_ERROR_NOT_READY;
+    return Timeline::KnownDone(one.use) || Driver().cuEventQuery(one.event) != CUDA_ERROR_NOT_READY;
   };
   const TraceMoment begun = trace_.BeginHere();
   const StallClock::Moment stalled = BeginStall();

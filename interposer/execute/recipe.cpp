@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "interposer/driver/driver_api.h"
+#include "interposer/ledger/tensor_maps.h"
 
 namespace spillway::interposer {
 namespace {
@@ -75,7 +76,17 @@ bool RecordedLaunch::Move(CUdeviceptr begin, CUdeviceptr end, CUdeviceptr to) {
     may_be_number = may_be_number || (word > begin && word < end);
   });
   for (const std::size_t place : places) std::memcpy(bytes_.data() + place, &to, sizeof to);
-  return !may_be_number;
+  return !may_be_number && !IsMapped(begin, end);
+}
+
+bool RecordedLaunch::IsMapped(CUdeviceptr begin, CUdeviceptr end) const {
+  bool is_mapped = false;
+  const auto look = [&](std::size_t, CUdeviceptr address) {
+    is_mapped = is_mapped || (address >= begin && address < end);
+  };
+  for (const Parameter& parameter : parameters_)
+    ForEachTensorMap(bytes_.data() + parameter.offset, parameter.bytes, 0, look);
+  return is_mapped;
 }
 
 bool RecordedLaunch::LeadsInto(CUdeviceptr begin, CUdeviceptr end) const {

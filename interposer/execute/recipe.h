@@ -15,7 +15,7 @@
 // name any of that take the lock (their gates stay closed), and a call that may write it ends the recipe; where the range's bytes
 // are nowhere but in the recipe, they are made first. Of a small input the former bytes are set aside instead, and the recipe reads
 // these. The same goes for whatever may use memory without naming it. A free of what it reads waits until the range is made or freed, too: a
-// program that frees all together makes nothing for that. The next large allocation makes what frees still wait for.
+// program that frees all together makes nothing for that. The next large allocation, or charge, makes what frees still wait for.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,8 @@ class RecordedLaunch {
   // Nothing where it has attributes that are more than numbers.
   static std::optional<RecordedLaunch> Of(const LaunchCall& call);
 
-  // Words that lead to the beginning of these bytes lead to `to`. False where one leads elsewhere into them: that may be a
-  // number, and nothing may be made of it.
+  // Words that lead to the beginning of these bytes lead to `to`. False where one leads elsewhere into them, which may be a number, and
+  // where a tensor map does: nothing may be made of these.
   bool Move(CUdeviceptr begin, CUdeviceptr end, CUdeviceptr to);
   // Any word of its parameters does.
   bool LeadsInto(CUdeviceptr begin, CUdeviceptr end) const;
@@ -70,6 +70,7 @@ class RecordedLaunch {
  private:
   CUresult LaunchAsAllowedOn(CUstream stream);
   CUresult AllowSharedMemory(int bytes) const;
+  bool IsMapped(CUdeviceptr begin, CUdeviceptr end) const;  // a tensor map among its parameters leads there
   template <class Visit>
   void ForEachWord(Visit visit) const;
 

@@ -1,7 +1,13 @@
 // Whom a job waits for that needs memory, over the simulated driver.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <future>
 #include <memory>
+#include <vector>
 
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/job_memory.h"
@@ -37,15 +43,29 @@ class JobMemoryRoomTest : public testing::Test {
     return base;
   }
   void Set(CUdeviceptr base, CUstream stream) {
+    Name(base, stream, [=] { Driver().cuMemsetD32Async(base, 7, 1024, stream); });
+  }
+  void Name(CUdeviceptr base, CUstream stream, const std::function<void()>& work) {
     Addresses addresses;
     addresses.push_back(base);
     TouchSet set;
     ASSERT_EQ(job_->Begin(addresses, {stream, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
-    Driver().cuMemsetD32Async(base, 7, 1024, stream);
+    work();
     job_->End(&set, Effect::kLaunches);
   }
   void Busy(CUstream stream) {
     for (int i = 0; i < 4; ++i) Driver().cuMemsetD32Async(elsewhere_, 1, kLongBytes / 4, stream);
+  }
+
+  // The stream waits for what the host does later, as behind a kernel that looks for it.
+  static volatile std::uint32_t* WaitUnseen(CUstream stream) {
+    void* word = nullptr;
+    EXPECT_EQ(Driver().cuMemHostAlloc(&word, 4096, 0), CUDA_SUCCESS);
+    *static_cast<std::uint32_t*>(word) = 0;
+    const auto wait = reinterpret_cast<decltype(&cuStreamWaitValue32)>(
+        dlsym(dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD), "cuStreamWaitValue32_v2"));
+    EXPECT_EQ(wait(stream, reinterpret_cast<CUdeviceptr>(word), 1, CU_STREAM_WAIT_VALUE_GEQ), CUDA_SUCCESS);
+    return static_cast<std::uint32_t*>(word);
   }
 
   static constexpr size_t kLongBytes = 256 * kMiB;
@@ -74,6 +94,34 @@ TEST_F(JobMemoryRoomTest, AWaitForMemoryIsOverWithWhateverIsFreeFirst) {
 
   // Then nobody has waited for the older one
   EXPECT_EQ(Driver().cuStreamQuery(slow_), CUDA_ERROR_NOT_READY);
+}
+
+// An event serves the next operation as soon as anybody has seen that the one before is over, and that one may wait for the very thread
+// that still asks for the event.
+TEST_F(JobMemoryRoomTest, AWaitForMemoryIsOverThoughItsEventMarksSomethingElseByNow) {
+  // Given a job whose memory is all freed behind two streams that wait for the program
+  const CUdeviceptr first = Allocate(32 * kMiB), second = Allocate(32 * kMiB);
+  volatile std::uint32_t* const words[] = {WaitUnseen(slow_), WaitUnseen(quick_)};
+  Name(first, slow_, [] {});
+  Name(second, quick_, [] {});
+  ASSERT_TRUE(job_->FreeAsync(first, {slow_, false}));
+  ASSERT_TRUE(job_->FreeAsync(second, {quick_, false}));
+  const std::vector<Use> freed = job_->IssuedOn({quick_, false});
+
+  // When a thread waits for some, and another one learns that one of the streams is done, and gives it more to do
+  const CUdeviceptr next = Allocate(4 * kMiB);
+  const std::future<void> waiting = std::async(std::launch::async, [this, next] {
+    Driver().cuCtxSetCurrent(context_);
+    Set(next, slow_);
+  });
+  EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
+  JobMemory::Completed(freed);
+  job_->TakeCheckpoint({quick_, false});
+
+  // Then the first goes on.
+  EXPECT_EQ(waiting.wait_for(std::chrono::seconds(5)), std::future_status::ready);
+  for (volatile std::uint32_t* const word : words) *word = 1;
+  waiting.wait();
 }
 
 }  // namespace

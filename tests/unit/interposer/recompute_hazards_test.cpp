@@ -232,6 +232,31 @@ TEST_F(RecomputeHazardsTest, ACallThatNamesLessThanItIsSaidToReadIsNotMadeAgain)
   EXPECT_EQ(Count().recipe_drops, 0u);
 }
 
+// What the driver serves took the place that an output needed whose input the program had freed: it could not be made any more.
+TEST_F(RecomputeHazardsTest, WhatTheDriverServesLeavesRoomForWhatIsMadeFromFreedMemory) {
+  // Given a job without host memory for a buffer, and with as much for the driver as is free without the input
+  job_->ReleaseAll();
+  const size_t budget_bytes = (kBuffers + 3) * kBufferBytes + 2 * kGranuleBytes;
+  MakeJob(ParkChoice::kOff, budget_bytes, kGranuleBytes);
+  Derive(1, 0);
+  ASSERT_EQ(Count().recipe_drops, 1u);
+  ASSERT_TRUE(job_->Free(buffers_[0]));
+
+  ASSERT_TRUE(job_->Charge(job_->FreeBytes(), Unmovable::kDriverServed));
+  ExpectAll(1, 15);
+}
+
+// The driver has encoded the address: the launch cannot be led elsewhere.
+TEST_F(RecomputeHazardsTest, ASmallInputThatATensorMapNamesIsNotSetAside) {
+  std::fill(std::begin(map_.opaque), std::end(map_.opaque), 0x5b11u);
+  NoteTensorMap(map_, added_);
+  Launch(Function("derive_mapped"), 1, 0, added_);
+  ASSERT_EQ(Count().recipe_drops, 1u);
+
+  Set(added_, 100, kSmallWords);
+  ExpectAll(1, 17);
+}
+
 // A launch takes it in place of a function, which the driver's functions for functions do not.
 TEST_F(RecomputeHazardsTest, AKernelOfALibraryIsAllowedItsSharedMemoryAgain) {
   CUlibrary library = nullptr;

@@ -14,6 +14,7 @@
 
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/job_memory.h"
+#include "interposer/ledger/tensor_maps.h"
 #include "simulator/kernels/image.h"
 
 namespace spillway::interposer {
@@ -71,12 +72,23 @@ void DeriveByBody(const LaunchShape&, void* const* arguments) {
   ++**static_cast<int* const*>(arguments[3]);
   for (int i = 0; i < kWords; ++i) y[i] = 3 * x[i] + static_cast<int>(number % 1000);
 }
+// derive_mapped(int* y, const int* x, CUtensorMap added): as derive.
+void DeriveMappedBody(const LaunchShape&, void* const* arguments) {
+  auto* const y = *static_cast<int* const*>(arguments[0]);
+  const auto* const x = *static_cast<const int* const*>(arguments[1]);
+  const auto* const added = reinterpret_cast<const int*>(TensorMapAddress(arguments[2]));
+  for (int i = 0; i < kWords; ++i) y[i] = 3 * x[i] + added[0];
+}
 constexpr KernelParameter kPointers[] = {{0, 8}, {8, 8}, {16, 8}, {24, 8}};
-constexpr KernelEntry kKernels[] = {
-    {"derive", DeriveBody, nullptr, 4, kPointers},        {"count", CountBody, nullptr, 2, kPointers},
-    {"derive_by", DeriveByBody, nullptr, 4, kPointers},   {"wait", NothingBody, OneMillisecond, 0, nullptr},
-    {"count_last", CountLastBody, nullptr, 2, kPointers}, {"show", ShowBody, nullptr, 4, kPointers}};
-constexpr Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 6, kKernels, 0, nullptr};
+constexpr KernelParameter kWithMap[] = {{0, 8}, {8, 8}, {64, 128}};
+constexpr KernelEntry kKernels[] = {{"derive", DeriveBody, nullptr, 4, kPointers},
+                                    {"count", CountBody, nullptr, 2, kPointers},
+                                    {"derive_by", DeriveByBody, nullptr, 4, kPointers},
+                                    {"wait", NothingBody, OneMillisecond, 0, nullptr},
+                                    {"count_last", CountLastBody, nullptr, 2, kPointers},
+                                    {"show", ShowBody, nullptr, 4, kPointers},
+                                    {"derive_mapped", DeriveMappedBody, nullptr, 3, kWithMap}};
+constexpr Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 7, kKernels, 0, nullptr};
 
 // What the interposer does not call itself.
 template <class F>
@@ -97,8 +109,10 @@ class RecomputeTest : public testing::Test {
     derive_ = Function("derive");
     MakeJob(ParkChoice::kOff);
   }
-  void MakeJob(ParkChoice choice, size_t budget_bytes = (kBuffers + 1) * kBufferBytes + 2 * kGranuleBytes) {
-    job_ = std::make_unique<JobMemory>(context_, 0, budget_bytes, size_t{1} << 30, choice, LearnChoice::kOff);
+  void MakeJob(ParkChoice choice, size_t budget_bytes = (kBuffers + 1) * kBufferBytes + 2 * kGranuleBytes,
+               size_t host_limit_bytes = size_t{1} << 30) {
+    job_ =
+        std::make_unique<JobMemory>(context_, 0, budget_bytes, host_limit_bytes, choice, LearnChoice::kOff);
     job_->DropEagerly();
     for (CUdeviceptr& buffer : buffers_) ASSERT_EQ(job_->Allocate(kBufferBytes, &buffer), CUDA_SUCCESS);
     ASSERT_EQ(job_->Allocate(kSmallWords * 4, &added_), CUDA_SUCCESS);
@@ -128,18 +142,21 @@ class RecomputeTest : public testing::Test {
     Claims claims;
     claims.Overwrites(buffers_[y], kBufferBytes);
     claims.Reads(buffers_[x], kBufferBytes);
-    if (function == derive_ && is_claimed_) claims.Reads(added, kSmallWords * 4);
+    const bool is_mapped = function == Function("derive_mapped");
+    if ((function == derive_ || is_mapped) && is_claimed_) claims.Reads(added, kSmallWords * 4);
     if (claimed_besides_) claims.Reads(claimed_besides_, 4);
     claims.WritesAside(aside, aside_bytes_);
     claims.IsRepeatable();
     CUdeviceptr words[] = {buffers_[y], buffers_[x], added, aside};
-    void* parameters[] = {&words[0], &words[1], &words[2], &words[3]};
-    const std::uint32_t sizes[] = {8, 8, 8, 8};
+    void* parameters[] = {&words[0], &words[1], is_mapped ? static_cast<void*>(&map_) : &words[2], &words[3]};
+    const std::uint32_t sizes[] = {8, 8, is_mapped ? 128u : 8u, 8};
     const bool counts = function == Function("count") || function == Function("count_last");
     const LaunchCall launch{.function = function,
                             .dimensions = {1, 1, 1, 1, 1, 1, shared_bytes_},
                             .parameters = parameters,
-                            .parameter_bytes = std::span(sizes, counts ? 2 : 4)};
+                            .parameter_bytes = std::span(sizes, counts      ? 2
+                                                                : is_mapped ? 3
+                                                                            : 4)};
     LibraryCall call{&claims};
     TouchSet set;
     set.claims = &claims;
@@ -229,6 +246,7 @@ class RecomputeTest : public testing::Test {
   CUdeviceptr added_ = 0, aside_ = 0;
   size_t aside_bytes_ = kSmallWords * 4;
   unsigned int shared_bytes_ = 0;
+  CUtensorMap map_{};
   bool is_claimed_ = true;  // what is added
   CUdeviceptr claimed_besides_ = 0;
 };

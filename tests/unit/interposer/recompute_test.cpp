@@ -48,6 +48,18 @@ TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreed) {
   ExpectAll(1, 15);
 }
 
+// A program asks how much is free, and decides by the answer.
+TEST_F(RecomputeTest, WhatItWasMadeFromCountsAsFreeOnceTheProgramHasFreedIt) {
+  Derive(1, 0);
+  const size_t free_bytes = job_->FreeBytes();
+
+  ASSERT_TRUE(job_->Free(buffers_[0]));
+  EXPECT_EQ(job_->FreeBytes(), free_bytes + kBufferBytes);
+  ExpectAll(1, 15);
+  ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[0]), CUDA_SUCCESS);
+  EXPECT_EQ(job_->FreeBytes(), free_bytes);
+}
+
 TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreedAndTheOutputBeReadAtOnce) {
   Derive(1, 0);
   Derive(2, 1);
@@ -113,6 +125,22 @@ TEST_F(RecomputeTest, SmallInputsAreSetAsideAsTheyWere) {
   // And nothing is left when they are gone.
   for (size_t i = 0; i < kBuffers; ++i) ASSERT_TRUE(job_->Free(buffers_[i]));
   ASSERT_TRUE(job_->Free(added_));
+  ASSERT_TRUE(job_->Free(aside_));
+  EXPECT_EQ(Count().frees, Count().allocations);
+}
+
+// A launch's parameters may hold an address that the program has freed: nobody knows that it is not used.
+TEST_F(RecomputeTest, SmallInputsThatAreNamedOnceMoreBehindTheirFreeAreGivenBack) {
+  Launch(derive_, 1, 0, added_);
+  ASSERT_TRUE(job_->Free(added_));
+  Addresses stale;
+  stale.push_back(added_);
+  TouchSet set;
+  ASSERT_EQ(job_->Begin(stale, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+  job_->End(&set, Effect::kLaunches);
+
+  ExpectAll(1, 17);
+  for (CUdeviceptr buffer : buffers_) ASSERT_TRUE(job_->Free(buffer));
   ASSERT_TRUE(job_->Free(aside_));
   EXPECT_EQ(Count().frees, Count().allocations);
 }
