@@ -8,6 +8,7 @@ import re
 OWN = "spillway"
 MOST_SLOWER = ((50, 5.0), (0, 25.0))  # from this part of the peak on: per cent
 MOST_OFF = 5.0  # of a prediction, per cent of what is measured
+BELOW_BOUND = 1.0  # per cent of a step: what is faster by more shows that the bound is none
 FITS_SLOWER = 1.0
 PLANNED_BY, SECOND_PLANNED_BY = 5, 2
 GIB = 1 << 30
@@ -123,9 +124,22 @@ class SeriesTable:
             yield f"the prediction is {off:+.1f} % off"
         if result.learning.get("planned_at_iteration", 0) > PLANNED_BY:
             yield f"planned at iteration {result.learning['planned_at_iteration']} only"
-        for (other_percent, policy), other in self.cells.items():
-            if other_percent == percent and other.ended_well and result.ended_well and other.step_ns < 0.99 * result.step_ns:
+        for policy, other in self.others(percent):
+            if result.ended_well and other.step_ns < 0.99 * result.step_ns:
                 yield f"{policy} is faster: {self.slower(other.step_ns):.1f} % slower than bare, ours {self.slower(result.step_ns):.1f}"
+        beaten_by = self.bound_beaten_by(percent)
+        if beaten_by:
+            yield f"{' and '.join(beaten_by)} went below the bound"
+
+    def others(self, percent):
+        """Policies and their results, where they ended well."""
+        return [(policy, result) for (at, policy), result in self.cells.items() if at == percent and result.ended_well]
+
+    def bound_beaten_by(self, percent):
+        bound = self.learned(self.own[percent], "lower_bound_ns")
+        if bound is None:
+            return []
+        return [policy for policy, result in self.others(percent) if self.slower(result.step_ns) < bound - BELOW_BOUND]
 
     def figures(self):
         """Everything, for --json."""
@@ -175,7 +189,14 @@ def summary(tables):
     counts = {name: sum(verdict.startswith(name) for verdict in verdicts) for name in ("met", "bound forbids", "missed")}
     return (f"Of {len(verdicts)} budgets {counts['met']} are met, {counts['bound forbids']} forbidden by the bound, {counts['missed']} "
             f"missed. {sum(abs(off) <= MOST_OFF for off in offs)} of {len(offs)} predictions are within {MOST_OFF:.0f} % of what is "
-            f"measured. {same} of {len(runs)} runs compute the bare run's bytes.")
+            f"measured. {same} of {len(runs)} runs compute the bare run's bytes.{beaten_bounds(tables)}")
+
+
+def beaten_bounds(tables):
+    """A sentence on runs that were faster than the model says any can be, or nothing."""
+    cells = [f"{each.series.network} on {each.series.profile} at {percent} % ({', '.join(policies)})" for each in tables
+             for percent in each.own if (policies := each.bound_beaten_by(percent))]
+    return f" Below the bound, which is none there, went {'; '.join(cells)}." if cells else ""
 
 
 HEAD = """# Training below its memory peak
@@ -186,7 +207,7 @@ moving memory is better, not how fast a GPU is. Made by `tests/bench/movement/mo
 Each figure is by how many per cent a step is slower than bare, at a part of the peak that the job wants: without a plan (`reactive`), by
 the plans of vDNN-all, AutoSwap and DELTA run live in the same executor, and by our own (`spillway`); `-` is a run that ended with an
 error, `!` one whose losses or weights differ. Beside our own plan: the slow-down that it predicts, how far that is off what is measured,
-the lower bound of any plan, the target and whether it is met; the iteration at which the plan was there; calls that map memory and what
+the lower bound of any plan by the model's prices, the target and whether it is met; the iteration at which the plan was there; calls that map memory and what
 was copied out and in, per step of the whole run with its unplanned beginning.
 """
 
