@@ -56,10 +56,20 @@ void InstallHandlers() {
   (void)installed;
 }
 
+// The signal of a fault ends the process where it is blocked, as it is in threads that begin under a thread with all of them blocked.
+void UnblockFaults() {
+  sigset_t faults;
+  sigemptyset(&faults);
+  sigaddset(&faults, SIGSEGV);
+  sigaddset(&faults, SIGBUS);
+  pthread_sigmask(SIG_UNBLOCK, &faults, nullptr);
+}
+
 // Kernel bodies run on small fiber stacks, so the handler needs one of its own; a thread that has one keeps it.
 class SignalStack {
  public:
   SignalStack() {
+    UnblockFaults();
     stack_t current;
     if (sigaltstack(nullptr, &current) != 0 || (current.ss_flags & SS_DISABLE) == 0) return;
     memory_ = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
