@@ -270,8 +270,7 @@ int RunAgentCommand(const std::vector<std::string>& arguments) {
   try {
     return command->run(arguments);
   } catch (const Failure& failure) {
-    if (std::find(arguments.begin(), arguments.end(), "--json") != arguments.end())
-      std::fputs(JsonOf(failure).c_str(), stdout);
+    PrintWhereJsonIsAsked(arguments, failure);
     throw;
   }
 }

@@ -1,5 +1,8 @@
 #include "cli/failure.h"
 
+#include <algorithm>
+#include <cstdio>
+
 namespace spillway::cli {
 namespace {
 
@@ -36,6 +39,11 @@ std::string JsonOf(const Failure& failure) {
   return "{\"schema\": 1, \"done\": false, \"exit_code\": " + std::to_string(failure.exit_code()) +
          ", \"problem\": \"" + Escaped(failure.problem()) + "\", \"why\": \"" + Escaped(failure.why()) +
          "\"}\n";
+}
+
+void PrintWhereJsonIsAsked(const std::vector<std::string>& arguments, const Failure& failure) {
+  if (std::find(arguments.begin(), arguments.end(), "--json") != arguments.end())
+    std::fputs(JsonOf(failure).c_str(), stdout);
 }
 
 }  // namespace spillway::cli

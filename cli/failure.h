@@ -11,6 +11,7 @@
 
 #include <exception>
 #include <string>
+#include <vector>
 
 namespace spillway::cli {
 
@@ -39,5 +40,7 @@ class Failure : public std::exception {
 
 // For scripts, beside the words on standard error: one line, with the schema of all --json.
 std::string JsonOf(const Failure& failure);
+// Puts it out where the arguments ask for --json.
+void PrintWhereJsonIsAsked(const std::vector<std::string>& arguments, const Failure& failure);
 
 }  // namespace spillway::cli

@@ -295,8 +295,7 @@ int RunTop(const std::vector<std::string>& arguments) {
   try {
     return Top(arguments);
   } catch (const Failure& failure) {
-    if (std::find(arguments.begin(), arguments.end(), "--json") != arguments.end())
-      std::fputs(JsonOf(failure).c_str(), stdout);
+    PrintWhereJsonIsAsked(arguments, failure);
     throw;
   }
 }

@@ -15,7 +15,7 @@ TEST(IdlenessTest, WhoHasBegunIsActive) {
   EXPECT_FALSE(idleness.IsToAsk(100 * kSecond + kSecond / 2));
 }
 
-TEST(IdlenessTest, WhoDoesNothingIsIdleWhenItsDeviceHasNothingToDo) {
+TEST(IdlenessTest, WhoDoesNothingIsIdleWhenItsDeviceHasNoWork) {
   Idleness idleness;
   idleness.Saw(7, false, 100 * kSecond);
   idleness.Saw(7, false, 101 * kSecond);
