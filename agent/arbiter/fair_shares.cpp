@@ -6,15 +6,6 @@
 #include "base/units.h"
 
 namespace spillway::agent {
-
-int64_t Claim::Floor() const { return std::clamp<int64_t>(floor, 0, std::max<int64_t>(limit, 0)); }
-int64_t Claim::InUse() const { return std::max(Floor(), std::min(in_use, limit)); }
-int64_t Claim::Need() const { return std::max(InUse(), std::min(wanted, limit)); }
-int64_t Claim::Entitled() const { return std::max(Floor(), std::min(guaranteed, Need())); }
-int64_t Claim::Protected() const {
-  return active ? Entitled() : std::max(Floor(), std::min(guaranteed, InUse()));
-}
-
 namespace {
 
 using Order = std::vector<size_t>;
@@ -23,6 +14,8 @@ class Division {
  public:
   Division(int64_t capacity, std::span<const Claim> claims)
       : left_(std::max<int64_t>(capacity, 0)), claims_(claims), shares_(claims.size(), 0) {
+    needs_.reserve(claims.size());
+    full_levels_.reserve(claims.size());
     for (const Claim& claim : claims) {
       needs_.push_back(claim.Need());
       full_levels_.push_back(needs_.back() / claim.weight + 1);
@@ -32,8 +25,11 @@ class Division {
   std::vector<int64_t> Divide() {
     Order order(claims_.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [this](size_t a, size_t b) { return claims_[a].priority > claims_[b].priority; });
+    const auto comes_before = [this](size_t a, size_t b) {
+      return claims_[a].priority > claims_[b].priority;
+    };
+    if (!std::is_sorted(order.begin(), order.end(), comes_before))
+      std::stable_sort(order.begin(), order.end(), comes_before);
     for (size_t i : order) RaiseTo(i, claims_[i].Floor());
     for (size_t i : order) RaiseTo(i, claims_[i].Protected());
     for (size_t i : order) RaiseTo(i, claims_[i].InUse());
@@ -82,28 +78,37 @@ class Division {
       for (size_t i : these) RaiseTo(i, needs_[i]);
       return;
     }
-    int64_t level = 0, too_high = 1;
-    for (size_t i : these) too_high = std::max(too_high, full_levels_[i] + 1);
-    // Who has all it needs at a level that is paid for costs the same at any higher one.
-    Order open(these.begin(), these.end());
-    base::Wide full_cost = 0;
-    while (too_high - level > 1) {
-      const int64_t middle = level + (too_high - level) / 2;
-      if (full_cost + CostOf(middle, open) > left_) {
-        too_high = middle;
-        continue;
-      }
-      level = middle;
-      std::erase_if(open, [&](size_t i) {
-        if (full_levels_[i] > level) return false;
-        full_cost += At(i, level) - shares_[i];
-        return true;
-      });
-    }
+    const int64_t level = LevelFor(these);
     std::vector<int64_t> one_higher;
+    one_higher.reserve(these.size());
     for (size_t i : these) one_higher.push_back(At(i, level + 1));
     for (size_t i : these) RaiseTo(i, At(i, level));
     for (size_t n = 0; n < these.size(); ++n) RaiseTo(these[n], one_higher[n]);
+  }
+
+  // The highest that is paid for, where not all is. Whoever costs a fixed amount, or so much per level, at all levels that are still in
+  // question is summed up and not looked at again.
+  int64_t LevelFor(std::span<const size_t> these) const {
+    int64_t level = 0, too_high = 1;
+    for (size_t i : these) too_high = std::max(too_high, full_levels_[i] + 1);
+    Order open(these.begin(), these.end());
+    base::Wide fixed = 0, per_level = 0;
+    while (too_high - level > 1 && !open.empty()) {
+      const int64_t middle = level + (too_high - level) / 2;
+      const bool is_paid = fixed + per_level * middle + CostOf(middle, open) <= left_;
+      (is_paid ? level : too_high) = middle;
+      std::erase_if(open, [&](size_t i) {
+        const bool is_full = full_levels_[i] <= level;
+        const bool rises = full_levels_[i] >= too_high && level * claims_[i].weight >= shares_[i];
+        if (is_full) fixed += At(i, level) - shares_[i];
+        if (rises) fixed -= shares_[i];
+        if (rises) per_level += claims_[i].weight;
+        return is_full || rises;
+      });
+    }
+    if (too_high - level == 1) return level;
+    const base::Wide paid = per_level > 0 ? (left_ - fixed) / per_level : too_high;
+    return static_cast<int64_t>(std::min<base::Wide>(paid, too_high - 1));
   }
 
   int64_t left_;

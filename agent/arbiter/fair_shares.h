@@ -13,6 +13,7 @@
 //  6. Idle claimants come last: what they do not get is what the active ones borrow.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -31,11 +32,14 @@ struct Claim {
 
   bool operator==(const Claim&) const = default;
   // All between 0 and the limit, whatever the fields say.
-  int64_t Floor() const;
-  int64_t InUse() const;  // at least the floor
-  int64_t Need() const;
-  int64_t Entitled() const;   // what of the guarantee it needs
-  int64_t Protected() const;  // what of the guarantee is not lent: an idle claimant's is what it has in use
+  int64_t Floor() const { return std::clamp<int64_t>(floor, 0, std::max<int64_t>(limit, 0)); }
+  // At least the floor.
+  int64_t InUse() const { return std::max(Floor(), std::min(in_use, limit)); }
+  int64_t Need() const { return std::max(InUse(), std::min(wanted, limit)); }
+  // What of the guarantee it needs.
+  int64_t Entitled() const { return std::max(Floor(), std::min(guaranteed, Need())); }
+  // What of the guarantee is not lent: an idle claimant's is what it has in use.
+  int64_t Protected() const { return active ? Entitled() : std::max(Floor(), std::min(guaranteed, InUse())); }
 };
 
 std::vector<int64_t> FairShares(int64_t capacity, std::span<const Claim> claims);

@@ -39,6 +39,18 @@ bool Ration::Entry::IsDecidedLike(const Entry& other) const {
          has_grant() == other.has_grant() && overdue == other.overdue && kept == other.kept;
 }
 
+// Note [Still short]
+// A claimant whose share is less than it needs has it by the level to which the shares rise, or by what it may keep. What it needs beyond
+// that is in no sum that is compared: had it wanted more, or less but still more than its share, the level would be the same, and so
+// would everybody's share. Two units per weight of distance pay for what is left by rounding, which goes one unit higher than the level.
+// So a decision that changed nothing would change nothing again.
+bool Ration::Entry::IsShortLike(const Entry& before) const {
+  Entry like = before;
+  like.claim.wanted = claim.wanted;
+  const auto is_short = [this](const Claim& one) { return one.Need() - share > 2 * int64_t{one.weight}; };
+  return !overdue && IsDecidedLike(like) && is_short(claim) && is_short(before.claim);
+}
+
 class Ration::Change {
  public:
   Change(Ration* ration, ClaimantId claimant)
@@ -51,18 +63,17 @@ class Ration::Change {
     if (entry_.deadline_ns != kNever) ration_.deadlines_.erase({entry_.deadline_ns, claimant_});
   }
   ~Change() {
-    if (is_new_ || is_end_ || !entry_.IsDecidedLike(before_)) ration_.is_at_rest_ = false;
+    if (is_new_ || is_end_ || !IsDecidedAsBefore()) ration_.is_at_rest_ = false;
     if (is_end_) {
       ration_.unsettled_.erase(claimant_);
+      ration_.kept_.erase(claimant_);
       ration_.entries_.erase(claimant_);
       return;
     }
     Count(1);
     if (entry_.deadline_ns != kNever) ration_.deadlines_.insert({entry_.deadline_ns, claimant_});
-    if (entry_.IsSettled())
-      ration_.unsettled_.erase(claimant_);
-    else
-      ration_.unsettled_.insert(claimant_);
+    List(&ration_.unsettled_, !entry_.IsSettled());
+    List(&ration_.kept_, entry_.kept);
   }
   Change(const Change&) = delete;
   Change& operator=(const Change&) = delete;
@@ -71,6 +82,17 @@ class Ration::Change {
   void End() { is_end_ = true; }
 
  private:
+  // Beside who is late, what others are owed decides too (Untouchable).
+  bool IsDecidedAsBefore() const {
+    return entry_.IsDecidedLike(before_) ||
+           (ration_.knows_all_shares_ && ration_.overdue_ == 0 && entry_.IsShortLike(before_));
+  }
+  void List(std::set<ClaimantId>* list, bool belongs) const {
+    if (belongs)
+      list->insert(claimant_);
+    else
+      list->erase(claimant_);
+  }
   void Count(int sign) {
     ration_.promised_ += sign * entry_.promised();
     ration_.needed_ += sign * entry_.Effective().Need();
@@ -111,10 +133,11 @@ class Ration::Round {
  public:
   Round(Ration* ration, int64_t deadline_ns, uint64_t* last_serial)
       : ration_(*ration), deadline_ns_(deadline_ns), last_serial_(last_serial) {
-    if (ration_.OnlyTheUnsettledMatter())
-      TakeUnsettled();
-    else
+    looks_at_all_ = !ration_.OnlyTheUnsettledMatter();
+    if (looks_at_all_)
       TakeAll();
+    else
+      TakeUnsettled();
     free_ = ration_.capacity_ - ration_.promised();
   }
 
@@ -127,6 +150,8 @@ class Ration::Round {
       if (!party.entry->overdue) missing -= party.entry->promised() - party.entry->granted;
     }
     AskBack(missing);
+    ration_.is_at_rest_ = rulings_.empty();
+    ration_.knows_all_shares_ = looks_at_all_;
     return std::move(rulings_);
   }
 
@@ -195,7 +220,7 @@ class Ration::Round {
     bool found = false;
     for (Party& party : parties_) {
       if (party.stays_late) continue;
-      party.target = *share++;
+      party.target = party.entry->share = *share++;
       if (!party.entry->overdue || party.target >= party.entry->promised()) continue;
       party.StayLate();
       found = true;
@@ -303,6 +328,7 @@ class Ration::Round {
   uint64_t* const last_serial_;
   std::vector<Party> parties_;
   std::vector<Ruling> rulings_;
+  bool looks_at_all_ = false;
   int64_t free_ = 0;
 };
 
@@ -365,16 +391,12 @@ void Ration::Obeyed(ClaimantId claimant, uint64_t serial, int64_t held) {
 
 std::vector<Ruling> Ration::Decide(int64_t deadline_ns, uint64_t* last_serial) {
   if (is_at_rest_) return {};
-  std::vector<Ruling> rulings = Round(this, deadline_ns, last_serial).Run();
-  is_at_rest_ = rulings.empty();
-  return rulings;
+  return Round(this, deadline_ns, last_serial).Run();
 }
 
-// Who is kept is not settled.
 std::vector<Ruling> Ration::ConfirmKept(uint64_t* last_serial) {
   std::vector<Ruling> rulings;
-  for (ClaimantId id : std::set<ClaimantId>(unsettled_)) {
-    if (!entries_.at(id).kept) continue;
+  for (ClaimantId id : std::set<ClaimantId>(kept_)) {
     Change change(this, id);
     Entry& entry = change.entry();
     entry.kept = false;

@@ -6,7 +6,7 @@
 // confirmed (Obeyed). Targets come from FairShares; what nobody needs stays where it is, so that little has to move.
 //
 // What a decision costs depends on who is unsettled, while there is enough for all: see Note [Settled]. Where nothing has changed since one
-// that changed nothing, it costs nothing.
+// that changed nothing, it costs nothing; nor where somebody wants more, or less, of what it gets only a part of: see Note [Still short].
 //
 // Invariants
 //  1. No ruling raises anybody while the sum of all promises would exceed the capacity. The sum exceeds it only when the
@@ -92,12 +92,14 @@ class Ration {
     int64_t deadline_ns = kNever;   // of an unconfirmed decrease
     bool overdue = false;
     bool kept = false;  // restored, or come back, and not yet told so
+    int64_t share = 0;  // as of the last decision that looked at everybody
 
     bool has_grant() const { return !promises.empty(); }
     int64_t promised() const;
     Claim Effective() const;
     bool IsSettled() const;
     bool IsDecidedLike(const Entry& other) const;
+    bool IsShortLike(const Entry& before) const;
   };
   class Round;
   // Keeps the sums and sets below true while an entry changes.
@@ -113,9 +115,10 @@ class Ration {
   int64_t promised_ = 0;
   base::Wide needed_ = 0;
   int64_t overdue_ = 0;
-  std::set<ClaimantId> unsettled_;
+  std::set<ClaimantId> unsettled_, kept_;
   std::set<std::pair<int64_t, ClaimantId>> deadlines_;
-  bool is_at_rest_ = false;  // since the last decision, which changed nothing
+  bool is_at_rest_ = false;        // since the last decision, which changed nothing
+  bool knows_all_shares_ = false;  // that decision looked at everybody
 };
 
 }  // namespace spillway::agent

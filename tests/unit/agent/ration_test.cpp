@@ -456,7 +456,8 @@ class RationLife {
   std::map<ClaimantId, Client> clients_;
 };
 
-// The same life twice: once beside somebody who is late for ever, for whose sake everybody is looked at in every round.
+// The same life twice: once beside somebody who is late for ever, for whose sake everybody is looked at in every round. Some only change
+// what they want, in the way of jobs that grow.
 class TwinLife {
  public:
   explicit TwinLife(uint64_t seed) : random_(seed) {
@@ -470,16 +471,13 @@ class TwinLife {
   void Run() {
     for (int i = 0; i < 200 && !testing::Test::HasFailure(); ++i) {
       const ClaimantId id = 1 + random_.Below(8);
-      const auto amount = static_cast<int64_t>(random_.Below(40));
       if (random_.Below(10) == 0) {
         alone_.Remove(id);
         beside_.Remove(id);
       } else {
-        const Claim claim{.floor = amount / 8,
-                          .guaranteed = amount / 4,
-                          .limit = 60,
-                          .wanted = amount,
-                          .active = random_.Below(4) != 0};
+        Claim& claim = claims_[id];
+        if (random_.Below(2) == 0) claim = RandomClaim();
+        claim.wanted = static_cast<int64_t>(random_.Below(80));
         alone_.Put(id, claim);
         beside_.Put(id, claim);
       }
@@ -491,6 +489,15 @@ class TwinLife {
   static constexpr ClaimantId kLate = 99;
   static constexpr int64_t kHeldByLate = 10;
 
+  Claim RandomClaim() {
+    const auto amount = static_cast<int64_t>(random_.Below(40));
+    return {.floor = amount / 8,
+            .guaranteed = amount / 4,
+            .limit = 60,
+            .wanted = amount,
+            .weight = 1 + static_cast<int32_t>(random_.Below(3)),
+            .active = random_.Below(4) != 0};
+  }
   void Decide() {
     const std::vector<Ruling> one = alone_.Decide(kDeadline, &serial_alone_);
     std::vector<Ruling> other = beside_.Decide(kDeadline, &serial_beside_);
@@ -508,6 +515,7 @@ class TwinLife {
   }
 
   base::Prng random_;
+  std::map<ClaimantId, Claim> claims_;
   Ration alone_{150}, beside_{150 + kHeldByLate};
   uint64_t serial_alone_ = 0, serial_beside_ = 0;
 };
