@@ -95,7 +95,8 @@ CUresult JobMemory::Refused() {
 void JobMemory::Know(Range* range) {
   const size_t size_bytes = range->size_bytes;
   range->id = NextId();
-  if (recorder_.IsRecording()) recorder_.Allocated(range->id, static_cast<std::int64_t>(size_bytes));
+  if (recorder_.IsRecording())
+    recorder_.Allocated(range->id, static_cast<std::int64_t>(range->requested_bytes));
   executor_.Allocated(range);
   if (walk_.IsActive())
     walk_.Observe(scheduler::JobEvent::Allocate(range->id, static_cast<std::int64_t>(size_bytes)), nullptr);

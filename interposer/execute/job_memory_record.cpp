@@ -56,7 +56,7 @@ void JobMemory::BeginRecordingLive() {
   std::vector<LiveAllocation> live;
   for (const Range* range : LiveRanges()) {
     if (range->id && !range->free_is_due)
-      live.push_back({range->id, static_cast<std::int64_t>(range->size_bytes)});
+      live.push_back({range->id, static_cast<std::int64_t>(range->requested_bytes)});
   }
   recorder_.Begin(std::move(live));
 }

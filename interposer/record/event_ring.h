@@ -38,7 +38,7 @@ struct RecordedEvent {
   RecordedKind kind = RecordedKind::kSynchronize;
   std::uint32_t touch_count = 0;
   std::uint32_t sample = 0;      // of an operation's duration (duration_samples.h); 0: none
-  std::uint64_t value = 0;       // an operation's shape, an allocation's bytes
+  std::uint64_t value = 0;       // an operation's shape, an allocation's requested bytes
   std::uint64_t allocation = 0;  // allocated or freed
 };
 

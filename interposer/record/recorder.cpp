@@ -134,8 +134,10 @@ void Recorder::Put(const RecordedEvent& event, std::span<const RecordedTouch> to
   if (!MyRing()->Put(event, touches, &tickets_)) dropped_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Recorder::Allocated(std::uint64_t id, std::int64_t size_bytes) {
-  Put({.kind = RecordedKind::kAllocate, .value = static_cast<std::uint64_t>(size_bytes), .allocation = id},
+void Recorder::Allocated(std::uint64_t id, std::int64_t requested_bytes) {
+  Put({.kind = RecordedKind::kAllocate,
+       .value = static_cast<std::uint64_t>(requested_bytes),
+       .allocation = id},
       {});
 }
 

@@ -5,7 +5,7 @@
 //
 // How JobMemory calls it:
 //     if (recorder.Awaits(wanted > budget)) recorder.Begin(live ranges);     where allocations are made, state lock held
-//     if (recorder.IsRecording()) recorder.Allocated(id, size_bytes);        state lock held, before the program knows it
+//     if (recorder.IsRecording()) recorder.Allocated(id, requested_bytes);   state lock held, before the program knows it
 //     if (recorder.IsRecording()) recorder.Freed(id);                        state lock held
 //     Sample sample;                                                         in the TouchSet
 //     if (recorder.IsSampling()) recorder.BeforeLaunch(stream, &sample);     at the end of Begin, all being resident
@@ -39,7 +39,7 @@ namespace spillway::interposer {
 
 struct LiveAllocation {
   std::uint64_t id = 0;
-  std::int64_t size_bytes = 0;
+  std::int64_t requested_bytes = 0;
 };
 
 // Whoever learns from what is recorded.
@@ -70,7 +70,7 @@ class Recorder {
   void Begin(std::vector<LiveAllocation> live) SPILLWAY_EXCLUDES(begun_lock_);
   bool IsRecording() const { return recording_.load(std::memory_order_relaxed); }
 
-  void Allocated(std::uint64_t id, std::int64_t size_bytes);
+  void Allocated(std::uint64_t id, std::int64_t requested_bytes);
   void Freed(std::uint64_t id);
   // All that one call names, each allocation once.
   void Enqueued(std::uint64_t shape, std::span<const RecordedTouch> touches, Sample sample = {});

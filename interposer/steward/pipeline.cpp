@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "interposer/driver/chunk_pool.h"
 
 namespace spillway::interposer {
 namespace {
@@ -43,13 +44,20 @@ constexpr std::int64_t kBudgetSlackPercent = 5;
 // More than that is planned for when it has lasted for so many iterations: what neighbours lend comes and goes.
 constexpr std::uint64_t kGrowthPatience = 3;
 
+// As the plan's walk is told it (JobMemory::Know).
+std::int64_t OccupiedBytes(std::int64_t requested_bytes) {
+  return static_cast<std::int64_t>(RoundUp(static_cast<std::size_t>(requested_bytes), kGranuleBytes));
+}
+
 JobEvent EventOf(const Recorder::Drained& drained, std::span<const scheduler::JobTouch> touches) {
   const RecordedEvent& event = drained.event;
   JobEvent out;
   switch (event.kind) {
-    case RecordedKind::kAllocate:
-      out = JobEvent::Allocate(event.allocation, static_cast<std::int64_t>(event.value));
+    case RecordedKind::kAllocate: {
+      const auto requested_bytes = static_cast<std::int64_t>(event.value);
+      out = JobEvent::Allocate(event.allocation, OccupiedBytes(requested_bytes), requested_bytes);
       break;
+    }
     case RecordedKind::kFree:
       out = JobEvent::Free(event.allocation);
       break;
@@ -110,7 +118,8 @@ void Pipeline::NoteDropped() {
 void Pipeline::BeginAnew(const std::vector<LiveAllocation>& live) {
   learner_.emplace();
   if (!live_) counts_.not_planned_because = "no iteration has come twice in a row";
-  for (const LiveAllocation& allocation : live) learner_->AddAlive(allocation.id, allocation.size_bytes);
+  for (const auto& [id, requested_bytes] : live)
+    learner_->AddAlive(id, OccupiedBytes(requested_bytes), requested_bytes);
   if (std::exchange(has_begun_, true)) return;
   for (StoredPlan& stored : PlansOfEarlierRuns()) {
     auto pattern = std::make_shared<const IterationPattern>(stored.pattern);

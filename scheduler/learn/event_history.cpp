@@ -64,12 +64,13 @@ void EventHistory::Add(const JobEvent& event, uint64_t token, bool explained) {
   entry.kind = event.kind;
   entry.unexplained_before = unexplained_;
   if (event.kind == JobEventKind::kAllocate) {
-    *allocations_.Insert(event.allocation).first = {.size_bytes = event.size_bytes, .born = end_};
+    *allocations_.Insert(event.allocation).first = {
+        .size_bytes = event.size_bytes, .content_bytes = event.content_bytes, .born = end_};
     PutTouch(entry.first_touch, {event.allocation});
   }
   for (const JobTouch& touch : event.touches) {
     const auto [known, is_new] = allocations_.Insert(touch.allocation);
-    if (is_new) known->size_bytes = kUnknownBytes;
+    if (is_new) known->size_bytes = known->content_bytes = kUnknownBytes;
     PutTouch(entry.first_touch, touch);
   }
   entry.touch_count = static_cast<uint32_t>(touch_end_ - entry.first_touch) & 0x3fffffff;
@@ -79,8 +80,10 @@ void EventHistory::Add(const JobEvent& event, uint64_t token, bool explained) {
   ++end_;
 }
 
-void EventHistory::AddForeign(uint64_t allocation, int64_t size_bytes, bool was_there) {
-  *allocations_.Insert(allocation).first = {.size_bytes = size_bytes, .arrived = was_there ? -1 : end_};
+void EventHistory::AddForeign(uint64_t allocation, int64_t size_bytes, int64_t content_bytes,
+                              bool was_there) {
+  *allocations_.Insert(allocation).first = {
+      .size_bytes = size_bytes, .content_bytes = content_bytes, .arrived = was_there ? -1 : end_};
 }
 
 void EventHistory::Free(uint64_t allocation) {

@@ -22,6 +22,7 @@ struct KnownAllocation {
   static constexpr int64_t kAlive = INT64_MAX;
 
   int64_t size_bytes = 0;
+  int64_t content_bytes = 0;
   int64_t born = kForeign;  // the position of the event that made it
   int64_t arrived = -1;     // where that is foreign: the position that came next; -1: before the first event
   int64_t freed = kAlive;   // the position that came next when it was freed
@@ -35,7 +36,7 @@ class EventHistory {
   void Add(const JobEvent& event, uint64_t token, bool explained);
   void Free(uint64_t allocation);
   // Made by somebody else just now, or before the first event.
-  void AddForeign(uint64_t allocation, int64_t size_bytes, bool was_there);
+  void AddForeign(uint64_t allocation, int64_t size_bytes, int64_t content_bytes, bool was_there);
 
   int64_t begin() const { return begin_; }
   int64_t end() const { return end_; }

@@ -14,8 +14,8 @@ constexpr int64_t kRepetitionsOfAThread = 2;
 IterationLearner::IterationLearner(LearnerOptions options)
     : options_(options), all_(options.longest_iteration, 1) {}
 
-void IterationLearner::AddAlive(uint64_t allocation, int64_t size_bytes) {
-  all_.AddForeign(allocation, size_bytes, true);
+void IterationLearner::AddAlive(uint64_t allocation, int64_t size_bytes, int64_t content_bytes) {
+  all_.AddForeign(allocation, size_bytes, content_bytes, true);
 }
 
 IterationLearner::Pattern IterationLearner::Add(const JobEvent& event) {
@@ -34,7 +34,8 @@ IterationLearner::Pattern IterationLearner::AddToThreads(const JobEvent& event) 
   Thread* const own = FindThread(event.thread);
   if (event.kind == JobEventKind::kAllocate) {
     for (Thread& other : threads_) {
-      if (&other != own) other.sequence->AddForeign(event.allocation, event.size_bytes, false);
+      if (&other == own) continue;
+      other.sequence->AddForeign(event.allocation, event.size_bytes, event.content_bytes, false);
     }
   }
   if (own == nullptr) return nullptr;
@@ -50,7 +51,7 @@ void IterationLearner::Introduce(const JobEvent& event, Thread* to) {
   for (const JobTouch& touch : event.touches) {
     const KnownAllocation* const known = all_.Find(touch.allocation);
     if (known != nullptr && to->sequence->Find(touch.allocation) == nullptr)
-      to->sequence->AddForeign(touch.allocation, known->size_bytes, true);
+      to->sequence->AddForeign(touch.allocation, known->size_bytes, known->content_bytes, true);
   }
 }
 

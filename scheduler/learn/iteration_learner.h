@@ -37,8 +37,8 @@ class IterationLearner {
 
   explicit IterationLearner(LearnerOptions options = {});
 
-  // What was alive when recording began, before the first event.
-  void AddAlive(uint64_t allocation, int64_t size_bytes);
+  // What was alive when recording began, before the first event; sizes as in its JobEvent.
+  void AddAlive(uint64_t allocation, int64_t size_bytes, int64_t content_bytes);
   // A pattern that was not known until this event, or null.
   Pattern Add(const JobEvent& event);
   // Events were lost here: nothing repeats across this place.

@@ -45,7 +45,7 @@ struct PatternEvent {
 };
 
 struct PatternBuffer {
-  int64_t size_bytes = 0;
+  int64_t size_bytes = 0;  // what it occupies; the profile's buffer has what of that is copied
   bool persistent = false;
   uint64_t allocation = 0;  // of a persistent buffer in the process that it was learned in; 0: not known
   int32_t born_event = -1;  // the event that allocates it; -1: it is there when the iteration begins

@@ -30,12 +30,19 @@ struct JobEvent {
   uint32_t thread = 0;                // that made the call, by a number of its own
   uint64_t shape = 0;                 // kOperation
   uint64_t allocation = 0;            // kAllocate, kFree
-  int64_t size_bytes = 0;             // kAllocate
+  int64_t size_bytes = 0;             // kAllocate: what it occupies; it is recognised by that
+  int64_t content_bytes = 0;          // kAllocate: what of that is copied
   std::span<const JobTouch> touches;  // kOperation
 
   static JobEvent Allocate(uint64_t allocation, int64_t size_bytes) {
-    return {
-        .kind = JobEventKind::kAllocate, .allocation = allocation, .size_bytes = size_bytes, .touches = {}};
+    return Allocate(allocation, size_bytes, size_bytes);
+  }
+  static JobEvent Allocate(uint64_t allocation, int64_t size_bytes, int64_t content_bytes) {
+    return {.kind = JobEventKind::kAllocate,
+            .allocation = allocation,
+            .size_bytes = size_bytes,
+            .content_bytes = content_bytes,
+            .touches = {}};
   }
   static JobEvent Free(uint64_t allocation) {
     return {.kind = JobEventKind::kFree, .allocation = allocation, .touches = {}};

@@ -147,15 +147,16 @@ class PatternMaker {
       origin = OriginOf(allocation);
       buffer.born_event = origin.age == 0 ? static_cast<int32_t>(origin.offset) : -1;
     }
-    const int32_t index = Append(buffer, origin, event);
+    const int32_t index = Append(buffer, known.content_bytes, origin, event);
     const int64_t freed = FreedAt(history_, repetition_, allocation);
     freed_.back() = freed == KnownAllocation::kAlive ? freed : freed - begin_;
     return index;
   }
 
-  int32_t Append(const PatternBuffer& buffer, Origin origin, int64_t event) {
+  int32_t Append(const PatternBuffer& buffer, int64_t content_bytes, Origin origin, int64_t event) {
     const int32_t index = BufferCount();
     pattern_.buffers.push_back(buffer);
+    content_bytes_.push_back(content_bytes);
     origins_.push_back(origin);
     freed_.push_back(KnownAllocation::kAlive);
     first_seen_.push_back(event);
@@ -196,7 +197,7 @@ class PatternMaker {
     if (becomes < 0) {
       PatternBuffer buffer;
       buffer.size_bytes = At(index).size_bytes;
-      becomes = Append(buffer, next, 0);
+      becomes = Append(buffer, content_bytes_[static_cast<size_t>(index)], next, 0);
       freed_.back() = outlives ? freed - size_ : KnownAllocation::kAlive;
       HandOn(becomes);
     }
@@ -231,7 +232,7 @@ class PatternMaker {
     SetDeath(index);
     Buffer buffer;
     buffer.name = "b" + std::to_string(index);
-    buffer.size_bytes = of_pattern.size_bytes;
+    buffer.size_bytes = content_bytes_[static_cast<size_t>(index)];
     buffer.persistent = of_pattern.persistent;
     if (buffer.persistent) return buffer;
     const int64_t born = of_pattern.born_event >= 0 || origins_[static_cast<size_t>(index)].offset >= 0
@@ -288,6 +289,7 @@ class PatternMaker {
   NumberMap<int32_t> by_allocation_{256};
   std::map<Origin, int32_t> by_origin_;
   // By buffer.
+  std::vector<int64_t> content_bytes_;
   std::vector<Origin> origins_;
   std::vector<int64_t> freed_;  // the number of the iteration's events that came before
   std::vector<int64_t> first_seen_, last_touch_;

@@ -21,8 +21,8 @@ class SequenceLearner {
   SequenceLearner(int64_t longest_iteration, int64_t repetitions);
 
   // Allocations that the sequence's events do not make. `was_there`: before the first event.
-  void AddForeign(uint64_t allocation, int64_t size_bytes, bool was_there) {
-    history_.AddForeign(allocation, size_bytes, was_there);
+  void AddForeign(uint64_t allocation, int64_t size_bytes, int64_t content_bytes, bool was_there) {
+    history_.AddForeign(allocation, size_bytes, content_bytes, was_there);
   }
   void Free(uint64_t allocation) { history_.Free(allocation); }
   // An event with a token; a pattern that was not known before, or null. Claims nothing where it may not.

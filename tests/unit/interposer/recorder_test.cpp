@@ -91,7 +91,7 @@ TEST(RecorderTest, TellsWhatWasLiveWhereRecordingBegan) {
   ASSERT_TRUE(recorder.Next(&drained));
   ASSERT_TRUE(recorder.TakeBegun(&live));
   EXPECT_EQ(live.size(), 2u);
-  EXPECT_EQ(live[1].size_bytes, 600);
+  EXPECT_EQ(live[1].requested_bytes, 600);
   ASSERT_TRUE(recorder.Next(&drained));
   EXPECT_EQ(NameOf(drained), "free 5");
 }

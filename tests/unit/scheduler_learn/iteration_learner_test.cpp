@@ -469,7 +469,7 @@ TEST(IterationLearnerTest, WhatWasAliveBeforeRecordingBeganIsKnown) {
     if (is_recording)
       learning.Add(event);
     else if (event.kind == JobEventKind::kAllocate)
-      learning.learner.AddAlive(event.allocation, event.size_bytes);
+      learning.learner.AddAlive(event.allocation, event.size_bytes, event.content_bytes);
   });
   job.SetUp();
   is_recording = true;
@@ -488,7 +488,7 @@ TEST(IterationLearnerTest, FingerprintIsTheSameWhereverRecordingBegins) {
                      if (is_recording)
                        learning.Add(event);
                      else if (event.kind == JobEventKind::kAllocate)
-                       learning.learner.AddAlive(event.allocation, event.size_bytes);
+                       learning.learner.AddAlive(event.allocation, event.size_bytes, event.content_bytes);
                    });
     job.Before([&](int32_t operation) { is_recording = is_recording || operation == from; });
     job.SetUp();

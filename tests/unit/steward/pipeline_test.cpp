@@ -38,7 +38,7 @@ class FakeJob final : public PlannedJob, public RecordListener {
   void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) override { adopted.push_back(std::move(plan)); }
   void BeginRecording() override {
     ++recordings;
-    recorder_.Begin({{kWeights, kWeightsBytes}});
+    recorder_.Begin({{kWeights, kWeightsBytes - job.unused_bytes}});
   }
   std::int64_t BudgetBytes() override { return budget_bytes; }
   std::int64_t PlannableBytes() override { return budget_bytes - unmovable_bytes; }
@@ -129,6 +129,23 @@ class PipelineTest : public ::testing::Test {
 };
 
 // Without device events nothing can be measured: the pipeline waits for three more iterations, and guesses.
+TEST_F(PipelineTest, MemoryIsPlannedInGranulesAndCopiesByWhatTheProgramAskedFor) {
+  // Given a job whose buffers all end a MiB before their last granule does
+  FakeJob job;
+  job.job.unused_bytes = 1 << 20;
+  job.BeginRecording();
+  ASSERT_GT(job.RunUntilPlanned(12), 0);
+
+  // Then its plan is one for what its copies move, and the walk expects allocations of whole granules
+  const scheduler::IterationPattern& pattern = job.adopted[0]->pattern();
+  ASSERT_EQ(pattern.buffers.size(), std::size_t{kLayers + 1});
+  for (std::size_t i = 0; i < pattern.buffers.size(); ++i) {
+    EXPECT_EQ(pattern.buffers[i].size_bytes,
+              pattern.buffers[i].persistent ? kWeightsBytes : kActivationBytes);
+    EXPECT_EQ(pattern.profile.buffers[i].size_bytes, pattern.buffers[i].size_bytes - (1 << 20));
+  }
+}
+
 TEST_F(PipelineTest, PlansAJobThatRepeatsItself) {
   FakeJob job;
 

@@ -17,7 +17,7 @@ void SmallJob::RunIteration() {
   std::vector<std::uint64_t> activations;
   for (std::uint64_t layer = 0; layer < kLayers; ++layer) {
     const std::uint64_t activation = next_allocation_++;
-    recorder_->Allocated(activation, kActivationBytes);
+    recorder_->Allocated(activation, kActivationBytes - unused_bytes);
     recorder_->Settle();
     const RecordedTouch made{.allocation = activation, .writes = true, .reads = false};
     if (layer == 0) {

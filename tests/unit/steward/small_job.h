@@ -38,7 +38,8 @@ class SmallJob {
   void RunIteration();
   void RunForeignKernel();
 
-  bool changes_weights = true;  // in the backward pass: then no operation of the forward pass can run again
+  std::int64_t unused_bytes = 0;  // it asks for so much less, which occupies the same
+  bool changes_weights = true;    // in the backward pass: then no operation of the forward pass can run again
 
  private:
   void Launch(std::uint64_t shape, std::initializer_list<RecordedTouch> touches);
