@@ -60,7 +60,7 @@ CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {
 
 CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
-  FinishFrees();
+  FinishFrees(size_bytes);
   AskBeforeGranting(size_bytes);
   AwaitBudget([&]() SPILLWAY_REQUIRES(state_) { return FitsBudget(size_bytes); });
   AwaitHostLimit(size_bytes);
@@ -113,12 +113,16 @@ void JobMemory::Know(Range* range) {
 // its way back, and for the last one that leaves for it, each of them at most as large as the largest. A range that is
 // larger than the budget is used where it is parked.
 bool JobMemory::Admits(size_t size_bytes) {
-  if (!FitsBudget(size_bytes)) return false;
-  const size_t wanted_bytes = counters_.wanted_bytes + size_bytes;
-  const size_t largest_bytes = std::max(largest_range_bytes_, size_bytes);
-  const bool fits = HostMayHold(HostBytesFor(wanted_bytes, largest_bytes));
-  if (fits) largest_range_bytes_ = largest_bytes;  // what is refused needs no room
+  const bool fits = HasRoomFor(size_bytes);
+  if (fits)
+    largest_range_bytes_ = std::max(largest_range_bytes_, size_bytes);  // what is refused needs no room
   return fits;
+}
+
+bool JobMemory::HasRoomFor(size_t size_bytes) {
+  if (!FitsBudget(size_bytes)) return false;
+  const size_t largest_bytes = std::max(largest_range_bytes_, size_bytes);
+  return HostMayHold(HostBytesFor(counters_.wanted_bytes + size_bytes, largest_bytes));
 }
 
 bool JobMemory::FitsBudget(size_t size_bytes) const {
@@ -159,7 +163,7 @@ CUresult JobMemory::OutOfMemory() const {
 }
 
 CUresult JobMemory::AddSlab(size_t bytes) {
-  const CallForMemory call(&calls_for_memory_);
+  const base::ScopedCount call(&calls_for_memory_);
   const MutexLock making(making_);
   const CUresult result = AddSlabWhileMaking(bytes);
   EndMoving();
@@ -220,7 +224,8 @@ void JobMemory::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool* is
   *is_ours = found != nullptr && !static_cast<Tracked*>(found)->free_is_due;
   if (!*is_ours) return;
   TellOfFree(found);
-  if (Outdate(static_cast<Tracked*>(found)).range) return PutOffFree(static_cast<Tracked*>(found));
+  auto* const memory = static_cast<Tracked*>(found);
+  if (IsHeldForPlan(memory) || Outdate(memory).range) return PutOffFree(memory);
   UseList busy;
   if (!stream) {
     busy = timeline_.Unfinished();
@@ -236,9 +241,7 @@ void JobMemory::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool* is
 void JobMemory::TellOfFree(const Allocation* found) {
   if (IsBlock(found)) return;
   if (recorder_.IsRecording()) recorder_.Freed(found->id);
-  if (!walk_.IsActive()) return;
-  walk_.Observe(scheduler::JobEvent::Free(found->id), nullptr);
-  executor_.Freed(found->id);
+  if (walk_.IsActive()) walk_.Observe(scheduler::JobEvent::Free(found->id), nullptr);
 }
 
 void JobMemory::GiveBack(Allocation* found, const UseList& busy) {
@@ -253,6 +256,7 @@ void JobMemory::GiveBack(Allocation* found, const UseList& busy) {
   }
   ++counters_.frees;
   if (was_put_off) put_off_bytes_.fetch_sub(found->size_bytes, std::memory_order_relaxed);
+  executor_.Freed(found->id);
   if (const Recipe* const recipe = AsRange(found)->recipe) Forget(recipe);
   MarkEnds(busy);
   ledger_.RemoveRange(found);
@@ -273,10 +277,10 @@ void JobMemory::MarkEnds(const UseList& busy) {
 bool JobMemory::Charge(size_t bytes, Unmovable reason) {
   AwaitBudget([&]() SPILLWAY_REQUIRES(state_) { return bytes <= budget_bytes_; });
   if (bytes > budget_bytes_) return false;
-  const CallForMemory call(&calls_for_memory_);
+  const base::ScopedCount call(&calls_for_memory_);
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
-  FinishFrees();
+  FinishFrees(bytes);
   const MutexLock making(making_);
   const bool charged = MakeRoom(bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(state_) {
     if (!residency_.Charge(bytes)) return false;

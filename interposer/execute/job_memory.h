@@ -33,6 +33,7 @@
 #include "base/function_ref.h"
 #include "base/inline_vector.h"
 #include "base/mutex.h"
+#include "base/scoped_count.h"
 #include "interposer/driver/mapping_calls.h"
 #include "interposer/execute/counters.h"
 #include "interposer/execute/executor.h"
@@ -233,11 +234,7 @@ class JobMemory {
 
   // While one lives the calling thread waits in a call for what was enqueued on the device: the process is not idle.
   class Blocked {
-   public:
-    Blocked() { blocked_threads.fetch_add(1, std::memory_order_relaxed); }
-    ~Blocked() { blocked_threads.fetch_sub(1, std::memory_order_relaxed); }
-    Blocked(const Blocked&) = delete;
-    Blocked& operator=(const Blocked&) = delete;
+    const base::ScopedCount blocked_{&blocked_threads};
   };
 
   struct Snapshot {
@@ -264,6 +261,7 @@ class JobMemory {
 
  private:
   bool Admits(size_t size_bytes) SPILLWAY_REQUIRES(state_);
+  bool HasRoomFor(size_t size_bytes) SPILLWAY_REQUIRES(state_);
   bool FitsBudget(size_t size_bytes) const SPILLWAY_REQUIRES(state_);
   void ChangeBudget(size_t bytes, std::uint64_t held_until_ns) SPILLWAY_EXCLUDES(state_);
   bool IsHeldBack() const;
@@ -397,8 +395,10 @@ class JobMemory {
   void ForgetOne(const Recipe* recipe, FreesThatAreDue* due) SPILLWAY_REQUIRES(state_);
   void Forget(const Recipe* recipe) SPILLWAY_REQUIRES(state_);
   void PutOffFree(Tracked* memory) SPILLWAY_REQUIRES(state_);
-  Range* FirstThatFreesAwait() SPILLWAY_REQUIRES(state_);
-  void FinishFrees() SPILLWAY_EXCLUDES(making_, state_);
+  bool IsDroppedByPlan(const Recipe& recipe) SPILLWAY_REQUIRES(state_);
+  bool IsHeldForPlan(const Tracked* memory) SPILLWAY_REQUIRES(state_);
+  Range* FirstThatFreesAwait(bool even_held) SPILLWAY_REQUIRES(state_);
+  void FinishFrees(size_t more_bytes) SPILLWAY_EXCLUDES(making_, state_);
   void ForgetAfterCall(const Recipe* recipe) SPILLWAY_REQUIRES(state_);
   ToMake Outdate(Tracked* memory) SPILLWAY_REQUIRES(state_);
   ToMake FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set)
@@ -519,20 +519,6 @@ class JobMemory {
   void Await(Use use, CUevent event, StallCause cause) SPILLWAY_EXCLUDES(state_);
   StallClock::Moment BeginStall() SPILLWAY_EXCLUDES(state_);
   void Want(size_t bytes) SPILLWAY_REQUIRES(state_);
-
-  // While one lives its call waits for memory, or makes it.
-  class CallForMemory {
-   public:
-    explicit CallForMemory(std::atomic<int>* count) : count_(count) {
-      count_->fetch_add(1, std::memory_order_relaxed);
-    }
-    ~CallForMemory() { count_->fetch_sub(1, std::memory_order_relaxed); }
-    CallForMemory(const CallForMemory&) = delete;
-    CallForMemory& operator=(const CallForMemory&) = delete;
-
-   private:
-    std::atomic<int>* const count_;
-  };
 
   // Constant after construction.
   const CUcontext context_;

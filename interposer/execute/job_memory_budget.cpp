@@ -47,7 +47,7 @@ bool JobMemory::IsHeldBack() const {
 // Who may not move would be refused for good what the next budget has room for.
 void JobMemory::AwaitBudget(base::FunctionRef<bool()> fits) {
   if (!IsHeldBack()) return;
-  const CallForMemory call(&calls_for_memory_);
+  const base::ScopedCount call(&calls_for_memory_);
   for (const std::uint64_t start_ns = MonotonicNs();; base::Pause(kHeldBackPauseNs)) {
     const MutexLock lock(state_);
     if (IsHeldBack() && !fits()) continue;

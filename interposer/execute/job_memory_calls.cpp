@@ -148,7 +148,7 @@ CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, E
 }
 
 CUresult JobMemory::BeginSlowly(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
-  const CallForMemory call(&calls_for_memory_);
+  const base::ScopedCount call(&calls_for_memory_);
   const CurrentContext current(context_);
   if (walk_.IsActive() && !recipes_.empty()) MakeBeforeMemory(addresses, stream, effect, set);
   const MutexLock making(making_);

@@ -66,7 +66,7 @@ void JobMemory::AskBeforeGranting(size_t size_bytes) {
     const MutexLock lock(state_);
     if (counters_.wanted_bytes + size_bytes <= budget_bytes_ || !trust_.MustAskBeforeGranting()) return;
   }
-  const CallForMemory call(&calls_for_memory_);
+  const base::ScopedCount call(&calls_for_memory_);
   const MutexLock making(making_);
   PrepareToMove();
   EndMoving();
@@ -109,7 +109,7 @@ void JobMemory::AwaitBeforeFree() {
     unfinished = timeline_.Unfinished();
     for (Use use : unfinished.items()) events.push_back(timeline_.EventFor(use));
   }
-  const CallForMemory call(&calls_for_memory_);
+  const base::ScopedCount call(&calls_for_memory_);
   for (size_t i = 0; i < events.size(); ++i) Await(unfinished.items()[i], events[i], StallCause::kIdle);
 }
 
@@ -172,7 +172,7 @@ void JobMemory::BeginParkingIfDue() {
     const MutexLock lock(state_);
     if (!parking_is_due_) return;
   }
-  const CallForMemory call(&calls_for_memory_);
+  const base::ScopedCount call(&calls_for_memory_);
   const driver::RelaxedCapture relaxed(CapturesGoOn());
   const driver::CurrentContext current(context_);
   const MutexLock making(making_);
@@ -216,7 +216,7 @@ bool JobMemory::AwaitsFreed(const Range& range) const {
 
 // For a range that is pinned, since nobody knows it yet. What no wait gets memory for is parked.
 CUresult JobMemory::AwaitMemory(Range* range) {
-  const CallForMemory call(&calls_for_memory_);
+  const base::ScopedCount call(&calls_for_memory_);
   const MutexLock making(making_);  // slabs are given back
   AwaitFreed(range->size_bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(state_) {
     return range->place != Place::kNowhere || residency_.Restore(range);

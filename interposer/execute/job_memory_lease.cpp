@@ -81,7 +81,7 @@ bool JobMemory::LacksHostGrant(size_t size_bytes) {
 // The agent hears that more is wanted, by a job that is not idle, and grants it if there is more. Others give it back meanwhile: asking
 // ever more seldom, this thread sleeps.
 void JobMemory::AwaitHostLimit(size_t size_bytes) {
-  const CallForMemory call(&calls_for_memory_);
+  const base::ScopedCount call(&calls_for_memory_);
   std::int64_t pause_ns = kShortestPauseNs;
   for (const std::uint64_t start_ns = MonotonicNs();; Pause(pause_ns)) {
     pause_ns = std::min(2 * pause_ns, kLongestPauseNs);

@@ -32,7 +32,7 @@ bool JobMemory::BeginNew() {
 bool JobMemory::EndNew(const Addresses& addresses, const TouchSet& set, bool ran) {
   const bool is_to_see = ran && set.stream && !set.stream->foreign && !set.recorded;
   const Finding finding = is_to_see ? LookAt(addresses, set) : Finding::kNothing;
-  const CallForMemory call(&calls_for_memory_);
+  const base::ScopedCount call(&calls_for_memory_);
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
   const MutexLock making(making_);
@@ -45,7 +45,7 @@ bool JobMemory::EndNew(const Addresses& addresses, const TouchSet& set, bool ran
 }
 
 Finding JobMemory::LookAt(const Addresses& addresses, const TouchSet& set) {
-  const CallForMemory call(&calls_for_memory_);
+  const base::ScopedCount call(&calls_for_memory_);
   const RelaxedCapture relaxed(true);
   const CurrentContext current(context_);
   if (!AwaitWork(set.use)) return Finding::kUnknown;

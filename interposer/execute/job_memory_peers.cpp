@@ -12,7 +12,7 @@ using driver::RelaxedCapture;
 
 CUresult JobMemory::AllowPeer(CUdevice peer) {
   AwaitBudget([this]() SPILLWAY_REQUIRES(state_) { return counters_.wanted_bytes <= budget_bytes_; });
-  const CallForMemory call(&calls_for_memory_);
+  const base::ScopedCount call(&calls_for_memory_);
   const RelaxedCapture relaxed(true);
   const CurrentContext current(context_);
   const MutexLock making(making_);

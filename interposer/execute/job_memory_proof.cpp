@@ -250,7 +250,7 @@ struct JobMemory::Proof {
 };
 
 void JobMemory::Prove(std::uint64_t id) {
-  const CallForMemory call(&calls_for_memory_);
+  const base::ScopedCount call(&calls_for_memory_);
   const MutexLock making(making_);
   Proof proof;
   if (!BeginProof(id, &proof)) return;

@@ -109,28 +109,46 @@ void JobMemory::PutOffFree(Tracked* memory) {
   if (!IsBlock(memory)) put_off_bytes_.fetch_add(memory->size_bytes, std::memory_order_relaxed);
 }
 
+// The plan has what the recipe makes dropped, and made again before its next use (scheduler/plan/held_inputs.h).
+bool JobMemory::IsDroppedByPlan(const Recipe& recipe) {
+  const Range* const output = recipe.output;
+  const bool is_going = output->place == Place::kLeaving && output->drops;
+  return (is_going || IsDropped(output)) && walk_.ExpectsUse(output->id);
+}
+
+bool JobMemory::IsHeldForPlan(const Tracked* memory) {
+  const auto recipes = recipes_.Of(memory);
+  return std::any_of(recipes.begin(), recipes.end(), [&](std::uint64_t id) SPILLWAY_REQUIRES(state_) {
+    const Recipe* const recipe = recipes_.Find(id);
+    return recipe && recipe->output != memory && IsDroppedByPlan(*recipe);
+  });
+}
+
 // The first of what is dropped and can only be made from what the program has freed. What is not dropped is made from nothing any more.
-Range* JobMemory::FirstThatFreesAwait() {
+Range* JobMemory::FirstThatFreesAwait(bool even_held) {
   const auto awaits = [](const Tracked* input) { return !IsBlock(input) && input->free_is_due; };
   for (const std::uint64_t id : recipes_.All()) {
     const Recipe* const recipe = recipes_.Find(id);
     if (!recipe || std::none_of(recipe->inputs.begin(), recipe->inputs.end(), awaits)) continue;
+    if (!even_held && IsDroppedByPlan(*recipe)) continue;
     if (IsDropped(recipe->output)) return recipe->output;
     Forget(recipe);
   }
   return nullptr;
 }
 
-// The program goes on without having freed what they wait for: it is made now. Where it cannot be, they wait.
-void JobMemory::FinishFrees() {
+// The program goes on without having freed what they wait for: it is made now. Where it cannot be, they wait. What a plan holds is in
+// nobody's way, but where there would be no room for so many bytes more.
+void JobMemory::FinishFrees(size_t more_bytes) {
   if (put_off_bytes_.load(std::memory_order_relaxed) == 0) return;
-  const CallForMemory call(&calls_for_memory_);
+  const base::ScopedCount call(&calls_for_memory_);
   const MutexLock making(making_);
   for (;;) {
     Range* dropped;
     {
       const MutexLock lock(state_);
-      dropped = FirstThatFreesAwait();
+      const bool even_held = !HasRoomFor(more_bytes) || LacksHostGrant(more_bytes);
+      dropped = FirstThatFreesAwait(even_held);
     }
     if (!dropped || MakeAgain(dropped, nullptr, TraceCause::kDemand) != CUDA_SUCCESS) return;
   }
@@ -329,7 +347,7 @@ bool JobMemory::EndRecipes() {
     const MutexLock lock(state_);
     if (recipes_.empty()) return true;
   }
-  const CallForMemory call(&calls_for_memory_);
+  const base::ScopedCount call(&calls_for_memory_);
   const RelaxedCapture relaxed(true);
   const CurrentContext current(context_);
   const MutexLock making(making_);
@@ -406,7 +424,7 @@ CUresult JobMemory::MakeBeforeOperation(const Addresses& addresses, StreamName s
 }
 
 void JobMemory::Rerun(const PlanStep& step, StreamName stream) {
-  const CallForMemory call(&calls_for_memory_);
+  const base::ScopedCount call(&calls_for_memory_);
   const RelaxedCapture relaxed(true);
   const CurrentContext current(context_);
   const MutexLock making(making_);

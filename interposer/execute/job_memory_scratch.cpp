@@ -74,7 +74,7 @@ bool JobMemory::MayTakeScratch(size_t size_bytes) {
 void JobMemory::TakeScratch(size_t bytes) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
   if (!MayTakeScratch(size_bytes)) return;
-  const CallForMemory call(&calls_for_memory_);
+  const base::ScopedCount call(&calls_for_memory_);
   const MutexLock making(making_);
   if (!MayTakeScratch(size_bytes)) return;  // another thread has taken some meanwhile
   Chunks chunks;

@@ -85,6 +85,13 @@ void PlanWalk::Tell(const Followed& followed, PlanStep* step) {
     AddAfter(followed.position, action, step);
 }
 
+bool PlanWalk::ExpectsUse(std::uint64_t allocation) {
+  const MutexLock lock(lock_);
+  if (!now_ || now_->follower.tracking() == Tracking::kLost) return false;
+  const std::int32_t buffer = now_->follower.BufferOf(allocation);
+  return buffer >= 0 && now_->follower.NextUse(buffer) != scheduler::IterationFollower::kNever;
+}
+
 PlanWalk::Figures PlanWalk::Read() {
   const MutexLock lock(lock_);
   return figures_;

@@ -50,6 +50,9 @@ class PlanWalk {
   // An allocation, a free or an operation has come. `step` may be null for the former two.
   void Observe(const scheduler::JobEvent& event, PlanStep* step) SPILLWAY_EXCLUDES(lock_);
 
+  // By the plan the allocation will be used once more; false where the job is lost.
+  bool ExpectsUse(std::uint64_t allocation) SPILLWAY_EXCLUDES(lock_);
+
   // Calls visit(allocation, events until it is used) for each that the plan knows.
   template <class Visit>
   void ForEachNextUse(Visit visit) SPILLWAY_EXCLUDES(lock_) {

@@ -15,7 +15,8 @@
 // name any of that take the lock (their gates stay closed), and a call that may write it ends the recipe; where the range's bytes
 // are nowhere but in the recipe, they are made first. Of a small input the former bytes are set aside instead, and the recipe reads
 // these. The same goes for whatever may use memory without naming it. A free of what it reads waits until the range is made or freed, too: a
-// program that frees all together makes nothing for that. The next large allocation, or charge, makes what frees still wait for.
+// program that frees all together makes nothing for that. The next large allocation, or charge, makes what frees still wait for; but
+// of what the plan makes again before its next use it waits for that, as long as there is room.
 #pragma once
 
 #include <cstdint>

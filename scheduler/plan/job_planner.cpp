@@ -1,8 +1,11 @@
 #include "scheduler/plan/job_planner.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "scheduler/plan/cost_model.h"
+#include "scheduler/plan/held_inputs.h"
 #include "scheduler/plan/lower_bound.h"
 #include "scheduler/plan/plan_validator.h"
 #include "scheduler/plan/prefetch_times.h"
@@ -20,8 +23,8 @@ std::int64_t EvaluationsFor(std::size_t operations) {
   return operations < kFewOperations ? kEvaluationsForFew : kEvaluations;
 }
 
-Problem ProblemOf(const PlanRequest& request) {
-  const IterationProfile& profile = request.pattern->profile;
+// The profile is the pattern's, or that with inputs held.
+Problem ProblemOf(const PlanRequest& request, const IterationProfile& profile) {
   return {.profile = &profile,
           .device = request.device,
           .budget_bytes = request.budget_bytes,
@@ -58,10 +61,31 @@ std::string WhyNone(const Problem& problem, std::string why_not) {
          std::to_string(problem.budget_bytes);
 }
 
+// No plan that came later would be a hundredth faster.
+bool IsNearItsBound(const PlanAnswer& answer) {
+  return answer.live && answer.live->predicted_ns() <= answer.lower_bound_ns + answer.lower_bound_ns / 100;
+}
+
+// A plan that holds inputs may be faster than the bound of those that do not.
+int64_t LowerBoundOf(const PlanRequest& request, const std::optional<IterationProfile>& held) {
+  const int64_t bound_ns = FindLowerBound(ProblemOf(request, request.pattern->profile)).iteration_ns;
+  return held ? std::min(bound_ns, FindLowerBound(ProblemOf(request, *held)).iteration_ns) : bound_ns;
+}
+
+PlanAnswer PlanFrom(const PlanRequest& request, const IterationProfile& profile) {
+  const Problem problem = ProblemOf(request, profile);
+  StrategyOutcome outcome = request.strategy->MakeRunnablePlan(problem);
+  if (!outcome.plan) return Refused(WhyNone(problem, std::move(outcome.why_not)), false);
+  return Accept(request, std::move(*outcome.plan));
+}
+
 }  // namespace
 
 PlanAnswer Accept(const PlanRequest& request, Plan plan) {
-  const Problem problem = ProblemOf(request);
+  const IterationProfile& profile = request.pattern->profile;
+  std::optional<IterationProfile> held;
+  if (RunsAgainWhatIsFreed(profile, plan)) held = WithInputsHeld(ProblemOf(request, profile));
+  const Problem problem = ProblemOf(request, held ? *held : profile);
   if (const auto offence = ValidatePlan(problem, plan)) return Refused(offence->what, true);
   Timeline timeline;
   const Prediction prediction = CostModel(problem).Predict(plan, &timeline);
@@ -72,15 +96,22 @@ PlanAnswer Accept(const PlanRequest& request, Plan plan) {
   if (!live) return Refused("the plan is not one that a job can follow", false);
   return {.live = std::make_shared<const LivePlan>(std::move(*live)),
           .plan = std::move(plan),
-          .lower_bound_ns = FindLowerBound(problem).iteration_ns,
+          .lower_bound_ns = LowerBoundOf(request, held),
           .is_invalid = false,
           .why_not = {}};
 }
 
+// Once more with inputs held where that may pay; what holds some that it does not need is not accepted.
 PlanAnswer PlanFor(const PlanRequest& request) {
-  StrategyOutcome outcome = request.strategy->MakeRunnablePlan(ProblemOf(request));
-  if (!outcome.plan) return Refused(WhyNone(ProblemOf(request), std::move(outcome.why_not)), false);
-  return Accept(request, std::move(*outcome.plan));
+  const IterationProfile& profile = request.pattern->profile;
+  PlanAnswer plain = PlanFrom(request, profile);
+  if (plain.is_invalid || IsNearItsBound(plain)) return plain;
+  const std::optional<IterationProfile> held = WithInputsHeld(ProblemOf(request, profile));
+  if (!held) return plain;
+  PlanAnswer holding = PlanFrom(request, *held);
+  const bool is_faster =
+      holding.live && (!plain.live || holding.live->predicted_ns() < plain.live->predicted_ns());
+  return is_faster ? holding : plain;
 }
 
 }  // namespace spillway::scheduler

@@ -174,7 +174,7 @@ class RecomputeTest : public testing::Test {
         CUDA_SUCCESS);
     job_->End(&set, Effect::kLaunches);
     if (call.job) job_->CallEnded(call);
-    UseWhatIsFree();
+    if (is_free_memory_used_) UseWhatIsFree();
   }
   // What was dropped must not be found where it was.
   void UseWhatIsFree() {
@@ -247,7 +247,8 @@ class RecomputeTest : public testing::Test {
   size_t aside_bytes_ = kSmallWords * 4;
   unsigned int shared_bytes_ = 0;
   CUtensorMap map_{};
-  bool is_claimed_ = true;  // what is added
+  bool is_claimed_ = true;           // what is added
+  bool is_free_memory_used_ = true;  // behind each launch
   CUdeviceptr claimed_besides_ = 0;
 };
 

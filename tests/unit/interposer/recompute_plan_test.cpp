@@ -22,8 +22,11 @@ class RecomputePlanTest : public RecomputeTest {
  protected:
   void SetUp() override {
     RecomputeTest::SetUp();
+    MakeLearningJob(size_t{1} << 30);
+  }
+  void MakeLearningJob(size_t host_limit_bytes) {
     job_->ReleaseAll();
-    job_ = std::make_unique<JobMemory>(context_, 0, kBudgetBytes, size_t{1} << 30, ParkChoice::kOff,
+    job_ = std::make_unique<JobMemory>(context_, 0, kBudgetBytes, host_limit_bytes, ParkChoice::kOff,
                                        LearnChoice::kAlways);
     for (CUdeviceptr& buffer : buffers_) ASSERT_EQ(job_->Allocate(kBufferBytes, &buffer), CUDA_SUCCESS);
     Set(buffers_[0], 5, kWords);
@@ -34,6 +37,22 @@ class RecomputePlanTest : public RecomputeTest {
       Derive(1, 0);
       Set(buffers_[3], 1, kWords);
       Derive(2, 1);
+    }
+  }
+
+  // The program frees buffer 0 as soon as the making of buffer 1 from it is enqueued, and allocates before it uses that.
+  void IterateAndFreeTheInput(int times) {
+    is_free_memory_used_ = false;
+    for (int i = 0; i < times; ++i) {
+      Busy(stream_);
+      Derive(1, 0);
+      ASSERT_TRUE(job_->Free(buffers_[0]));
+      Set(buffers_[4], 1, kWords);
+      UseWhatIsFree();
+      Set(buffers_[3], 1, kWords);
+      Derive(2, 1);
+      ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[0]), CUDA_SUCCESS);
+      Set(buffers_[0], 5, kWords);
     }
   }
 
@@ -87,6 +106,50 @@ TEST_F(RecomputePlanTest, WhatIsDroppedRightBehindTheCallThatMakesItIsNotCopied)
   EXPECT_EQ(Count().planned_offloaded_bytes, before.planned_offloaded_bytes);
   ExpectAll(1, 15);
   ExpectAll(2, 45);
+}
+
+TEST_F(RecomputePlanTest, WhatThePlanMakesAgainKeepsItsFreedInputUntilThen) {
+  // Given a plan that drops buffer 1 and makes it again behind the free of buffer 0
+  IterateAndFreeTheInput(kLearningIterations);
+  const auto plan = DropsWhatIsMade();
+  ASSERT_TRUE(plan);
+  job_->Adopt(plan);
+  IterateAndFreeTheInput(3);
+  ASSERT_EQ(Count().proved_operations, 1u);
+  const Counters before = Count();
+
+  IterateAndFreeTheInput(4);
+
+  // Then allocations in between do not have it made early, and the input goes with the first allocation behind
+  EXPECT_EQ(Count().recipe_drops - before.recipe_drops, 4u);
+  EXPECT_EQ(Count().recomputes - before.recomputes, 4u);
+  EXPECT_EQ(Count().demand_recomputes, before.demand_recomputes);
+  EXPECT_EQ(Count().wanted_bytes, before.wanted_bytes);
+  ExpectAll(1, 15);
+  ExpectAll(2, 45);
+}
+
+TEST_F(RecomputePlanTest, AFreedInputIsNotHeldWhereThereWouldBeNoRoom) {
+  // Given an input that is held for a plan, and host memory for two buffers' moving and for one that is away
+  MakeLearningJob(3 * kBufferBytes);
+  IterateAndFreeTheInput(kLearningIterations);
+  const auto plan = DropsWhatIsMade();
+  ASSERT_TRUE(plan);
+  job_->Adopt(plan);
+  IterateAndFreeTheInput(3);
+  Derive(1, 0);
+  ASSERT_TRUE(job_->Free(buffers_[0]));
+  UseWhatIsFree();
+  const Counters before = Count();
+  ASSERT_EQ(before.recipe_drops - before.recomputes, 1u);
+
+  // When as much is allocated as there is room for without the input
+  CUdeviceptr more[3] = {};
+  for (CUdeviceptr& each : more) ASSERT_EQ(job_->Allocate(kBufferBytes, &each), CUDA_SUCCESS);
+
+  EXPECT_EQ(Count().refused_allocations, before.refused_allocations);
+  EXPECT_EQ(Count().demand_recomputes, before.demand_recomputes + 1);
+  ExpectAll(1, 15);
 }
 
 }  // namespace

@@ -1,0 +1,70 @@
+#include "scheduler/plan/held_inputs.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "scheduler/plan/recompute_chain.h"
+
+namespace spillway::scheduler {
+namespace {
+
+bool IsFreedBefore(const Buffer& buffer, OperationId operation) {
+  return !buffer.persistent && buffer.dies < operation;
+}
+
+// What the operation reads and the program has freed by then. Empty where that is nothing, or too much for what it makes.
+std::vector<BufferId> ToHold(const IterationProfile& profile, OperationId maker, BufferId made,
+                             OperationId until) {
+  std::vector<BufferId> freed;
+  int64_t freed_bytes = 0;
+  for (const BufferId read : profile.at(maker).reads) {
+    const Buffer& buffer = profile.at(read);
+    if (!IsFreedBefore(buffer, until)) continue;
+    if (buffer.handed_on) return {};  // it goes on as another
+    freed.push_back(read);
+    freed_bytes += buffer.size_bytes;
+  }
+  if (freed_bytes > profile.at(made).size_bytes / kLeastGainOfHolding) return {};
+  return freed;
+}
+
+void Hold(const IterationProfile& profile, OperationId maker, const IdleInterval& interval,
+          std::optional<IterationProfile>& held) {
+  for (const BufferId input : ToHold(profile, maker, interval.buffer, interval.to)) {
+    if (!held) held = profile;
+    OperationId& dies = held->buffers[static_cast<size_t>(input.index)].dies;
+    dies = std::max(dies, interval.to);
+  }
+}
+
+}  // namespace
+
+std::optional<IterationProfile> WithInputsHeld(const Problem& problem) {
+  const IterationProfile& profile = problem.iteration();
+  const RecomputeChains chains(problem);
+  std::optional<IterationProfile> held;
+  for (const IdleInterval& interval : IdleIntervals(profile, problem.min_movable_bytes)) {
+    if (interval.wraps || interval.content_dead) continue;
+    const auto is_held = [&](BufferId id) { return id != interval.buffer; };
+    for (const OperationId maker : chains.Find({interval.buffer}, interval.to, is_held))
+      Hold(profile, maker, interval, held);
+  }
+  return held;
+}
+
+bool RunsAgainWhatIsFreed(const IterationProfile& profile, const Plan& plan) {
+  int32_t next = 0;  // the operation before which a step stands
+  for (const Step& step : plan.steps) {
+    if (!step.recomputes) {
+      ++next;
+      continue;
+    }
+    if (static_cast<size_t>(step.operation.index) >= profile.operations.size()) return false;
+    const std::vector<BufferId>& reads = profile.at(step.operation).reads;
+    const auto is_freed = [&](BufferId id) { return IsFreedBefore(profile.at(id), {next}); };
+    if (std::any_of(reads.begin(), reads.end(), is_freed)) return true;
+  }
+  return false;
+}
+
+}  // namespace spillway::scheduler

@@ -1,0 +1,80 @@
+#include "scheduler/plan/held_inputs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "scheduler/plan/job_planner.h"
+#include "scheduler/plan/strategies/registry.h"
+#include "tests/unit/scheduler/make_profile.h"
+
+namespace spillway::scheduler {
+namespace {
+
+using testing::MakeOperation;
+using testing::Persistent;
+using testing::ProfileOf;
+using testing::Temporary;
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kMs = 1'000'000;
+
+// A fully connected layer's weight gradient (100 MiB) is made from its input (2 MiB), which is freed at once; while other layers need
+// all memory it waits for the update.
+IterationProfile Training(int64_t input_bytes) {
+  return ProfileOf(
+      {Persistent("weights", 100 * kMiB), Temporary("input", input_bytes), Temporary("gradient", 100 * kMiB),
+       Temporary("large", 200 * kMiB)},
+      {MakeOperation("forward", 10 * kMs, {0}, {1}), MakeOperation("backward", 1 * kMs, {1}, {2}),
+       MakeOperation("others", 2 * kMs, {}, {3}), MakeOperation("others", 2 * kMs, {3}, {3}),
+       MakeOperation("update", 1 * kMs, {0, 2}, {0})});
+}
+
+std::shared_ptr<IterationPattern> PatternOf(const IterationProfile& profile) {
+  auto pattern = std::make_shared<IterationPattern>();
+  pattern->profile = profile;
+  pattern->profile.operations[1].replayable = true;
+  pattern->buffers.resize(profile.buffers.size());
+  for (size_t i = 0; i < profile.operations.size(); ++i) {
+    PatternEvent event;
+    event.token = i;
+    event.operation = static_cast<int32_t>(i);
+    pattern->events.push_back(event);
+  }
+  return pattern;
+}
+
+constexpr DeviceModel kDevice{.to_host_bytes_per_second = 10'000'000'000,
+                              .to_device_bytes_per_second = 10'000'000'000,
+                              .to_host_both_bytes_per_second = 10'000'000'000,
+                              .to_device_both_bytes_per_second = 10'000'000'000,
+                              .chunk_bytes = 2 * kMiB};
+
+TEST(HeldInputsTest, WhatIsLargeIsMadeAgainFromWhatIsSmallAndFreed) {
+  // Given a budget that has no room for the gradient while others run, and a link that is too slow for it
+  const auto pattern = PatternOf(Training(2 * kMiB));
+  const PlanRequest request{pattern, kDevice, 310 * kMiB, FindStrategy("spillway")};
+
+  const PlanAnswer answer = PlanFor(request);
+
+  // Then it is made again before the update, and nothing is copied
+  ASSERT_TRUE(answer.live) << answer.why_not;
+  EXPECT_TRUE(RunsAgainWhatIsFreed(pattern->profile, answer.plan));
+  EXPECT_EQ(answer.live->predicted_ns(), 17 * kMs);
+  EXPECT_LE(answer.lower_bound_ns, answer.live->predicted_ns());
+  // And whoever keeps the plan is given it again.
+  EXPECT_TRUE(Accept(request, answer.plan).live);
+}
+
+TEST(HeldInputsTest, NothingLargeIsHeld) {
+  const auto lives_until = [](int64_t input_bytes) {
+    const auto pattern = PatternOf(Training(input_bytes));
+    const auto held = WithInputsHeld({.profile = &pattern->profile, .device = kDevice, .is_live = true});
+    return held ? held->buffers[1].dies.index : -1;
+  };
+  EXPECT_EQ(lives_until(25 * kMiB), 4);
+  EXPECT_EQ(lives_until(25 * kMiB + 1), -1);
+}
+
+}  // namespace
+}  // namespace spillway::scheduler
