@@ -28,6 +28,17 @@ class RecomputeHazardsTest : public RecomputeTest {
     ASSERT_EQ(Driver().cuStreamSynchronize(stream), CUDA_SUCCESS);
     JobMemory::Completed(covered);
   }
+  // What stands behind the wait may write what a call reads after that has been made: the call's output cannot be made again.
+  void ExpectAWaitingWriteOfSmallMemoryHinders(CUstream waiting) {
+    volatile std::uint32_t* const word = WaitUnseen(waiting);
+    Set(added_, 9, kSmallWords, waiting);
+
+    Launch(derive_, 1, 0, added_);
+
+    EXPECT_EQ(Count().recipe_drops, 0u);
+    EndWait(word, waiting);
+    ExpectAll(1, 17);
+  }
 };
 
 // Outputs are compared, and put back, by pieces.
@@ -90,29 +101,15 @@ TEST_F(RecomputeHazardsTest, WorkElsewhereOnOtherRangesIsNoHindrance) {
 
 // So with what shares a slab with others (a bias, a scale): of that a recipe of the call counted on bytes that were still to be written.
 TEST_F(RecomputeHazardsTest, AWriteOfSmallMemoryThatWasEnqueuedBeforeTheCallMayComeAfterIt) {
-  CUstream waiting = NewStream();
-  volatile std::uint32_t* const word = WaitUnseen(waiting);
-  Set(added_, 9, kSmallWords, waiting);
-
-  Launch(derive_, 1, 0, added_);
-
-  EXPECT_EQ(Count().recipe_drops, 0u);
-  EndWait(word, waiting);
-  ExpectAll(1, 17);
+  ExpectAWaitingWriteOfSmallMemoryHinders(NewStream());
 }
 
 // The stream is known, and the write is begun without the lock.
 TEST_F(RecomputeHazardsTest, SoWithAWriteThatTookNoLock) {
   CUstream waiting = NewStream();
   Set(added_, 2, kSmallWords, waiting);
-  volatile std::uint32_t* const word = WaitUnseen(waiting);
-  Set(added_, 9, kSmallWords, waiting);
 
-  Launch(derive_, 1, 0, added_);
-
-  EXPECT_EQ(Count().recipe_drops, 0u);
-  EndWait(word, waiting);
-  ExpectAll(1, 17);
+  ExpectAWaitingWriteOfSmallMemoryHinders(waiting);
 }
 
 TEST_F(RecomputeHazardsTest, SoWithOneOfThreeStreamsThatWriteIt) {
@@ -121,14 +118,8 @@ TEST_F(RecomputeHazardsTest, SoWithOneOfThreeStreamsThatWriteIt) {
     Set(added_, 2, kSmallWords, stream);
     ASSERT_EQ(Driver().cuStreamSynchronize(stream), CUDA_SUCCESS);
   }
-  volatile std::uint32_t* const word = WaitUnseen(waiting);
-  Set(added_, 9, kSmallWords, waiting);
 
-  Launch(derive_, 1, 0, added_);
-
-  EXPECT_EQ(Count().recipe_drops, 0u);
-  EndWait(word, waiting);
-  ExpectAll(1, 17);
+  ExpectAWaitingWriteOfSmallMemoryHinders(waiting);
 }
 
 TEST_F(RecomputeHazardsTest, WorkElsewhereOnOtherSmallMemoryIsNoHindrance) {
