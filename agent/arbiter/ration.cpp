@@ -33,22 +33,25 @@ bool Ration::Entry::IsSettled() const {
          granted <= std::max(effective.limit, effective.Floor());
 }
 
-// All that decisions depend on.
-bool Ration::Entry::IsDecidedLike(const Entry& other) const {
-  return claim == other.claim && granted == other.granted && promised() == other.promised() &&
-         has_grant() == other.has_grant() && overdue == other.overdue && kept == other.kept;
+// And nothing beside it: while shares are known it takes no part in a decision.
+bool Ration::Entry::HasItsShare() const {
+  return has_grant() && !kept && granted == share && promised() == share;
+}
+
+bool Ration::Entry::HoldsLike(const Entry& other) const {
+  return granted == other.granted && promised() == other.promised() && has_grant() == other.has_grant() &&
+         kept == other.kept;
 }
 
 // Note [Still short]
 // A claimant whose share is less than it needs has it by the level to which the shares rise, or by what it may keep. What it needs beyond
 // that is in no sum that is compared: had it wanted more, or less but still more than its share, the level would be the same, and so
 // would everybody's share. Two units per weight of distance pay for what is left by rounding, which goes one unit higher than the level.
-// So a decision that changed nothing would change nothing again.
-bool Ration::Entry::IsShortLike(const Entry& before) const {
-  Entry like = before;
-  like.claim.wanted = claim.wanted;
+bool Ration::Entry::IsStillShort(const Claim& before) const {
+  Claim like = before;
+  like.wanted = claim.wanted;
   const auto is_short = [this](const Claim& one) { return one.Need() - share > 2 * int64_t{one.weight}; };
-  return !overdue && IsDecidedLike(like) && is_short(claim) && is_short(before.claim);
+  return claim == like && is_short(claim) && is_short(before);
 }
 
 class Ration::Change {
@@ -63,17 +66,18 @@ class Ration::Change {
     if (entry_.deadline_ns != kNever) ration_.deadlines_.erase({entry_.deadline_ns, claimant_});
   }
   ~Change() {
-    if (is_new_ || is_end_ || !IsDecidedAsBefore()) ration_.is_at_rest_ = false;
+    const bool keeps_shares = KeepsShares();
+    ration_.knows_shares_ = ration_.knows_shares_ && keeps_shares;
+    ration_.is_at_rest_ = ration_.is_at_rest_ && keeps_shares && entry_.HoldsLike(before_);
+    List(&ration_.unsettled_, !is_end_ && !entry_.IsSettled());
+    List(&ration_.kept_, !is_end_ && entry_.kept);
+    List(&ration_.lacking_, !is_end_ && !entry_.HasItsShare());
     if (is_end_) {
-      ration_.unsettled_.erase(claimant_);
-      ration_.kept_.erase(claimant_);
       ration_.entries_.erase(claimant_);
       return;
     }
     Count(1);
     if (entry_.deadline_ns != kNever) ration_.deadlines_.insert({entry_.deadline_ns, claimant_});
-    List(&ration_.unsettled_, !entry_.IsSettled());
-    List(&ration_.kept_, entry_.kept);
   }
   Change(const Change&) = delete;
   Change& operator=(const Change&) = delete;
@@ -82,10 +86,9 @@ class Ration::Change {
   void End() { is_end_ = true; }
 
  private:
-  // Beside who is late, what others are owed decides too (Untouchable).
-  bool IsDecidedAsBefore() const {
-    return entry_.IsDecidedLike(before_) ||
-           (ration_.knows_all_shares_ && ration_.overdue_ == 0 && entry_.IsShortLike(before_));
+  bool KeepsShares() const {
+    if (is_new_ || is_end_ || entry_.overdue != before_.overdue) return false;
+    return entry_.claim == before_.claim || (ration_.knows_shares_ && entry_.IsStillShort(before_.claim));
   }
   void List(std::set<ClaimantId>* list, bool belongs) const {
     if (belongs)
@@ -133,11 +136,12 @@ class Ration::Round {
  public:
   Round(Ration* ration, int64_t deadline_ns, uint64_t* last_serial)
       : ration_(*ration), deadline_ns_(deadline_ns), last_serial_(last_serial) {
-    looks_at_all_ = !ration_.OnlyTheUnsettledMatter();
-    if (looks_at_all_)
-      TakeAll();
-    else
+    if (ration_.OnlyTheUnsettledMatter())
       TakeUnsettled();
+    else if (ration_.knows_shares_)
+      TakeLacking();
+    else
+      TakeAll();
     free_ = ration_.capacity_ - ration_.promised();
   }
 
@@ -151,7 +155,6 @@ class Ration::Round {
     }
     AskBack(missing);
     ration_.is_at_rest_ = rulings_.empty();
-    ration_.knows_all_shares_ = looks_at_all_;
     return std::move(rulings_);
   }
 
@@ -179,6 +182,13 @@ class Ration::Round {
     }
   }
 
+  void TakeLacking() {
+    for (ClaimantId id : ration_.lacking_) {
+      Entry& entry = ration_.entries_.at(id);
+      parties_.push_back({id, &entry, entry.claim, entry.share});
+    }
+  }
+
   // Note [Forgiving]
   // Who is late counts with what it may hold, and its budget stays as it is: nothing else about it is known. It is late no more when its
   // fair share, by what everybody claims, is all that it may hold: what was asked of it nobody needs now, and what cannot leave may never.
@@ -186,12 +196,23 @@ class Ration::Round {
   // was forgiven is no longer in question, so the next round finds the same.
   void TakeAll() {
     constexpr int most_rounds = 8;
+    parties_.reserve(ration_.entries_.size());
     for (auto& [id, entry] : ration_.entries_) parties_.push_back({id, &entry, entry.claim, 0});
     for (int round = 1; ShareOut(); ++round) {
       if (round < most_rounds) continue;
       for (Party& party : parties_) {
         if (party.entry->overdue) party.StayLate();
       }
+    }
+    if (ration_.overdue_ == 0) KnowShares();
+  }
+
+  void KnowShares() {
+    ration_.knows_shares_ = true;
+    ration_.lacking_.clear();
+    for (const Party& party : parties_) {
+      party.entry->share = party.target;
+      if (!party.entry->HasItsShare()) ration_.lacking_.insert(ration_.lacking_.end(), party.id);
     }
   }
 
@@ -220,7 +241,7 @@ class Ration::Round {
     bool found = false;
     for (Party& party : parties_) {
       if (party.stays_late) continue;
-      party.target = party.entry->share = *share++;
+      party.target = *share++;
       if (!party.entry->overdue || party.target >= party.entry->promised()) continue;
       party.StayLate();
       found = true;
@@ -328,7 +349,6 @@ class Ration::Round {
   uint64_t* const last_serial_;
   std::vector<Party> parties_;
   std::vector<Ruling> rulings_;
-  bool looks_at_all_ = false;
   int64_t free_ = 0;
 };
 

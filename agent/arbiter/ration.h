@@ -7,6 +7,7 @@
 //
 // What a decision costs depends on who is unsettled, while there is enough for all: see Note [Settled]. Where nothing has changed since one
 // that changed nothing, it costs nothing; nor where somebody wants more, or less, of what it gets only a part of: see Note [Still short].
+// While shares stay the same it depends on who does not have its share.
 //
 // Invariants
 //  1. No ruling raises anybody while the sum of all promises would exceed the capacity. The sum exceeds it only when the
@@ -48,6 +49,7 @@ class Ration {
 
   void SetCapacity(int64_t capacity) {
     is_at_rest_ = is_at_rest_ && capacity == capacity_;
+    knows_shares_ = knows_shares_ && capacity == capacity_;
     capacity_ = capacity;
   }
   // New, or changed.
@@ -98,8 +100,9 @@ class Ration {
     int64_t promised() const;
     Claim Effective() const;
     bool IsSettled() const;
-    bool IsDecidedLike(const Entry& other) const;
-    bool IsShortLike(const Entry& before) const;
+    bool HasItsShare() const;
+    bool HoldsLike(const Entry& other) const;
+    bool IsStillShort(const Claim& before) const;
   };
   class Round;
   // Keeps the sums and sets below true while an entry changes.
@@ -116,9 +119,10 @@ class Ration {
   base::Wide needed_ = 0;
   int64_t overdue_ = 0;
   std::set<ClaimantId> unsettled_, kept_;
+  std::set<ClaimantId> lacking_;  // their shares, or more than those is promised to them
   std::set<std::pair<int64_t, ClaimantId>> deadlines_;
-  bool is_at_rest_ = false;        // since the last decision, which changed nothing
-  bool knows_all_shares_ = false;  // that decision looked at everybody
+  bool is_at_rest_ = false;    // since the last decision, which changed nothing
+  bool knows_shares_ = false;  // shared out anew, everybody's would be the same; nobody is late
 };
 
 }  // namespace spillway::agent
