@@ -1,13 +1,29 @@
 #!/usr/bin/env python3
 """Adds up ctest's JUnit reports into one last line, 'N passed, N failed'; exit code 1 when one failed or none ran.
 
-Before it, the end of what each failed test said: where only the end of a log is kept, it is the part that is needed.
+usage: count_tests.py REPORT... [--again REPORT]
+
+--again: of failed tests that ran once more; they count by that, and are named. Before the last line stands the end of what each failed
+test said: where only the end of a log is kept, it is the part that is needed.
 """
-import sys
+import argparse
+import collections
 import xml.etree.ElementTree
 
 MOST_LINES = 12
 MOST_FAILURES = 4
+
+
+def cases_of(paths):
+    return [case for path in paths for case in xml.etree.ElementTree.parse(path).iter("testcase")]
+
+
+def result_of(case):
+    if case.find("failure") is not None or case.get("status") == "fail":
+        return "failed"
+    if case.find("skipped") is not None or case.get("status") in ("notrun", "disabled"):
+        return "skipped"
+    return "passed"
 
 
 def end_of_output(case):
@@ -16,21 +32,27 @@ def end_of_output(case):
 
 
 def main():
-    passed = failed = skipped = 0
-    failures = []
-    for path in sys.argv[1:]:
-        for case in xml.etree.ElementTree.parse(path).iter("testcase"):
-            if case.find("failure") is not None or case.get("status") == "fail":
-                failed += 1
-                failures.append(f"{case.get('name')} failed:\n{end_of_output(case)}")
-            elif case.find("skipped") is not None or case.get("status") in ("notrun", "disabled"):
-                skipped += 1
-            else:
-                passed += 1
-    print("".join(failures[:MOST_FAILURES]), end="")
-    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
-    return 0 if passed and not failed else 1
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("reports", nargs="+")
+    parser.add_argument("--again", nargs="*", default=[])
+    options = parser.parse_args()
+    again = {case.get("name"): result_of(case) for case in cases_of(options.again)}
+    counts = collections.Counter()
+    failed = []
+    for case in cases_of(options.reports):
+        result = result_of(case)
+        if result == "failed":
+            failed.append(case)
+            result = again.get(case.get("name"), result)
+        counts[result] += 1
+    for case in failed[:MOST_FAILURES]:
+        then = again.get(case.get("name"))
+        print(f"{case.get('name')} failed" + (f", and {then} when it ran alone" if then else "") + ":")
+        print(end_of_output(case), end="")
+    skipped = f", {counts['skipped']} skipped" if counts["skipped"] else ""
+    print(f"{counts['passed']} passed, {counts['failed']} failed{skipped}")
+    return 0 if counts["passed"] and not counts["failed"] else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())
