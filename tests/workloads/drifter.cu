@@ -175,12 +175,22 @@ class Model {
   std::vector<Buffer> activations_;
 };
 
-long resident_kib() {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    if (word == "VmRSS:") return status >> word ? std::stol(word) : 0;
+// Of what is not among device addresses: what lies there is a simulated GPU's, pinned memory too, and grows with what is looked at.
+long resident_kib(const void* device_memory) {
+  constexpr int kArenaBits = 44;
+  const auto arena_of = [](std::uint64_t address) { return address >> kArenaBits; };
+  std::ifstream mappings("/proc/self/smaps");
+  bool counts = false;
+  long sum = 0;
+  for (std::string line; std::getline(mappings, line);) {
+    unsigned long begin = 0, end = 0;
+    long kib = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
+      counts = arena_of(begin) != arena_of(reinterpret_cast<std::uint64_t>(device_memory));
+    else if (counts && std::sscanf(line.c_str(), "Rss: %ld", &kib) == 1)
+      sum += kib;
   }
-  return 0;
+  return sum;
 }
 
 long mappings() {
@@ -200,8 +210,8 @@ void report(int iteration, const std::vector<Buffer>& parameters) {
   for (const Buffer& parameter : parameters) sum = mix_bits(sum ^ parameter.first_word());
   std::printf("iteration %d checksum %016llx\n", iteration, static_cast<unsigned long long>(sum));
   std::fflush(stdout);
-  std::fprintf(stderr, "iteration %d resident_kib %ld mappings %ld files %ld\n", iteration, resident_kib(),
-               mappings(), open_files());
+  std::fprintf(stderr, "iteration %d resident_kib %ld mappings %ld files %ld\n", iteration,
+               resident_kib(parameters.front().data()), mappings(), open_files());
 }
 
 void drift(const DrifterOptions& options) {

@@ -21,7 +21,7 @@ ITERATIONS = 1000
 QUIET_S = 1200
 LAUNCHES = 37  # of an iteration
 BUDGET_CHANGES = 400  # iterations between them
-GROWTH_KIB = 8192  # what the second half of the job may hold more: some things are made when first needed
+GROWTH_KIB = 2048  # what the second half of the job may hold more: some things are made when first needed
 HELD = re.compile(r"^iteration \d+ resident_kib (\d+) mappings (\d+) files (\d+)$", re.MULTILINE)
 
 
