@@ -11,6 +11,7 @@ constexpr int64_t kFirstPauseNs = 50 * kMillisecond;
 constexpr int64_t kLongestPauseNs = 2000 * kMillisecond;
 constexpr int64_t kRefusedPauseNs = 30'000 * kMillisecond;
 constexpr int64_t kAnswerNs = 5000 * kMillisecond;  // an agent that says nothing for so long is stopped
+constexpr int64_t kQueuedAlonePatienceNs = 30'000 * kMillisecond;
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
 constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3, kPartsVersion = 4;
 // What has come back in between is told in such pieces.
@@ -49,12 +50,13 @@ int64_t LeaseClient::Step(int64_t now_ns) {
   }
   // Not before what is there is read: this process may have been stopped, or the clock set.
   if (state_ == State::kGreeting && now_ns >= try_again_ns_) Lose(now_ns, kFirstPauseNs);
-  int64_t next_ns = try_again_ns_;
-  if (state_ != State::kServed) return next_ns;
-  next_ns = now_ns + interval_ns_;
+  ReleaseTheQueued(now_ns);
+  if (state_ != State::kServed) return try_again_ns_;
+  int64_t next_ns = now_ns + interval_ns_;
   for (Device& device : devices_) {
+    if (state_ != State::kServed) return try_again_ns_;
     if (!device.registered) Register(device, now_ns);
-    if (device.is_held_back && now_ns - device.said_held_ns >= kAnswerNs) Lose(now_ns, kFirstPauseNs);
+    ReleaseTheHeldBack(device, now_ns);
     Confirm(device, now_ns);
     Report(device, now_ns);
     AskForSlabs(device, now_ns);
@@ -63,6 +65,23 @@ int64_t LeaseClient::Step(int64_t now_ns) {
   }
   ReturnSlabs(now_ns);
   return state_ == State::kServed ? next_ns : try_again_ns_;
+}
+
+void LeaseClient::ReleaseTheHeldBack(Device& device, int64_t now_ns) {
+  if (!device.is_held_back || now_ns - device.said_held_ns < kAnswerNs) return;
+  if (device.is_admitted) {
+    device.is_held_back = false;
+    return subject_.ReleaseGrowth(device.number);
+  }
+  silence_pause_ns_ = std::clamp(2 * silence_pause_ns_, kAnswerNs, kRefusedPauseNs);
+  Lose(now_ns, silence_pause_ns_);
+}
+
+void LeaseClient::ReleaseTheQueued(int64_t now_ns) {
+  if (!lost_first_ns_ || now_ns - *lost_first_ns_ < kQueuedAlonePatienceNs) return;
+  for (Device& device : devices_) {
+    if (std::exchange(device.is_queued, false)) subject_.AgentStaysAway(device.number);
+  }
 }
 
 void LeaseClient::TryToConnect(int64_t now_ns) {
@@ -85,8 +104,9 @@ void LeaseClient::Lose(int64_t now_ns, int64_t again_after_ns) {
   state_ = State::kAway;
   pause_ns_ = again_after_ns;
   try_again_ns_ = now_ns + again_after_ns;
+  if (!lost_first_ns_) lost_first_ns_ = now_ns;
   for (Device& device : devices_) {
-    device.registered = device.is_held_back = false;
+    device.registered = device.is_held_back = device.is_admitted = false;
     device.asked_slab_bytes = 0;
   }
 }
@@ -126,8 +146,7 @@ void LeaseClient::Hear(protocol::Received& received, int64_t now_ns) {
   } else if (const auto* grant = std::get_if<protocol::Grant>(&message)) {
     Note(*grant);
   } else if (const auto* admission = std::get_if<protocol::Admission>(&message)) {
-    if (Device* const device = Find(admission->device)) device->is_held_back = false;
-    subject_.Admission(*admission);
+    Note(*admission);
   } else if (const auto* error = std::get_if<protocol::Error>(&message)) {
     const bool comes_back = error->code == protocol::ErrorCode::kAgentStops;
     Lose(now_ns, comes_back ? kFirstPauseNs : kRefusedPauseNs);
@@ -183,8 +202,24 @@ void LeaseClient::Note(const protocol::Grant& grant) {
   if (device == nullptr || !device->registered) return;
   device->grant = grant;
   device->has_grant = device->must_follow = true;
-  device->is_held_back = false;
+  device->is_held_back = device->is_queued = false;
   device->confirmed_bytes = device->confirmed_host_bytes = -1;
+  NoteWord();
+}
+
+void LeaseClient::Note(const protocol::Admission& admission) {
+  if (Device* const device = Find(admission.device)) {
+    device->is_admitted = admission.state == protocol::AdmissionState::kAdmitted;
+    device->is_queued = admission.state == protocol::AdmissionState::kQueued && !device->has_grant;
+    device->is_held_back = device->is_held_back && device->is_admitted;
+    NoteWord();
+  }
+  subject_.Admission(admission);
+}
+
+void LeaseClient::NoteWord() {
+  silence_pause_ns_ = 0;
+  lost_first_ns_.reset();
 }
 
 // The newest grant alone: what one that does not count any more took away would have left in vain.

@@ -8,14 +8,17 @@
 //     until that is no more than was granted.
 //  2. When the connection is lost, budgets stay as they are. It tries again after 50 ms, then twice as long each time, up to 2 s
 //     (30 s after a refusal), and registers with what it holds.
-//  3. Only the newest grant counts. Without one, what is said to be held is not added to (LeaseSubject::HoldGrowth) until the agent has
-//     said a word, for 5 s at most: the session of one that says nothing ends. Who said that it holds nothing, and then begins, says so
-//     by registering anew.
-//  4. What a version has (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account, StepTimes; 5: DriverSlabs) is not said to an agent of one before it.
+//  3. Only the newest grant counts. Without one, what is said to be held is not added to (LeaseSubject::HoldGrowth) until the agent
+//     grants some or makes it wait, for 5 s at most: then growth is released. The session of an agent that has said nothing ends, and the
+//     next begins 5 s later, then after twice as long each time, up to 30 s. Who said that it holds nothing, and then begins, says so by
+//     registering anew.
+//  4. Who waits in the queue of an agent that is gone, and has not said a word for 30 s since, waits no longer (LeaseSubject::AgentStaysAway).
+//  5. What a version has (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account, StepTimes; 5: DriverSlabs) is not said to an agent of one before it.
 // Never: believes that a grant is larger than what the launcher allows; that is the subject's to see to.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "protocol/channel.h"
@@ -41,6 +44,10 @@ class LeaseSubject {
   // Without a grant what is held is about to be said to an agent, who counts with that: nothing is added to it until there is a word
   // of the agent's (SetBudget, Admission), or the session is lost.
   virtual void HoldGrowth(uint32_t /*device*/) {}
+  // It was admitted, and has been granted nothing for so long that it is held back no more.
+  virtual void ReleaseGrowth(uint32_t /*device*/) {}
+  // The agent in whose queue it waits is gone, and did not come back in time.
+  virtual void AgentStaysAway(uint32_t /*device*/) {}
   // The grant's host memory, from now on: at once, whatever its budget takes.
   virtual void SetHostLimit(const protocol::Grant& /*grant*/) {}
   // From now on nothing is added to what is held beyond it; what is leaves as soon as it can. Waits for nothing. `deadline_ns` on the
@@ -112,7 +119,9 @@ class LeaseClient {
     int64_t confirmed_host_bytes = -1;
     int64_t said_held_bytes = 0;  // at its registration
     int64_t said_held_ns = 0;
-    bool is_held_back = false;  // until there is a word of the agent's
+    bool is_held_back = false;  // until the agent grants some, or makes it wait
+    bool is_admitted = false;   // and was told so
+    bool is_queued = false;
     int64_t asked_slab_bytes = 0;
     int64_t asked_slabs_ns = 0;
     protocol::Usage said;
@@ -134,6 +143,10 @@ class LeaseClient {
   bool HasPlanner(uint32_t device);
   bool HasShares() const { return channel_ != nullptr && channel_->version() >= 2; }
   void Note(const protocol::Grant& grant);
+  void Note(const protocol::Admission& admission);
+  void NoteWord();
+  void ReleaseTheHeldBack(Device& device, int64_t now_ns);
+  void ReleaseTheQueued(int64_t now_ns);
   void Follow(Device& device, int64_t now_ns);
   void Lose(int64_t now_ns, int64_t again_after_ns);
   bool Say(const protocol::Message& message, int64_t now_ns);
@@ -152,6 +165,8 @@ class LeaseClient {
   std::vector<Device> devices_;
   int64_t try_again_ns_ = 0;
   int64_t pause_ns_ = 0;
+  int64_t silence_pause_ns_ = 0;          // after an agent that took a registration and said nothing
+  std::optional<int64_t> lost_first_ns_;  // since the agent's last word
   int64_t interval_ns_ = 0;
   std::vector<protocol::SlabName> to_return_;
 };

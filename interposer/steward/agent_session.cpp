@@ -35,7 +35,7 @@ namespace {
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::uint64_t kAnswerPatienceNs = 5 * kSecondNs;
 constexpr std::uint64_t kQueuePatienceNs = 3600 * kSecondNs;
-// A little longer than an agent that says nothing is waited for (lease_client.cpp): then growth is released.
+// A little longer than an agent's grant is waited for (lease_client.cpp): then growth is released.
 constexpr std::uint64_t kHeldBackNs = 6 * kSecondNs;
 // A job whose peak did not rise for so long has shown what it wants; before, it wants all that it may have.
 constexpr std::uint64_t kSettledAfterNs = 10 * kSecondNs;
@@ -252,9 +252,26 @@ void AgentSession::HoldGrowth(std::uint32_t number) {
                              MonotonicNs() + kHeldBackNs);
 }
 
-void AgentSession::ReleaseGrowth(Device* device) {
+void AgentSession::Release(Device* device) {
   if (std::exchange(device->is_held_back, false) && device->memory)
     device->memory->GrantBudget(static_cast<size_t>(device->own_budget_bytes));
+}
+
+void AgentSession::ReleaseGrowth(std::uint32_t number) {
+  if (Device* const device = Find(number)) Release(device);
+}
+
+// Also one that had waited for too long, and has nothing.
+void AgentSession::AgentStaysAway(std::uint32_t number) {
+  Device* const device = Find(number);
+  if (!device || device->standing != Standing::kQueued) return;
+  device->standing = Standing::kAlone;
+  if (device->memory) device->memory->GrantBudget(static_cast<size_t>(device->own_budget_bytes));
+  fprintf(
+      stderr,
+      "spillway: the agent at %s, in whose queue the job waits, is gone; the budget of `spillway run` stands "
+      "until it comes back\n",
+      address_.c_str());
 }
 
 void AgentSession::SetHostLimit(const protocol::Grant& grant) {
@@ -331,7 +348,7 @@ AgentSession::Standing AgentSession::StandingBy(protocol::AdmissionState state) 
 // A job that runs already goes on, whatever a new agent says of its registration.
 void AgentSession::Admission(const protocol::Admission& admission) {
   Device* const device = Find(admission.device);
-  if (device && admission.state != protocol::AdmissionState::kAdmitted) ReleaseGrowth(device);
+  if (device && admission.state != protocol::AdmissionState::kAdmitted) Release(device);
   const bool has_begun =
       !device || device->standing == Standing::kGranted || device->standing == Standing::kAlone;
   if (has_begun) return;
@@ -356,7 +373,7 @@ void AgentSession::PlansRecalled(const protocol::RecalledPlans& recalled, std::v
 void AgentSession::SessionLost() {
   planner_.Lost();
   for (Device& device : devices_) {
-    ReleaseGrowth(&device);
+    Release(&device);
     // Nobody is there who would grant it what others give back.
     if (device.standing == Standing::kAdmitted) device.standing = Standing::kAsking;
   }

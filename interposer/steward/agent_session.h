@@ -9,9 +9,10 @@
 // Invariants
 //  1. A budget is the grant, but never more than the launcher allows.
 //  2. A job waits for the agent's first word in Attach, before its first allocation: kAnswerPatienceNs for an agent that is there and
-//     says nothing, kQueuePatienceNs in the queue. It does not wait for one that is not there.
+//     says nothing, kQueuePatienceNs in the queue. It does not wait for one that is not there, nor, in the queue, for one that is gone and
+//     does not come back (LeaseClient).
 //  3. Without an answer the launcher's budget stands until there is a grant; but from the moment on in which a job that has begun says to
-//     an agent what it holds it holds no more, until the agent grants, makes it wait or is gone. A job that is refused, or was queued for too long,
+//     an agent what it holds it holds no more, until the agent grants, makes it wait or is gone, or has granted nothing in time. A job that is refused, or was queued for too long,
 //     has no device memory until there is one.
 //  4. When the agent is gone the last grant stays.
 //  5. After Detach the job's memory is not touched; after exit began nothing is, but that the agent is told of the exit if that takes
@@ -72,6 +73,8 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
 
   DeviceUse Read(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
   void HoldGrowth(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
+  void ReleaseGrowth(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
+  void AgentStaysAway(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
   void SetHostLimit(const protocol::Grant& grant) override SPILLWAY_REQUIRES(mutex_);
   void SetBudget(const protocol::Grant& grant, std::int64_t deadline_ns) override SPILLWAY_REQUIRES(mutex_);
   void Admission(const protocol::Admission& admission) override SPILLWAY_REQUIRES(mutex_);
@@ -91,7 +94,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
 
   Device* Find(std::uint32_t number) SPILLWAY_REQUIRES(mutex_);
   void Apply(Device* device) SPILLWAY_REQUIRES(mutex_);
-  void ReleaseGrowth(Device* device) SPILLWAY_REQUIRES(mutex_);
+  void Release(Device* device) SPILLWAY_REQUIRES(mutex_);
   static void AtExit(int status, void* session);
   void TellExit(int status) SPILLWAY_UNANALYSED;
   static bool MayGrow(const Device& device, std::uint64_t now_ns);

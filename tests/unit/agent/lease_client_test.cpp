@@ -14,6 +14,7 @@ namespace {
 using protocol::MemoryChannel;
 
 constexpr protocol::DeviceUuid kDevice = {1};
+constexpr int64_t kSecond = 1'000'000'000;
 
 class HoldingSubject : public LeaseSubject, public LeaseConnector {
  public:
@@ -165,6 +166,7 @@ class GrowingSubject : public HoldingSubject {
     is_held_back = false;
   }
   void SessionLost() override { is_held_back = false; }
+  void ReleaseGrowth(uint32_t) override { is_held_back = false; }
 
   int64_t resident_bytes = 0, growth_bytes = 10;
   bool is_held_back = false;
@@ -265,11 +267,116 @@ TEST_F(LeaseClientTest, WhoIsHeldBackForAnAgentThatSaysNothingGoesOn) {
   client.Step(2);
   ASSERT_TRUE(subject.is_held_back);
 
-  constexpr int64_t second = 1'000'000'000;
-  client.Step(4 * second);
+  client.Step(4 * kSecond);
   EXPECT_TRUE(subject.is_held_back);
-  client.Step(6 * second);
+  client.Step(6 * kSecond);
   EXPECT_FALSE(subject.is_held_back);
+}
+
+// It was admitted, which it took for the word that it waited for, and its first grant waited for memory that a neighbour was late with: it
+// was held at what it had just begun with until that neighbour ended.
+TEST_F(LeaseClientTest, WhoIsAdmittedAndGrantedNothingIsHeldBackNoLongerThanByAnAgentThatSaysNothing) {
+  GrowingSubject subject;
+  subject.resident_bytes = 50;
+  LeaseClient client({}, &subject, &subject);
+  Connect(client, subject);
+  client.Step(2);
+  subject.agent->Send(
+      protocol::Admission{.device = 0, .state = protocol::AdmissionState::kAdmitted, .position = 0});
+
+  client.Step(4 * kSecond);
+  EXPECT_TRUE(subject.is_held_back);
+  client.Step(6 * kSecond);
+  EXPECT_FALSE(subject.is_held_back);
+  EXPECT_TRUE(client.is_served()) << "it waits for its grant";
+}
+
+// It was held back for 5 of every 5.05 s.
+TEST_F(LeaseClientTest, AnAgentThatOnlyGreetsHoldsItBackForASmallPartOfTheTime) {
+  GrowingSubject subject;
+  subject.resident_bytes = 50;
+  LeaseClient client({}, &subject, &subject);
+  client.Use(0, kDevice, 1000);
+  constexpr int64_t step_ns = kSecond / 20, end_ns = 600 * kSecond;
+  int64_t held_back_ns = 0;
+
+  for (int64_t now_ns = step_ns; now_ns < end_ns; now_ns += step_ns) {
+    client.Step(now_ns);
+    held_back_ns += subject.is_held_back ? step_ns : 0;
+    if (subject.agent && std::holds_alternative<protocol::Hello>(subject.agent->Receive().message))
+      Welcome(subject);
+  }
+
+  EXPECT_GT(held_back_ns, 0);
+  EXPECT_LT(held_back_ns, end_ns / 5);
+}
+
+class WaitingSubject : public HoldingSubject {
+ public:
+  DeviceUse Read(uint32_t) override { return {}; }
+  void AgentStaysAway(uint32_t) override { ++gone_for_good; }
+  std::unique_ptr<protocol::Channel> Connect() override {
+    return is_there ? HoldingSubject::Connect() : nullptr;
+  }
+
+  int gone_for_good = 0;
+  bool is_there = true;
+};
+
+class QueuedLeaseClientTest : public LeaseClientTest {
+ protected:
+  QueuedLeaseClientTest() {
+    Connect(client, subject);
+    client.Step(2);
+    TellToWait();
+    client.Step(3);
+  }
+  void TellToWait() {
+    subject.agent->Send(
+        protocol::Admission{.device = 0, .state = protocol::AdmissionState::kQueued, .position = 1});
+  }
+  void AgentEnds() {
+    subject.is_there = false;
+    subject.agent.reset();
+  }
+  void StepUntil(int64_t end_ns) {
+    for (; now_ns < end_ns; now_ns += kSecond / 10) client.Step(now_ns);
+  }
+
+  WaitingSubject subject;
+  LeaseClient client{{}, &subject, &subject};
+  int64_t now_ns = 100 * kSecond;
+};
+
+// It waited for an hour, and began with nothing.
+TEST_F(QueuedLeaseClientTest, WhoseAgentIsGoneWaitsForItForHalfAMinute) {
+  AgentEnds();
+
+  StepUntil(129 * kSecond);
+  EXPECT_EQ(subject.gone_for_good, 0);
+  StepUntil(135 * kSecond);
+  EXPECT_EQ(subject.gone_for_good, 1);
+  StepUntil(300 * kSecond);
+  EXPECT_EQ(subject.gone_for_good, 1) << "said once";
+}
+
+TEST_F(QueuedLeaseClientTest, WhoseAgentComesBackInTimeWaitsOn) {
+  AgentEnds();
+  StepUntil(120 * kSecond);
+  subject.is_there = true;
+  StepUntil(125 * kSecond);
+  ASSERT_TRUE(subject.agent);
+  Welcome(subject);
+  StepUntil(126 * kSecond);
+  TellToWait();
+
+  StepUntil(400 * kSecond);
+  EXPECT_EQ(subject.gone_for_good, 0);
+  AgentEnds();
+  StepUntil(429 * kSecond);
+  EXPECT_EQ(subject.gone_for_good, 0) << "it waits anew";
+  StepUntil(435 * kSecond);
+  EXPECT_EQ(subject.gone_for_good, 1);
 }
 
 TEST_F(LeaseClientTest, WhoIsToldToWaitKeepsItsSession) {
