@@ -193,8 +193,14 @@ void JobMemory::Want(size_t bytes) {
   counters_.wanted_peak_bytes = std::max(counters_.wanted_peak_bytes, counters_.wanted_bytes);
 }
 
+// Null, too, for what the program has freed and a recipe still needs.
+Allocation* JobMemory::FindUsable(CUdeviceptr address) {
+  Allocation* const found = ledger_.Find(address);
+  return found && !static_cast<Tracked*>(found)->free_is_due ? found : nullptr;
+}
+
 Allocation* JobMemory::FindBase(CUdeviceptr base) {
-  Allocation* found = ledger_.Find(base);
+  Allocation* found = FindUsable(base);
   return found && found->base == base ? found : nullptr;
 }
 
@@ -221,7 +227,7 @@ bool JobMemory::FreeAsync(CUdeviceptr base, StreamName stream) {
 void JobMemory::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool* is_ours) {
   const MutexLock lock(state_);
   Allocation* const found = FindBase(base);
-  *is_ours = found != nullptr && !static_cast<Tracked*>(found)->free_is_due;
+  *is_ours = found != nullptr;
   if (!*is_ours) return;
   TellOfFree(found);
   auto* const memory = static_cast<Tracked*>(found);
@@ -331,7 +337,7 @@ void JobMemory::ContextDestroyed(CUcontext context) {
 
 void JobMemory::Hold(std::uint64_t owner, CUdeviceptr address, Unmovable why) {
   const MutexLock lock(state_);
-  Allocation* const found = ledger_.Find(address);
+  Allocation* const found = FindUsable(address);
   if (found && found->kind == AllocationKind::kRange) holds_.Add(owner, AsRange(found), why);
 }
 
@@ -355,7 +361,7 @@ void JobMemory::EndHold(Holds::Held held) {
 
 bool JobMemory::Describe(CUdeviceptr address, Allocation* out) {
   const MutexLock lock(state_);
-  Allocation* found = ledger_.Find(address);
+  const Allocation* const found = FindUsable(address);
   if (!found) return false;
   *out = *found;
   return true;
@@ -369,7 +375,7 @@ bool JobMemory::Owns(CUdeviceptr address) {
 
 bool JobMemory::IsFreed(CUdeviceptr address) {
   const MutexLock lock(state_);
-  return residency_.OwnsAddress(address) && !ledger_.Find(address);
+  return residency_.OwnsAddress(address) && !FindUsable(address);
 }
 
 size_t JobMemory::FreeBytes() {

@@ -289,6 +289,7 @@ class JobMemory {
   void GiveBack(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(state_);
   void MarkEnds(const UseList& busy) SPILLWAY_REQUIRES(state_);
   void DischargeLocked(size_t bytes, Unmovable reason = Unmovable::kDriverServed) SPILLWAY_REQUIRES(state_);
+  Allocation* FindUsable(CUdeviceptr address) SPILLWAY_REQUIRES(state_);
   Allocation* FindBase(CUdeviceptr base) SPILLWAY_REQUIRES(state_);
 
   bool IsForeign(StreamName stream) SPILLWAY_EXCLUDES(state_);
@@ -395,7 +396,7 @@ class JobMemory {
   void ForgetOne(const Recipe* recipe, FreesThatAreDue* due) SPILLWAY_REQUIRES(state_);
   void Forget(const Recipe* recipe) SPILLWAY_REQUIRES(state_);
   void PutOffFree(Tracked* memory) SPILLWAY_REQUIRES(state_);
-  bool IsDroppedByPlan(const Recipe& recipe) SPILLWAY_REQUIRES(state_);
+  bool ServesPlan(const Recipe& recipe) SPILLWAY_REQUIRES(state_);
   bool IsHeldForPlan(const Tracked* memory) SPILLWAY_REQUIRES(state_);
   Range* FirstThatFreesAwait(bool even_held) SPILLWAY_REQUIRES(state_);
   void FinishFrees(size_t more_bytes) SPILLWAY_EXCLUDES(making_, state_);

@@ -241,7 +241,7 @@ void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {
   set->blocks.clear();
   set->names_freed = false;
   for (CUdeviceptr address : addresses) {
-    Allocation* found = ledger_.Find(address);
+    Allocation* const found = FindUsable(address);
     if (!found) {
       set->names_freed = set->names_freed || residency_.OwnsAddress(address);
     } else if (IsBlock(found)) {
@@ -349,13 +349,13 @@ bool JobMemory::Captures(StreamName stream) { return IsCapturing(stream); }
 
 bool JobMemory::IsAway(CUdeviceptr address) {
   const MutexLock lock(state_);
-  Allocation* const found = ledger_.Find(address);
+  Allocation* const found = FindUsable(address);
   return found && !IsBlock(found) && residency_.HostCopy(AsRange(found));
 }
 
 bool JobMemory::ReadAway(CUdeviceptr source, void* destination, size_t bytes) {
   const MutexLock lock(state_);
-  Allocation* const found = ledger_.Find(source);
+  Allocation* const found = FindUsable(source);
   if (!found || IsBlock(found)) return false;
   const auto* copy = static_cast<const std::byte*>(residency_.HostCopy(AsRange(found)));
   const size_t offset = source - found->base;

@@ -131,7 +131,7 @@ bool JobMemory::LeadsElsewhere(const RecordedLaunch& launch) const {
 
 // All is at its place, and the launch not yet made.
 void JobMemory::BeginRecipe(const Addresses& addresses, TouchSet* set) {
-  if (!set->stream || set->recorded || set->reaches || set->stream->foreign) return;
+  if (!set->stream || set->recorded || set->reaches || set->names_freed || set->stream->foreign) return;
   const bool is_kept = drops_eagerly_ || set->step.keeps_recipe;
   if (!is_kept && !recorder_.IsRecording()) return;
   const std::uint64_t token = scheduler::TokenOf(scheduler::JobEvent::Operation(ShapeOf(*set), {}));

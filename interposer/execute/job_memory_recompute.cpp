@@ -109,18 +109,19 @@ void JobMemory::PutOffFree(Tracked* memory) {
   if (!IsBlock(memory)) put_off_bytes_.fetch_add(memory->size_bytes, std::memory_order_relaxed);
 }
 
-// The plan has what the recipe makes dropped, and made again before its next use (scheduler/plan/held_inputs.h).
-bool JobMemory::IsDroppedByPlan(const Recipe& recipe) {
+// The plan has what the recipe makes dropped, now or later on, and made again before its next use (scheduler/plan/held_inputs.h).
+bool JobMemory::ServesPlan(const Recipe& recipe) {
   const Range* const output = recipe.output;
   const bool is_going = output->place == Place::kLeaving && output->drops;
-  return (is_going || IsDropped(output)) && walk_.ExpectsUse(output->id);
+  if (is_going || IsDropped(output)) return walk_.ExpectsUse(output->id);
+  return recipe.state == Recipe::State::kLive && walk_.ExpectsDrop(output->id);
 }
 
 bool JobMemory::IsHeldForPlan(const Tracked* memory) {
   const auto recipes = recipes_.Of(memory);
   return std::any_of(recipes.begin(), recipes.end(), [&](std::uint64_t id) SPILLWAY_REQUIRES(state_) {
     const Recipe* const recipe = recipes_.Find(id);
-    return recipe && recipe->output != memory && IsDroppedByPlan(*recipe);
+    return recipe && recipe->output != memory && ServesPlan(*recipe);
   });
 }
 
@@ -130,7 +131,7 @@ Range* JobMemory::FirstThatFreesAwait(bool even_held) {
   for (const std::uint64_t id : recipes_.All()) {
     const Recipe* const recipe = recipes_.Find(id);
     if (!recipe || std::none_of(recipe->inputs.begin(), recipe->inputs.end(), awaits)) continue;
-    if (!even_held && IsDroppedByPlan(*recipe)) continue;
+    if (!even_held && ServesPlan(*recipe)) continue;
     if (IsDropped(recipe->output)) return recipe->output;
     Forget(recipe);
   }
@@ -183,7 +184,7 @@ ToMake JobMemory::FirstToMake(const Addresses& addresses, Effect effect, const T
   }
   const bool claims_hold = set.claims && !set.recorded && !set.reaches;
   for (CUdeviceptr address : addresses) {
-    Allocation* const found = effect == Effect::kReads ? nullptr : ledger_.Find(address);
+    Allocation* const found = effect == Effect::kReads ? nullptr : FindUsable(address);
     if (!found || !IsBlock(found)) continue;
     const Role role = claims_hold ? set.claims->RoleOf(*found, {addresses.begin(), addresses.size()})
                                   : Role::kReadsAndWrites;

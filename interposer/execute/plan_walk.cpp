@@ -85,11 +85,22 @@ void PlanWalk::Tell(const Followed& followed, PlanStep* step) {
     AddAfter(followed.position, action, step);
 }
 
+// -1 where that is not known.
+std::int32_t PlanWalk::BufferOf(std::uint64_t allocation) const {
+  const bool is_known = now_ && now_->follower.tracking() != Tracking::kLost;
+  return is_known ? now_->follower.BufferOf(allocation) : -1;
+}
+
 bool PlanWalk::ExpectsUse(std::uint64_t allocation) {
   const MutexLock lock(lock_);
-  if (!now_ || now_->follower.tracking() == Tracking::kLost) return false;
-  const std::int32_t buffer = now_->follower.BufferOf(allocation);
+  const std::int32_t buffer = BufferOf(allocation);
   return buffer >= 0 && now_->follower.NextUse(buffer) != scheduler::IterationFollower::kNever;
+}
+
+bool PlanWalk::ExpectsDrop(std::uint64_t allocation) {
+  const MutexLock lock(lock_);
+  const std::int32_t buffer = BufferOf(allocation);
+  return buffer >= 0 && now_->plan->LastDrop(buffer) >= now_->follower.next();
 }
 
 PlanWalk::Figures PlanWalk::Read() {

@@ -52,6 +52,8 @@ class PlanWalk {
 
   // By the plan the allocation will be used once more; false where the job is lost.
   bool ExpectsUse(std::uint64_t allocation) SPILLWAY_EXCLUDES(lock_);
+  // By the plan it will be dropped in this iteration; false where the job is lost.
+  bool ExpectsDrop(std::uint64_t allocation) SPILLWAY_EXCLUDES(lock_);
 
   // Calls visit(allocation, events until it is used) for each that the plan knows.
   template <class Visit>
@@ -82,6 +84,7 @@ class PlanWalk {
   scheduler::Followed Follow(const scheduler::JobEvent& event, std::unique_ptr<Walk>* former)
       SPILLWAY_REQUIRES(lock_);
   void TakeNext(std::unique_ptr<Walk>* former) SPILLWAY_REQUIRES(lock_);
+  std::int32_t BufferOf(std::uint64_t allocation) const SPILLWAY_REQUIRES(lock_);
   std::uint64_t AllocationAfter(std::int32_t position, std::int32_t buffer) const SPILLWAY_REQUIRES(lock_);
   void AddBefore(std::int32_t position, const scheduler::LiveAction& action, PlanStep* step)
       SPILLWAY_REQUIRES(lock_);

@@ -117,6 +117,15 @@ void LivePlan::NoteRecipes(const Plan& plan) {
     runs_again_[static_cast<size_t>(event_of[static_cast<size_t>(operation.index)])] = true;
 }
 
+void LivePlan::NoteDrops(const Plan& plan, const std::vector<int32_t>& events) {
+  last_drops_.assign(pattern_->buffers.size(), -1);
+  for (const Action& action : plan.actions) {
+    if (action.kind != ActionKind::kDrop) continue;
+    int32_t& last = last_drops_[static_cast<size_t>(action.buffer.index)];
+    last = std::max(last, events[static_cast<size_t>(action.step)]);
+  }
+}
+
 std::optional<LivePlan> LivePlan::Make(std::shared_ptr<const IterationPattern> pattern, const Plan& plan,
                                        int64_t predicted_ns, int64_t budget_bytes) {
   if (!StepsAreThePatterns(plan, pattern->profile) || !ActionsAreThePlans(plan, *pattern))
@@ -128,6 +137,7 @@ std::optional<LivePlan> LivePlan::Make(std::shared_ptr<const IterationPattern> p
   live.AddReruns(plan, events);
   live.AddPrefetches(plan, events, true);
   live.NoteRecipes(plan);
+  live.NoteDrops(plan, events);
   live.before_.Sort(live.pattern_->size());
   live.after_.Sort(live.pattern_->size());
   live.strategy_ = plan.strategy;

@@ -56,6 +56,8 @@ class LivePlan {
   std::span<const LiveAction> After(int32_t event) const { return At(after_, event); }
   // What this event's operation writes is dropped later on: it is made again by it, then or if it is asked for after all.
   bool RunsAgain(int32_t event) const { return runs_again_[static_cast<size_t>(event)]; }
+  // The event at which the buffer is dropped for the last time; -1: never.
+  int32_t LastDrop(int32_t buffer) const { return last_drops_[static_cast<size_t>(buffer)]; }
   int64_t action_count() const {
     return static_cast<int64_t>(before_.actions.size() + after_.actions.size());
   }
@@ -79,13 +81,15 @@ class LivePlan {
   void AddPrefetches(const Plan& plan, const std::vector<int32_t>& events, bool behind_reruns);
   void AddReruns(const Plan& plan, const std::vector<int32_t>& events);
   void NoteRecipes(const Plan& plan);
+  void NoteDrops(const Plan& plan, const std::vector<int32_t>& events);
 
   std::shared_ptr<const IterationPattern> pattern_;
   std::string strategy_;
   int64_t predicted_ns_ = 0;
   int64_t budget_bytes_ = 0;
   ByEvent before_, after_;
-  std::vector<bool> runs_again_;  // by event
+  std::vector<bool> runs_again_;     // by event
+  std::vector<int32_t> last_drops_;  // by buffer
 };
 
 // Those that made what the plan drops: it is made again by them, as planned or when somebody asks for it after all. The plan is one

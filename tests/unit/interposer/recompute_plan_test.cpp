@@ -56,6 +56,27 @@ class RecomputePlanTest : public RecomputeTest {
     }
   }
 
+  // As before; buffer 1 is used once more before it has to wait.
+  void IterateAndUseBetween(int times) {
+    is_free_memory_used_ = false;
+    for (int i = 0; i < times; ++i) {
+      for (const size_t buffer : {3, 4}) ASSERT_TRUE(job_->Free(buffers_[buffer]));  // it begins here
+      for (const size_t buffer : {3, 4})
+        ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[buffer]), CUDA_SUCCESS);
+      Set(buffers_[0], 5, kWords);
+      Busy(stream_);
+      Derive(1, 0);
+      ASSERT_TRUE(job_->Free(buffers_[0]));
+      CUdeviceptr other = 0;
+      ASSERT_EQ(job_->Allocate(kBufferBytes, &other), CUDA_SUCCESS);
+      ASSERT_TRUE(job_->Free(other));
+      Derive(3, 1);
+      UseWhatIsFree();
+      Derive(2, 1);
+      ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[0]), CUDA_SUCCESS);
+    }
+  }
+
   // The operation that makes what another one, which is not before it, makes something else of.
   static std::optional<int32_t> MakerOf(const IterationPattern& pattern, int32_t* reader) {
     const auto& operations = pattern.profile.operations;
@@ -76,12 +97,16 @@ class RecomputePlanTest : public RecomputeTest {
     const auto pattern = LearnedIteration(job_.get());
     int32_t reader = 0;
     const auto maker = pattern ? MakerOf(*pattern, &reader) : std::nullopt;
-    if (!maker) return nullptr;
+    return maker ? Drops(pattern, *maker, *maker, reader) : nullptr;
+  }
+  // What the maker makes is dropped behind an operation, and made again before another one.
+  static std::shared_ptr<const LivePlan> Drops(const std::shared_ptr<const IterationPattern>& pattern,
+                                               int32_t maker, int32_t behind, int32_t before) {
     scheduler::Plan plan = scheduler::PlanWithoutActions(pattern->profile);
-    plan.steps.insert(plan.steps.begin() + reader, {.operation = {*maker}, .recomputes = true});
+    plan.steps.insert(plan.steps.begin() + before, {.operation = {maker}, .recomputes = true});
     plan.actions.push_back({.kind = ActionKind::kDrop,
-                            .buffer = pattern->profile.operations[static_cast<size_t>(*maker)].writes.front(),
-                            .step = *maker});
+                            .buffer = pattern->profile.operations[static_cast<size_t>(maker)].writes.front(),
+                            .step = behind});
     auto live = LivePlan::Make(pattern, plan, 1'000'000, kBudgetBytes);
     return live ? std::make_shared<const LivePlan>(std::move(*live)) : nullptr;
   }
@@ -127,6 +152,66 @@ TEST_F(RecomputePlanTest, WhatThePlanMakesAgainKeepsItsFreedInputUntilThen) {
   EXPECT_EQ(Count().wanted_bytes, before.wanted_bytes);
   ExpectAll(1, 15);
   ExpectAll(2, 45);
+}
+
+TEST_F(RecomputePlanTest, AnInputThatIsFreedBeforeTheDropIsKeptToo) {
+  // Given a plan that drops buffer 1 behind its use, at which buffer 0 has been freed, and makes it again before the next
+  IterateAndUseBetween(kLearningIterations);
+  const auto pattern = LearnedIteration(job_.get());
+  int32_t reader = 0;
+  const auto maker = pattern ? MakerOf(*pattern, &reader) : std::nullopt;
+  ASSERT_TRUE(maker);
+  const auto& operations = pattern->profile.operations;
+  const auto last = std::find_if(operations.begin() + reader + 1, operations.end(), [&](const Operation& it) {
+    return it.reads == operations[static_cast<size_t>(reader)].reads;
+  });
+  ASSERT_NE(last, operations.end());
+  const auto plan = Drops(pattern, *maker, reader, static_cast<int32_t>(last - operations.begin()));
+  ASSERT_TRUE(plan);
+  job_->Adopt(plan);
+  IterateAndUseBetween(3);
+  ASSERT_GE(Count().proved_operations, 1u);
+  const Counters before = Count();
+
+  IterateAndUseBetween(4);
+
+  EXPECT_EQ(Count().recipe_drops - before.recipe_drops, 4u);
+  EXPECT_EQ(Count().recomputes - before.recomputes, 4u);
+  EXPECT_EQ(Count().demand_recomputes, before.demand_recomputes);
+  EXPECT_EQ(Count().planned_offloaded_bytes, before.planned_offloaded_bytes);
+  EXPECT_EQ(Count().wanted_bytes, before.wanted_bytes);
+  ExpectAll(1, 15);
+  ExpectAll(2, 45);
+}
+
+TEST_F(RecomputePlanTest, AHeldInputIsNobodysForTheProgram) {
+  // Given an input that the program has freed, and that is held for a plan
+  IterateAndFreeTheInput(kLearningIterations);
+  const auto plan = DropsWhatIsMade();
+  ASSERT_TRUE(plan);
+  job_->Adopt(plan);
+  IterateAndFreeTheInput(3);
+  Derive(1, 0);
+  ASSERT_TRUE(job_->Free(buffers_[0]));
+  UseWhatIsFree();
+  const Counters before = Count();
+  ASSERT_EQ(before.recipe_drops - before.recomputes, 1u);
+
+  // Then questions and copies are answered as of memory that was freed, and it is not freed twice
+  Allocation found;
+  EXPECT_FALSE(job_->Describe(buffers_[0], &found));
+  EXPECT_TRUE(job_->IsFreed(buffers_[0]));
+  EXPECT_FALSE(job_->Free(buffers_[0]));
+  Addresses addresses;
+  addresses.push_back(buffers_[0]);
+  TouchSet copy;
+  EXPECT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kMayWrite, &copy), CUDA_ERROR_INVALID_VALUE);
+  // And a launch that still has the address among its parameters makes nothing again for that.
+  TouchSet launch;
+  EXPECT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &launch), CUDA_SUCCESS);
+  job_->End(&launch, Effect::kLaunches);
+  EXPECT_EQ(Count().recomputes, before.recomputes);
+  ExpectAll(1, 15);
 }
 
 TEST_F(RecomputePlanTest, AFreedInputIsNotHeldWhereThereWouldBeNoRoom) {
