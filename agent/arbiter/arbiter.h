@@ -126,6 +126,8 @@ class Arbiter {
 
   // Why the terms would be refused; empty when they would be taken.
   std::string WhyNot(JobId job, DeviceId device, const Terms& terms) const;
+  // The terms, with as much of their guarantees as others leave, or as it has.
+  Terms Fitting(JobId job, DeviceId device, Terms terms) const;
   // Only terms with no WhyNot.
   void ChangeTerms(JobId job, DeviceId device, const Terms& terms);
 

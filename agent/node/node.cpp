@@ -347,7 +347,7 @@ void Node::Forget(SessionId id, int64_t now_ns) {
       arbiter_.Leave(SeatOf(session, registration.device));
       AddUsage(registration, job->second.finished[registration.device]);
     }
-    job->second.sessions.erase(id);
+    LiftLimitsOf(session, job->second);
     EndShares(session);
   }
   User& user = users_[session.peer->uid()];
@@ -356,6 +356,20 @@ void Node::Forget(SessionId id, int64_t now_ns) {
   waiting_.erase(id);
   sessions_.erase(id);
   EndJobIfEmpty(job_id, now_ns);
+}
+
+// What it alone asked its job to be limited to no longer holds for the others; it is its job's no more.
+void Node::LiftLimitsOf(const Session& session, Job& job) {
+  std::map<DeviceId, protocol::Register> before;
+  for (const auto& [number, registration] : session.registrations)
+    before[registration.device] = OwnLimitsOf(job, registration.device);
+  job.sessions.erase(session.id);
+  for (const auto& [device, limits] : before) {
+    const protocol::Register own = OwnLimitsOf(job, device);
+    if (own == limits) continue;
+    const Terms terms = TermsOf(job, device, own.own_limit_bytes, own.own_host_limit_bytes);
+    arbiter_.ChangeTerms(job.id, device, arbiter_.Fitting(job.id, device, terms));
+  }
 }
 
 void Node::EndJobIfEmpty(JobId id, int64_t now_ns) {

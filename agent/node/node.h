@@ -161,6 +161,7 @@ class Node {
   Terms TermsOf(const Job& job, DeviceId device, int64_t own_limit_bytes, int64_t own_host_limit_bytes) const;
   protocol::Register OwnLimitsOf(const Job& job, DeviceId device) const;
   void RefreshTerms(Job& job);
+  void LiftLimitsOf(const Session& session, Job& job);
   bool TakeOver(Session& session, DeviceId device, const protocol::Register& asked, const Demand& demand);
   void EndRegistrations(Session& session, DeviceId device);
   Held HeldBefore(DeviceId device, const protocol::Register& asked) const;

@@ -238,4 +238,68 @@ TEST_F(NodeTest, AJobThatRunsAndWaitsIsBelievedWhatItsReportsSay) {
 }
 
 }  // namespace
+// The least that a job's processes ask for limits them all; it went on to when that process had ended.
+TEST_F(NodeTest, ALimitThatAProcessAsksForEndsWithIt) {
+  // Given two processes of one job, one of which limits it to 2 GiB, and a guarantee that fits only that
+  Config config = FakeConfig();
+  config.rules.push_back({.job = "local-7", .uid = {}, .terms = {.guaranteed_bytes = 12 * kGiB}});
+  config.rules.push_back({.job = "local-8", .uid = {}, .terms = {.guaranteed_bytes = 10 * kGiB}});
+  Start(config);
+  auto modest_process = NewProcess();
+  auto modest = Connect(modest_process);
+  modest->Say(protocol::Hello{.leader_pid = 7});
+  modest->Next<protocol::Welcome>();
+  protocol::Register asked = Wanting(1);
+  asked.own_limit_bytes = 2 * kGiB;
+  modest->Say(asked);
+  Settle();
+  auto other = Job(4, NewProcess(), 7), neighbour = Job(10, NewProcess(), 8);
+  Settle();
+  other->Next<protocol::Admission>();
+  EXPECT_LE(other->Next<protocol::Grant>().budget_bytes, 2 * kGiB);
+  neighbour->Next<protocol::Admission>();
+  neighbour->Obey(neighbour->Next<protocol::Grant>());
+
+  // When that one ends
+  modest->Dies();
+  node_->PeerEnded(modest->session, now_ns_);
+  Settle();
+
+  // Then the other has what it wants, and nobody was promised what is the neighbour's
+  EXPECT_GE(other->Next<protocol::Grant>().budget_bytes, 4 * kGiB - kGiB / 16);
+  const std::vector<TenancyView> tenancies = node_->arbiter().Tenancies();
+  ASSERT_EQ(tenancies.size(), 2u);
+  EXPECT_EQ(tenancies[0].terms.memory.guaranteed, 6 * kGiB);
+  EXPECT_EQ(tenancies[1].terms.memory.guaranteed, 10 * kGiB);
+}
+
+TEST_F(NodeTest, WhoGreetsAgainAndAgainAndNeverRegistersHoldsUpNobody) {
+  Start();
+  const auto restless = NewProcess();
+  auto neighbour = Job(1);
+  Settle();
+  neighbour->Next<protocol::Admission>();
+  neighbour->Obey(neighbour->Next<protocol::Grant>());
+
+  for (int gib = 2; gib <= 15; ++gib) {
+    auto greeting = Connect(restless);
+    greeting->Say(protocol::Hello{});
+    greeting->Next<protocol::Welcome>();
+    protocol::Usage usage;
+    usage.device = 3;
+    usage.active = true;
+    usage.wanted_bytes = gib * kGiB / 9 * 8;
+    neighbour->Say(usage);
+    Settle();
+
+    const auto grant = neighbour->Next<protocol::Grant>();
+    EXPECT_GE(grant.budget_bytes, gib * kGiB - kGiB / 16);
+    neighbour->Obey(grant);
+    greeting->Hangs();
+    now_ns_ += kSecond / 20;
+  }
+
+  EXPECT_EQ(node_->session_count(), 1u);
+}
+
 }  // namespace spillway::agent
