@@ -9,6 +9,11 @@
 // its writer again (plan/least_recompute.h). What the link moves by then without waiting is bounded by when buffers become idle and are needed again; the
 // rest stretches the iteration. The bound is the best trade between waiting and recomputing, buffers split at will, at the worst
 // operation, or the sum of those at the worst operations of parts of the iteration that do not overlap. Rates are those of one direction alone, durations those of the fastest workspaces: both only make it lower.
+//
+// At one operation it binds a live job's executor too, not only plans as the model runs them: never is more than the budget on the
+// device, so at that operation the excess, in footprints, is away. Its content was copied out since it was last written, or can be made
+// again, and is copied back before it is touched: each byte crosses the link at its rate at most. A departure that is called off
+// frees nothing. This rests on a profile whose sizes are contents: with granules for sizes copies are too dear and it is no bound.
 #pragma once
 
 #include <cstdint>

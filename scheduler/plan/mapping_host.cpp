@@ -1,7 +1,6 @@
 #include "scheduler/plan/mapping_host.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace spillway::scheduler {
 namespace {
@@ -42,8 +41,10 @@ void MappingHost::Note(Release release) { releases_[next_release_++ % releases_.
 
 void MappingHost::Left(BufferId id, int64_t bytes, int64_t now_ns) {
   if (!is_paid_) return;
-  if (costs_.size_of(id) >= 0) ++books_.to_unmap;
   Note({now_ns, bytes, -1});
+  if (costs_.size_of(id) < 0) return;
+  ++books_.to_unmap;
+  left_ns_.push_back(now_ns);
 }
 
 void MappingHost::Died(BufferId id, int64_t bytes, int64_t now_ns) {
@@ -60,8 +61,19 @@ void MappingHost::Give(BufferId id, int64_t free_bytes, Content content) {
   const int32_t size = costs_.size_of(id);
   if (size < 0 || (content == Content::kNew && TakeMapped(size))) return;
   const MappingCosts::Size& wanted = costs_.sizes()[static_cast<size_t>(size)];
+  const int64_t available_ns = AvailableNs(free_bytes - wanted.bytes);
+  UnmapWhatLeftBy(available_ns);
   const int64_t calls_ns = UnmapNs(wanted.bytes, free_bytes) + wanted.map_ns;
-  ready_ns_ = std::max(ready_ns_, AvailableNs(free_bytes - wanted.bytes)) + calls_ns;
+  ready_ns_ = std::max(ready_ns_, available_ns) + calls_ns;
+}
+
+// What leaves later is unmapped later.
+void MappingHost::UnmapWhatLeftBy(int64_t time_ns) {
+  size_t unmapped = 0;
+  for (; unmapped < left_ns_.size() && left_ns_[unmapped] <= std::max(ready_ns_, time_ns); ++unmapped)
+    ready_ns_ = std::max(ready_ns_, left_ns_[unmapped]) + costs_.unmap_ns();
+  left_ns_.erase(left_ns_.begin(), left_ns_.begin() + static_cast<std::ptrdiff_t>(unmapped));
+  books_.to_unmap = static_cast<int64_t>(left_ns_.size());
 }
 
 // What died last is as good as any: the stream's order does the rest.
@@ -80,9 +92,9 @@ bool MappingHost::TakeMapped(int32_t size) {
   return true;
 }
 
-// Of what has left all, and as much as is needed of what is still mapped, the largest first.
+// As much as is needed of what is still mapped, the largest first.
 int64_t MappingHost::UnmapNs(int64_t wanted_bytes, int64_t free_bytes) {
-  int64_t unmaps = std::exchange(books_.to_unmap, 0);
+  int64_t unmaps = 0;
   int64_t chunk_bytes = free_bytes - still_mapped_bytes_;
   for (size_t size = books_.still_mapped.size(); size-- > 0 && chunk_bytes < wanted_bytes;) {
     const int64_t bytes = costs_.sizes()[size].bytes;

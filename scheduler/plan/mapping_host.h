@@ -1,7 +1,7 @@
 // The program's thread as the cost model sees it: when it has made the driver's calls that give memory to a buffer.
 //
 // The thread runs ahead of the device. It takes memory in the order in which the model gives it, as soon as enough of it is free
-// and its earlier calls are made; what it is asked for can start on the device no sooner. Memory that is free lies in chunks,
+// and its earlier calls are made; what it is asked for can start on the device no sooner. While it waits it unmaps what leaves, one by one. Memory that is free lies in chunks,
 // which are mapped into the buffer, or is still mapped where a buffer died, and serves the next one of its size as it is, without
 // any call and in the stream's order (interposer/execute/residency.cpp does the same).
 //
@@ -74,6 +74,7 @@ class MappingHost {
   };
   void Note(Release release);
   bool TakeMapped(int32_t size);
+  void UnmapWhatLeftBy(int64_t time_ns);
   int64_t UnmapNs(int64_t wanted_bytes, int64_t free_bytes);
   int64_t AvailableNs(int64_t slack_bytes) const;
 
@@ -82,6 +83,7 @@ class MappingHost {
   int64_t ready_ns_ = 0;
   Books books_;
   int64_t still_mapped_bytes_ = 0;
+  std::vector<int64_t> left_ns_;        // when those to be unmapped left, ascending
   std::array<Release, 64> releases_{};  // the latest, in a ring
   size_t next_release_ = 0;
 };

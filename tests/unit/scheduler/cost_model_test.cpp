@@ -308,6 +308,27 @@ TEST(CostModelTest, MappingHidesBehindTheDeviceUnlessTheHostHadToWaitForTheMemor
   EXPECT_FALSE(ValidateTimeline(setting.problem, plan, timeline));
 }
 
+TEST(CostModelTest, WhatLeavesWhileTheHostWaitsForMemoryIsUnmappedMeanwhile) {
+  // Given memory that y needs of both x and z, which leave one after the other
+  Setting setting(ProfileOf({Temporary("x", 50), Temporary("z", 50), Temporary("y", 100)},
+                            {MakeOperation("make", 10, {}, {0, 1}), MakeOperation("between", 10, {}, {2}),
+                             MakeOperation("use", 10, {0, 1}, {})}),
+                  100);
+  setting.problem.device.mapping = kPrices;
+  Plan plan = setting.MakePlan();
+  plan.actions = {{ActionKind::kOffload, {0}, 0, {}},
+                  {ActionKind::kOffload, {1}, 0, {}},
+                  {ActionKind::kPrefetch, {0}, 2, {}},
+                  {ActionKind::kPrefetch, {1}, 2, {}}};
+  Timeline timeline;
+  ASSERT_TRUE(setting.Predict(plan, &timeline).runs());
+
+  // Then only the last one's call comes between its end and y's
+  const size_t last = timeline.last_iteration_step();
+  EXPECT_EQ(timeline.step_start_ns[last + 1], timeline.to_host.back().end_ns + 7 + 30);
+  EXPECT_FALSE(ValidateTimeline(setting.problem, plan, timeline));
+}
+
 TEST(CostModelTest, WhatDiedServesTheNextOfItsSizeAsItIsMapped) {
   // Given two that never live at once, and memory for one: of another size the second must be mapped, of the same not
   const auto iteration_ns = [](int64_t second_bytes) {
