@@ -2,6 +2,8 @@
 //
 // The iteration is learned from what the job records itself; the plan is made by hand.
 #include <optional>
+#include <random>
+#include <thread>
 
 #include "tests/unit/interposer/learned_iteration.h"
 #include "tests/unit/interposer/recompute_job.h"
@@ -213,6 +215,96 @@ TEST_F(RecomputePlanTest, AHeldInputIsNobodysForTheProgram) {
   EXPECT_EQ(Count().recomputes, before.recomputes);
   ExpectAll(1, 15);
 }
+
+// Beside the iteration's own steps the program does other things at any moment, and the bytes are what they would be without a plan.
+class DriftingRecomputeTest : public RecomputePlanTest, public testing::WithParamInterface<unsigned> {
+ protected:
+  void Follow() {
+    is_free_memory_used_ = false;
+    IterateAndFreeTheInput(kLearningIterations);
+    const auto plan = DropsWhatIsMade();
+    ASSERT_TRUE(plan);
+    job_->Adopt(plan);
+    IterateAndFreeTheInput(3);
+    Fill(0, 5);
+    for (const size_t buffer : {1, 2, 3, 4}) Fill(buffer, static_cast<int>(buffer));
+  }
+  bool IsOneOf(unsigned chances) { return dice_() % chances == 0; }
+  void Fill(size_t buffer, int value) {
+    Set(buffers_[buffer], static_cast<unsigned>(value), kWords);
+    values_[buffer] = value;
+  }
+  void Make(size_t y, size_t x) {
+    Derive(y, x);
+    values_[y] = 3 * values_[x];
+  }
+  // By another thread now and then; another allocation takes its place at once, or later on.
+  void FreeOne(size_t buffer) {
+    const auto free = [&] { EXPECT_TRUE(job_->Free(buffers_[buffer])); };
+    IsOneOf(2) ? free() : std::thread(free).join();
+    buffers_[buffer] = 0;
+    if (IsOneOf(2)) Have(buffer);
+  }
+  void Have(size_t buffer) {
+    if (buffers_[buffer] != 0) return;
+    ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[buffer]), CUDA_SUCCESS);
+    Fill(buffer, 100 + static_cast<int>(dice_() % 100));
+  }
+  void Drift() {
+    const size_t buffer = dice_() % kBuffers;
+    Have(buffer);
+    switch (dice_() % 5) {
+      case 0:
+        return Fill(buffer, static_cast<int>(dice_() % 100));
+      case 1:
+        return FreeOne(buffer);
+      case 2:
+        return UseWhatIsFree();
+      case 3:
+        job_->SetBudget(IsOneOf(2) ? kBudgetBytes : kBudgetBytes - 2 * kBufferBytes);
+        return;
+      default:
+        Driver().cuStreamSynchronize(stream_);
+        return ExpectAll(buffer, values_[buffer], IsOneOf(2) ? stream_ : other_stream_);
+    }
+  }
+  void MayDrift() {
+    while (IsOneOf(4)) Drift();
+    for (size_t buffer = 0; buffer < kBuffers; ++buffer) Have(buffer);
+  }
+
+  std::mt19937 dice_{GetParam()};
+  int values_[kBuffers] = {};
+};
+
+TEST_P(DriftingRecomputeTest, BytesAreRightAndMemoryComesBack) {
+  Follow();
+  job_->SetBudget(kBudgetBytes);
+  const size_t wanted_bytes = Count().wanted_bytes;
+  for (int iteration = 0; iteration < 40 && !HasFailure(); ++iteration) {
+    Make(1, 0);
+    if (IsOneOf(8)) MayDrift();
+    FreeOne(0);
+    Have(4);
+    Fill(4, 1);
+    UseWhatIsFree();
+    if (IsOneOf(4)) {
+      MayDrift();
+    } else if (buffers_[0] != 0) {
+      EXPECT_TRUE(job_->Free(buffers_[0]));
+      buffers_[0] = 0;
+    }
+    Fill(3, 1);
+    Make(2, 1);
+    for (size_t buffer = 0; buffer < kBuffers; ++buffer) Have(buffer);
+    Fill(0, 5);
+  }
+  for (size_t buffer = 0; buffer < kBuffers; ++buffer) ExpectAll(buffer, values_[buffer]);
+  UseWhatIsFree();
+  EXPECT_EQ(Count().wanted_bytes, wanted_bytes);
+  EXPECT_GT(Count().recomputes, 3u);  // so many before it drifts
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, DriftingRecomputeTest, testing::Range(1u, 9u));
 
 TEST_F(RecomputePlanTest, AFreedInputIsNotHeldWhereThereWouldBeNoRoom) {
   // Given an input that is held for a plan, and host memory for two buffers' moving and for one that is away
