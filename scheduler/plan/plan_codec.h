@@ -23,7 +23,7 @@
 
 namespace spillway::scheduler {
 
-inline constexpr std::uint32_t kPlanFileVersion = 5;
+inline constexpr std::uint32_t kPlanFileVersion = 6;
 
 struct StoredPlan {
   IterationPattern pattern;  // with durations; persistent buffers' allocations are not kept

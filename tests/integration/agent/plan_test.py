@@ -317,7 +317,7 @@ class HostileTest(PlanFixture):
         cases = [
             (7, [sealed(7, b"request")]),
             (MOST_PLAN_BYTES, [sealed(MOST_PLAN_BYTES)]),
-            (MOST_PLAN_BYTES, [sealed(MOST_PLAN_BYTES, b"SPILLORD\4\0\0\0")]),
+            (MOST_PLAN_BYTES, [sealed(MOST_PLAN_BYTES, b"SPILLORD\6\0\0\0")]),
             (7, []),
             (8, [sealed(7)]),
             (7, [sealed(7), sealed(7)]),
@@ -337,7 +337,7 @@ class HostileTest(PlanFixture):
     def test_a_flood_of_huge_requests_has_its_answers_and_delays_nobody(self):
         self.serve("workers = 1\nqueue_per_user = 2\n")
         stranger = Stranger(self.path)
-        huge = sealed(MOST_PLAN_BYTES, b"SPILLORD\4\0\0\0")
+        huge = sealed(MOST_PLAN_BYTES, b"SPILLORD\6\0\0\0")
         for ticket in range(40):
             stranger.ask(ticket, MOST_PLAN_BYTES, [huge])
         begin = time.monotonic()
