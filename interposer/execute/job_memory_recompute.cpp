@@ -141,17 +141,17 @@ Range* JobMemory::FirstThatFreesAwait(bool even_held) {
 // The program goes on without having freed what they wait for: it is made now. Where it cannot be, they wait. What a plan holds is in
 // nobody's way, but where there would be no room for so many bytes more.
 void JobMemory::FinishFrees(size_t more_bytes) {
-  if (put_off_bytes_.load(std::memory_order_relaxed) == 0) return;
-  const base::ScopedCount call(&calls_for_memory_);
-  const MutexLock making(making_);
-  for (;;) {
+  while (put_off_bytes_.load(std::memory_order_relaxed) != 0) {
     Range* dropped;
     {
       const MutexLock lock(state_);
       const bool even_held = !HasRoomFor(more_bytes) || LacksHostGrant(more_bytes);
       dropped = FirstThatFreesAwait(even_held);
     }
-    if (!dropped || MakeAgain(dropped, nullptr, TraceCause::kDemand) != CUDA_SUCCESS) return;
+    if (!dropped) return;
+    const base::ScopedCount call(&calls_for_memory_);
+    const MutexLock making(making_);
+    if (MakeAgain(dropped, nullptr, TraceCause::kDemand) != CUDA_SUCCESS) return;
   }
 }
 
