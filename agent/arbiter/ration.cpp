@@ -355,11 +355,8 @@ class Ration::Round {
 void Ration::Restore(ClaimantId claimant, const Claim& claim, int64_t held) {
   Change change(this, claimant);
   Entry& entry = change.entry();
-  entry = Entry{};
-  entry.claim = claim;
-  entry.granted = held;
-  entry.promises = {{0, held}};
-  entry.kept = true;
+  // Its share follows from what it claims, and not from what it holds.
+  entry = Entry{.claim = claim, .granted = held, .promises = {{0, held}}, .kept = true, .share = entry.share};
 }
 
 void Ration::Acknowledge(ClaimantId claimant, int64_t more) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <set>
 
 #include "base/prng.h"
@@ -164,6 +165,25 @@ TEST_F(RationTest, WhoComesBackKeepsWhatItHas) {
   EXPECT_EQ(rulings[0].amount, 70);
   EXPECT_EQ(rulings[0].reason, RulingReason::kKept);
   EXPECT_EQ(rulings[1].amount, 10);
+}
+
+// While it waited for its first grant it was found to hold some; its known share was then nothing, and it never had more, nor anything
+// that another wanted.
+TEST_F(RationTest, WhoComesWithSomeWhileItWaitsHasItsShareAllTheSame) {
+  const Claim waits{.floor = 10, .limit = 100, .wanted = 100};
+  ration_.Put(1, {.limit = 100, .wanted = 100});
+  Settle();
+  ration_.Put(2, waits);
+  const Ruling asked = Decide()[0];
+  ration_.Obeyed(1, asked.serial, 70);
+
+  ration_.Restore(2, waits, 30);
+  Decide();
+  ration_.Obeyed(1, asked.serial, 50);
+  Settle();
+
+  EXPECT_EQ(ration_.GrantedTo(1), 50);
+  EXPECT_EQ(ration_.GrantedTo(2), 50);
 }
 
 TEST_F(RationTest, WhoComesBackIsStillAskedForWhatItWasAskedFor) {
@@ -519,6 +539,118 @@ class TwinLife {
   Ration alone_{150}, beside_{150 + kHeldByLate};
   uint64_t serial_alone_ = 0, serial_beside_ = 0;
 };
+
+// The same life twice: once as if nothing of an earlier decision were known. All that changes shares happens: claims, capacities,
+// arrivals, returns, and those that are late.
+class KnowingLife {
+ public:
+  explicit KnowingLife(uint64_t seed)
+      : random_(seed), step_(1 + Below(12)), knowing_(kCapacity, step_), anew_(kCapacity, step_) {}
+
+  void Run() {
+    for (now_ = 1; now_ <= 250 && !testing::Test::HasFailure(); ++now_) {
+      Disturb(1 + random_.Below(7));
+      Decide();
+      knowing_.TakeOverdue(now_);
+      anew_.TakeOverdue(now_);
+    }
+  }
+
+ private:
+  static constexpr int64_t kCapacity = 150;
+  static constexpr ClaimantId kOtherName = 100;
+
+  int64_t Below(uint64_t bound) { return static_cast<int64_t>(random_.Below(bound)); }
+  void Both(const std::function<void(Ration&)>& change) {
+    change(knowing_);
+    change(anew_);
+  }
+
+  void Disturb(ClaimantId id) {
+    Claim& claim = claims_[id];
+    switch (random_.Below(12)) {
+      case 0:
+        Both([&](Ration& one) { one.Remove(id); });
+        break;
+      case 1:
+        capacity_ = kCapacity - 50 + Below(100);
+        break;
+      case 2:
+        Both([&](Ration& one) { one.Succeed(id, kOtherName, one.PromisedTo(id)); });
+        Both([&](Ration& one) { one.Succeed(kOtherName, id, one.PromisedTo(kOtherName)); });
+        break;
+      case 3:
+        BringMore(id);
+        break;
+      case 4:
+      case 5:
+        claim = RandomClaim();
+        Both([&](Ration& one) { one.Put(id, claim); });
+        break;
+      case 6:
+        claim.active = !claim.active;
+        claim.in_use = Below(60);
+        Both([&](Ration& one) { one.Put(id, claim); });
+        break;
+      default:
+        claim.wanted = Below(200);
+        Both([&](Ration& one) { one.Put(id, claim); });
+    }
+  }
+  // One that has nothing yet may have begun elsewhere; both hold only what is free.
+  void BringMore(ClaimantId id) {
+    const int64_t free = capacity_ - knowing_.promised();
+    if (free <= 0) return;
+    const int64_t more = 1 + Below(static_cast<uint64_t>(free));
+    Claim& claim = claims_[id];
+    if (knowing_.HasGrant(id)) return Both([&](Ration& one) { one.Acknowledge(id, more); });
+    if (random_.Below(2) == 0) claim.wanted = Below(200);
+    Both([&](Ration& one) { one.Restore(id, claim, more); });
+  }
+  Claim RandomClaim() {
+    return {.floor = Below(12),
+            .guaranteed = Below(50),
+            .limit = 20 + Below(200),
+            .wanted = Below(200),
+            .in_use = random_.Below(3) == 0 ? Below(60) : 0,
+            .weight = 1 + static_cast<int32_t>(random_.Below(4)),
+            .priority = static_cast<int32_t>(random_.Below(2)),
+            .active = random_.Below(3) != 0};
+  }
+  void Decide() {
+    anew_.SetCapacity(capacity_ + 1);
+    Both([&](Ration& one) { one.SetCapacity(capacity_); });
+    const std::vector<Ruling> known = knowing_.Decide(now_ + 6, &serial_);
+    const std::vector<Ruling> found = anew_.Decide(now_ + 6, &serial_anew_);
+    ASSERT_EQ(known.size(), found.size());
+    for (size_t i = 0; i < known.size(); ++i) {
+      ASSERT_EQ(known[i].claimant, found[i].claimant);
+      ASSERT_EQ(known[i].serial, found[i].serial);
+      ASSERT_EQ(known[i].amount, found[i].amount);
+      ASSERT_EQ(known[i].deadline_ns, found[i].deadline_ns);
+      ASSERT_EQ(known[i].reason, found[i].reason);
+      const int64_t still_held = random_.Below(3) == 0 ? Below(30) : 0;
+      if (random_.Below(4) == 0) continue;
+      Both(
+          [&](Ration& one) { one.Obeyed(known[i].claimant, known[i].serial, known[i].amount + still_held); });
+    }
+    ASSERT_EQ(knowing_.promised(), anew_.promised());
+  }
+
+  base::Prng random_;
+  const int64_t step_;
+  std::map<ClaimantId, Claim> claims_;
+  int64_t capacity_ = kCapacity, now_ = 0;
+  Ration knowing_, anew_;
+  uint64_t serial_ = 0, serial_anew_ = 0;
+};
+
+TEST(RationPropertyTest, WhatIsKnownOfSharesIsWhatSharingOutAnewFinds) {
+  for (uint64_t seed = 1; seed <= 1000; ++seed) {
+    KnowingLife(seed).Run();
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
 
 TEST(RationPropertyTest, WhoIsSettledIsLeftAloneWithTheSameResultAsIfLookedAt) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
