@@ -219,19 +219,25 @@ std::string Arbiter::WhyNot(JobId job, DeviceId id, const Terms& terms) const {
          InBytes(std::max<int64_t>(room, 0));
 }
 
-Terms Arbiter::Fitting(JobId job, DeviceId id, Terms terms) const {
-  const Tenancy* tenancy = Find(job, id);
-  if (tenancy == nullptr || tenancy->state != TenancyState::kAdmitted) return terms;
-  const std::vector<Terms> on_device = TermsOf(&id, tenancy), on_node = TermsOf(nullptr, tenancy);
+Terms Arbiter::Fitting(const Tenancy& tenancy, Terms terms) const {
+  const std::vector<Terms> on_device = TermsOf(&tenancy.device, &tenancy),
+                           on_node = TermsOf(nullptr, &tenancy);
   const auto fit = [&](Share Terms::*share, int64_t capacity, const std::vector<Terms>& others) {
     const int64_t room = RoomFor(terms.priority, capacity, others, share);
-    const int64_t most = std::max(room, (tenancy->granted_terms.*share).guaranteed);
+    const int64_t most = std::max(room, (tenancy.granted_terms.*share).guaranteed);
     (terms.*share).guaranteed = std::min((terms.*share).guaranteed, most);
   };
-  fit(&Terms::memory, MemoryOf(id), on_device);
+  fit(&Terms::memory, MemoryOf(tenancy.device), on_device);
   fit(&Terms::host, host_.capacity(), on_node);
   fit(&Terms::link, kWholeLink, on_device);
   return terms;
+}
+
+void Arbiter::ChangeTermsToFit(JobId job, DeviceId device, const Terms& terms) {
+  const Tenancy* tenancy = Find(job, device);
+  if (tenancy == nullptr || tenancy->granted_terms == terms) return;
+  const bool has_begun = tenancy->state == TenancyState::kAdmitted;
+  ChangeTerms(job, device, has_begun ? Fitting(*tenancy, terms) : terms);
 }
 
 void Arbiter::ChangeTerms(JobId job, DeviceId device, const Terms& terms) {

@@ -126,10 +126,10 @@ class Arbiter {
 
   // Why the terms would be refused; empty when they would be taken.
   std::string WhyNot(JobId job, DeviceId device, const Terms& terms) const;
-  // The terms, with as much of their guarantees as others leave, or as it has.
-  Terms Fitting(JobId job, DeviceId device, Terms terms) const;
   // Only terms with no WhyNot.
   void ChangeTerms(JobId job, DeviceId device, const Terms& terms);
+  // With as much of their guarantees as others leave, or as it has.
+  void ChangeTermsToFit(JobId job, DeviceId device, const Terms& terms);
 
   Decisions Decide(int64_t now_ns);
   // The next moment at which time alone changes something; the largest value for never.
@@ -190,6 +190,7 @@ class Arbiter {
   void BelieveWithinFree(Tenancy& tenancy);
   void BelieveWithinFree(Tenancy& tenancy, SessionId session, const SeatState& seat);
   static void RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& claim, Ration& seats);
+  Terms Fitting(const Tenancy& tenancy, Terms terms) const;
   std::vector<Terms> TermsOf(const DeviceId* device, const Tenancy* except) const;
   Claim MemoryClaim(const Tenancy& tenancy) const;
   Claim HostClaim(const Tenancy& tenancy) const;

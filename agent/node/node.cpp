@@ -367,8 +367,8 @@ void Node::LiftLimitsOf(const Session& session, Job& job) {
   for (const auto& [device, limits] : before) {
     const protocol::Register own = OwnLimitsOf(job, device);
     if (own == limits) continue;
-    const Terms terms = TermsOf(job, device, own.own_limit_bytes, own.own_host_limit_bytes);
-    arbiter_.ChangeTerms(job.id, device, arbiter_.Fitting(job.id, device, terms));
+    arbiter_.ChangeTermsToFit(job.id, device,
+                              TermsOf(job, device, own.own_limit_bytes, own.own_host_limit_bytes));
   }
 }
 
@@ -419,7 +419,8 @@ void Node::RefreshTerms(Job& job) {
   }
   for (DeviceId device : devices) {
     const protocol::Register own = OwnLimitsOf(job, device);
-    arbiter_.ChangeTerms(job.id, device, TermsOf(job, device, own.own_limit_bytes, own.own_host_limit_bytes));
+    arbiter_.ChangeTermsToFit(job.id, device,
+                              TermsOf(job, device, own.own_limit_bytes, own.own_host_limit_bytes));
   }
 }
 
@@ -430,7 +431,10 @@ void Node::SetConfig(const Config& config) {
     arbiter_.SetDevice(DeviceId{i},
                        std::max<int64_t>(0, devices_[i].memory_bytes - config_.device_reserve_bytes));
   }
-  for (auto& [id, job] : jobs_) RefreshTerms(job);
+  // What one is guaranteed no more another may be, also one that comes before it.
+  for (int pass = 0; pass < 2; ++pass) {
+    for (auto& [id, job] : jobs_) RefreshTerms(job);
+  }
 }
 
 void Node::NoteReload(bool succeeded) {

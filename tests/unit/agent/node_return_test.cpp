@@ -273,6 +273,59 @@ TEST_F(NodeTest, ALimitThatAProcessAsksForEndsWithIt) {
   EXPECT_EQ(tenancies[1].terms.memory.guaranteed, 10 * kGiB);
 }
 
+// The guarantee that it has since its limit ended was made that of the rule as soon as its job had another process: 22 GiB of 16.
+TEST_F(NodeTest, AProcessThatJoinsGivesItsJobNoGuaranteeThatIsAnothers) {
+  // Given a job that a process had limited to 2 GiB, and a neighbour with a guarantee that fitted only then
+  Config config = FakeConfig();
+  config.rules.push_back({.job = "local-7", .uid = {}, .terms = {.guaranteed_bytes = 12 * kGiB}});
+  config.rules.push_back({.job = "local-8", .uid = {}, .terms = {.guaranteed_bytes = 10 * kGiB}});
+  Start(config);
+  auto modest = Connect(NewProcess());
+  modest->Say(protocol::Hello{.leader_pid = 7});
+  protocol::Register asked = Wanting(1);
+  asked.own_limit_bytes = 2 * kGiB;
+  modest->Say(asked);
+  Settle();
+  auto other = Job(4, NewProcess(), 7), neighbour = Job(10, NewProcess(), 8);
+  Settle();
+  modest->Dies();
+  node_->PeerEnded(modest->session, now_ns_);
+  Settle();
+
+  // When one more of its processes comes
+  auto late = Job(4, NewProcess(), 7);
+  Settle();
+
+  // Then no more is guaranteed than there is
+  std::vector<TenancyView> tenancies = node_->arbiter().Tenancies();
+  ASSERT_EQ(tenancies.size(), 2u);
+  EXPECT_EQ(tenancies[0].terms.memory.guaranteed, 6 * kGiB);
+  EXPECT_EQ(tenancies[1].terms.memory.guaranteed, 10 * kGiB);
+}
+
+TEST_F(NodeTest, AReloadedRuleGuaranteesNobodyWhatIsAnothers) {
+  Config config = FakeConfig();
+  config.rules.push_back({.job = "local-7", .uid = {}, .terms = {.guaranteed_bytes = 6 * kGiB}});
+  config.rules.push_back({.job = "local-8", .uid = {}, .terms = {.guaranteed_bytes = 10 * kGiB}});
+  Start(config);
+  auto one = Job(4, NewProcess(), 7), other = Job(10, NewProcess(), 8);
+  Settle();
+  const auto guaranteed = [&](size_t i) {
+    return node_->arbiter().Tenancies().at(i).terms.memory.guaranteed;
+  };
+
+  config.rules[0].terms.guaranteed_bytes = 12 * kGiB;
+  node_->SetConfig(config);
+  EXPECT_EQ(guaranteed(0), 6 * kGiB);
+  EXPECT_EQ(guaranteed(1), 10 * kGiB);
+
+  // What one loses by the same reload another may have, whoever comes first.
+  config.rules[1].terms.guaranteed_bytes = 4 * kGiB;
+  node_->SetConfig(config);
+  EXPECT_EQ(guaranteed(0), 12 * kGiB);
+  EXPECT_EQ(guaranteed(1), 4 * kGiB);
+}
+
 TEST_F(NodeTest, WhoGreetsAgainAndAgainAndNeverRegistersHoldsUpNobody) {
   Start();
   const auto restless = NewProcess();

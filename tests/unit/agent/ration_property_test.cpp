@@ -1,0 +1,328 @@
+// Random lives of a ration: what is never broken, and what is the same whichever way it was computed.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "agent/arbiter/ration.h"
+#include "base/prng.h"
+
+namespace spillway::agent {
+namespace {
+
+constexpr int64_t kDeadline = 2000;
+
+// Random claims, late and partial confirmations, deaths: nothing is ever promised twice.
+class RationLife {
+ public:
+  explicit RationLife(uint64_t seed)
+      : random_(seed), ration_(1000, 1 + static_cast<int64_t>(random_.Below(20))) {}
+
+  void Run() {
+    for (int step = 0; step < 300; ++step) {
+      Disturb();
+      const int64_t promised_before = ration_.promised();
+      Note(ration_.Decide(step + 20, &serial_));
+      ASSERT_TRUE(ration_.Decide(step + 20, &serial_).empty()) << "equal facts, another decision";
+      ration_.TakeOverdue(step);
+      ASSERT_LE(ration_.promised(), std::max(promised_before, ration_.capacity()));
+      ASSERT_LE(HeldByAll(), ration_.promised());
+      ASSERT_LE(ration_.promised(), ration_.capacity());
+    }
+    Calm();
+  }
+
+ private:
+  struct Client {
+    std::vector<Ruling> unread;
+    int64_t holds = 0, may_hold = 0;
+  };
+
+  void Disturb() {
+    const ClaimantId id = 1 + random_.Below(6);
+    switch (random_.Below(6)) {
+      case 0:
+        ration_.Remove(id);
+        clients_.erase(id);
+        break;
+      case 5:
+        ComeBack(id);
+        break;
+      case 1:
+      case 2:
+        ration_.Put(id, RandomClaim());
+        break;
+      default:
+        Read(id, random_.Below(2) == 0);
+    }
+  }
+  Claim RandomClaim() {
+    Claim claim;
+    claim.floor = static_cast<int64_t>(random_.Below(100));
+    claim.guaranteed = static_cast<int64_t>(random_.Below(160));
+    claim.limit = 160 + static_cast<int64_t>(random_.Below(1000));
+    claim.wanted = static_cast<int64_t>(random_.Below(1200));
+    claim.in_use = random_.Below(3) ? 0 : static_cast<int64_t>(random_.Below(1200));
+    claim.weight = 1 + static_cast<int32_t>(random_.Below(4));
+    claim.priority = static_cast<int32_t>(random_.Below(3));
+    claim.active = random_.Below(3) != 0;
+    return claim;
+  }
+  void Note(const std::vector<Ruling>& rulings) {
+    for (const Ruling& ruling : rulings) clients_[ruling.claimant].unread.push_back(ruling);
+  }
+  // The client reads its oldest ruling; it fills what it may hold, and may be slow to shrink.
+  void Read(ClaimantId id, bool slow) {
+    const auto found = clients_.find(id);
+    if (found == clients_.end() || found->second.unread.empty()) return;
+    Client& client = found->second;
+    const Ruling ruling = client.unread.front();
+    client.may_hold = ruling.amount;
+    if (slow && client.holds > ruling.amount) {
+      client.holds -= (client.holds - ruling.amount) / 2;
+    } else {
+      client.holds = ruling.amount;
+      client.unread.erase(client.unread.begin());
+    }
+    ration_.Obeyed(id, ruling.serial, client.holds);
+  }
+  // By another name, as it lost its connection: what it has not read is lost, and what it may hold is the last that it has read.
+  void ComeBack(ClaimantId id) {
+    const auto found = clients_.find(id);
+    if (found == clients_.end()) return;
+    const int64_t promised_before = ration_.promised();
+    const bool was_overdue = ration_.IsOverdue(id);
+    Client client = std::exchange(found->second, {});
+    clients_.erase(found);
+    const ClaimantId name = 7;
+    client.unread.clear();
+    client.may_hold = std::max(client.may_hold, client.holds);
+    ration_.Succeed(id, name, client.may_hold);
+    ASSERT_LE(ration_.promised(), promised_before);
+    ASSERT_EQ(ration_.PromisedTo(id), 0);
+    if (ration_.PromisedTo(name) > ration_.GrantedTo(name)) {
+      ASSERT_EQ(ration_.IsOverdue(name), was_overdue);
+    }
+    // And back, so that there are not ever more names.
+    ration_.Succeed(name, id, client.may_hold);
+    clients_[id] = client;
+  }
+  int64_t HeldByAll() const {
+    int64_t sum = 0;
+    for (const auto& [id, client] : clients_) sum += client.holds;
+    return sum;
+  }
+  // Disturbances stop; everybody obeys. Then every share is met.
+  void Calm() {
+    for (int round = 0; round < 200; ++round) {
+      for (auto& [id, client] : clients_) {
+        while (!client.unread.empty()) Read(id, false);
+      }
+      Note(ration_.Decide(1'000'000, &serial_));
+    }
+    for (const auto& [id, client] : clients_) {
+      ASSERT_TRUE(client.unread.empty()) << "it never comes to rest";
+      ASSERT_EQ(client.holds, ration_.GrantedTo(id));
+      ASSERT_EQ(ration_.PromisedTo(id), ration_.GrantedTo(id));
+    }
+  }
+
+  base::Prng random_;
+  Ration ration_;
+  uint64_t serial_ = 0;
+  std::map<ClaimantId, Client> clients_;
+};
+
+// The same life twice: once beside somebody who is late for ever, for whose sake everybody is looked at in every round. Some only change
+// what they want, in the way of jobs that grow.
+class TwinLife {
+ public:
+  explicit TwinLife(uint64_t seed) : random_(seed) {
+    beside_.Put(kLate, {.limit = kHeldByLate, .wanted = kHeldByLate});
+    beside_.Decide(1, &serial_beside_);
+    beside_.Put(kLate, {.limit = 0});
+    beside_.Decide(1, &serial_beside_);
+    beside_.TakeOverdue(2);
+  }
+
+  void Run() {
+    for (int i = 0; i < 200 && !testing::Test::HasFailure(); ++i) {
+      const ClaimantId id = 1 + random_.Below(8);
+      if (random_.Below(10) == 0) {
+        alone_.Remove(id);
+        beside_.Remove(id);
+      } else {
+        Claim& claim = claims_[id];
+        if (random_.Below(2) == 0) claim = RandomClaim();
+        claim.wanted = static_cast<int64_t>(random_.Below(80));
+        alone_.Put(id, claim);
+        beside_.Put(id, claim);
+      }
+      Decide();
+    }
+  }
+
+ private:
+  static constexpr ClaimantId kLate = 99;
+  static constexpr int64_t kHeldByLate = 10;
+
+  Claim RandomClaim() {
+    const auto amount = static_cast<int64_t>(random_.Below(40));
+    return {.floor = amount / 8,
+            .guaranteed = amount / 4,
+            .limit = 60,
+            .wanted = amount,
+            .weight = 1 + static_cast<int32_t>(random_.Below(3)),
+            .active = random_.Below(4) != 0};
+  }
+  void Decide() {
+    const std::vector<Ruling> one = alone_.Decide(kDeadline, &serial_alone_);
+    std::vector<Ruling> other = beside_.Decide(kDeadline, &serial_beside_);
+    std::erase_if(other, [](const Ruling& ruling) { return ruling.claimant == kLate; });
+    ASSERT_EQ(one.size(), other.size());
+    for (size_t i = 0; i < one.size(); ++i) {
+      ASSERT_EQ(one[i].claimant, other[i].claimant);
+      ASSERT_EQ(one[i].amount, other[i].amount);
+      ASSERT_EQ(one[i].reason, other[i].reason);
+      if (random_.Below(3) == 0) continue;
+      alone_.Obeyed(one[i].claimant, one[i].serial, one[i].amount);
+      beside_.Obeyed(other[i].claimant, other[i].serial, other[i].amount);
+    }
+    ASSERT_EQ(alone_.promised() + kHeldByLate, beside_.promised());
+  }
+
+  base::Prng random_;
+  std::map<ClaimantId, Claim> claims_;
+  Ration alone_{150}, beside_{150 + kHeldByLate};
+  uint64_t serial_alone_ = 0, serial_beside_ = 0;
+};
+
+// The same life twice: once as if nothing of an earlier decision were known. All that changes shares happens: claims, capacities,
+// arrivals, returns, and those that are late.
+class KnowingLife {
+ public:
+  explicit KnowingLife(uint64_t seed)
+      : random_(seed), step_(1 + Below(12)), knowing_(kCapacity, step_), anew_(kCapacity, step_) {}
+
+  void Run() {
+    for (now_ = 1; now_ <= 250 && !testing::Test::HasFailure(); ++now_) {
+      Disturb(1 + random_.Below(7));
+      Decide();
+      knowing_.TakeOverdue(now_);
+      anew_.TakeOverdue(now_);
+    }
+  }
+
+ private:
+  static constexpr int64_t kCapacity = 150;
+  static constexpr ClaimantId kOtherName = 100;
+
+  int64_t Below(uint64_t bound) { return static_cast<int64_t>(random_.Below(bound)); }
+  void Both(const std::function<void(Ration&)>& change) {
+    change(knowing_);
+    change(anew_);
+  }
+
+  void Disturb(ClaimantId id) {
+    Claim& claim = claims_[id];
+    switch (random_.Below(12)) {
+      case 0:
+        Both([&](Ration& one) { one.Remove(id); });
+        break;
+      case 1:
+        capacity_ = kCapacity - 50 + Below(100);
+        break;
+      case 2:
+        Both([&](Ration& one) { one.Succeed(id, kOtherName, one.PromisedTo(id)); });
+        Both([&](Ration& one) { one.Succeed(kOtherName, id, one.PromisedTo(kOtherName)); });
+        break;
+      case 3:
+        BringMore(id);
+        break;
+      case 4:
+      case 5:
+        claim = RandomClaim();
+        Both([&](Ration& one) { one.Put(id, claim); });
+        break;
+      case 6:
+        claim.active = !claim.active;
+        claim.in_use = Below(60);
+        Both([&](Ration& one) { one.Put(id, claim); });
+        break;
+      default:
+        claim.wanted = Below(200);
+        Both([&](Ration& one) { one.Put(id, claim); });
+    }
+  }
+  // One that has nothing yet may have begun elsewhere; both hold only what is free.
+  void BringMore(ClaimantId id) {
+    const int64_t free = capacity_ - knowing_.promised();
+    if (free <= 0) return;
+    const int64_t more = 1 + Below(static_cast<uint64_t>(free));
+    Claim& claim = claims_[id];
+    if (knowing_.HasGrant(id)) return Both([&](Ration& one) { one.Acknowledge(id, more); });
+    if (random_.Below(2) == 0) claim.wanted = Below(200);
+    Both([&](Ration& one) { one.Restore(id, claim, more); });
+  }
+  Claim RandomClaim() {
+    return {.floor = Below(12),
+            .guaranteed = Below(50),
+            .limit = 20 + Below(200),
+            .wanted = Below(200),
+            .in_use = random_.Below(3) == 0 ? Below(60) : 0,
+            .weight = 1 + static_cast<int32_t>(random_.Below(4)),
+            .priority = static_cast<int32_t>(random_.Below(2)),
+            .active = random_.Below(3) != 0};
+  }
+  void Decide() {
+    anew_.SetCapacity(capacity_ + 1);
+    Both([&](Ration& one) { one.SetCapacity(capacity_); });
+    const std::vector<Ruling> known = knowing_.Decide(now_ + 6, &serial_);
+    const std::vector<Ruling> found = anew_.Decide(now_ + 6, &serial_anew_);
+    ASSERT_EQ(known.size(), found.size());
+    for (size_t i = 0; i < known.size(); ++i) {
+      ASSERT_EQ(known[i].claimant, found[i].claimant);
+      ASSERT_EQ(known[i].serial, found[i].serial);
+      ASSERT_EQ(known[i].amount, found[i].amount);
+      ASSERT_EQ(known[i].deadline_ns, found[i].deadline_ns);
+      ASSERT_EQ(known[i].reason, found[i].reason);
+      const int64_t still_held = random_.Below(3) == 0 ? Below(30) : 0;
+      if (random_.Below(4) == 0) continue;
+      Both(
+          [&](Ration& one) { one.Obeyed(known[i].claimant, known[i].serial, known[i].amount + still_held); });
+    }
+    ASSERT_EQ(knowing_.promised(), anew_.promised());
+  }
+
+  base::Prng random_;
+  const int64_t step_;
+  std::map<ClaimantId, Claim> claims_;
+  int64_t capacity_ = kCapacity, now_ = 0;
+  Ration knowing_, anew_;
+  uint64_t serial_ = 0, serial_anew_ = 0;
+};
+
+TEST(RationPropertyTest, WhatIsKnownOfSharesIsWhatSharingOutAnewFinds) {
+  for (uint64_t seed = 1; seed <= 1000; ++seed) {
+    KnowingLife(seed).Run();
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(RationPropertyTest, WhoIsSettledIsLeftAloneWithTheSameResultAsIfLookedAt) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    TwinLife(seed).Run();
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(RationPropertyTest, NothingIsPromisedTwiceAndItComesToRest) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    RationLife(seed).Run();
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace spillway::agent
