@@ -242,7 +242,7 @@ void Arbiter::ChangeTermsToFit(JobId job, DeviceId device, const Terms& terms) {
 
 void Arbiter::ChangeTerms(JobId job, DeviceId device, const Terms& terms) {
   Tenancy* tenancy = Find(job, device);
-  if (tenancy == nullptr || tenancy->terms == terms) return;
+  if (tenancy == nullptr || (tenancy->terms == terms && tenancy->granted_terms == terms)) return;
   tenancy->terms = tenancy->granted_terms = terms;
   queue_dirty_ = true;
   TouchWithLink(*tenancy);

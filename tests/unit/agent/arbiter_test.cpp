@@ -67,6 +67,21 @@ class ArbiterTest : public testing::Test {
   int64_t now_ns_ = 0;
 };
 
+// It had begun with a part of what it asked for; asking for all of that again was taken for nothing new, whatever others had left since.
+TEST_F(ArbiterTest, AGuaranteeThatDidNotFitFitsLater) {
+  arbiter_.Join(SeatOf(1, 1, kOther), Plain(10), Wants(10), now_ns_);
+  arbiter_.Join(SeatOf(2, 2, kDevice), Plain(), Wants(1), now_ns_);
+  Settle();
+  arbiter_.Join(SeatOf(2, 2, kOther), Plain(12), Wants(12), now_ns_);
+  Settle();
+  ASSERT_EQ(View(2, kOther).terms.memory.guaranteed, 6 * kGibibyte);
+
+  arbiter_.Leave(SeatOf(1, 1, kOther));
+  arbiter_.ChangeTermsToFit(JobId{2}, kOther, Plain(12));
+
+  EXPECT_EQ(View(2, kOther).terms.memory.guaranteed, 12 * kGibibyte);
+}
+
 TEST_F(ArbiterTest, AJobAloneGetsWhatItWants) {
   arbiter_.Join(SeatOf(1), Plain(), Wants(9), now_ns_);
 
