@@ -11,7 +11,7 @@ constexpr int64_t kFirstPauseNs = 50 * kMillisecond;
 constexpr int64_t kLongestPauseNs = 2000 * kMillisecond;
 constexpr int64_t kRefusedPauseNs = 30'000 * kMillisecond;
 constexpr int64_t kAnswerNs = 5000 * kMillisecond;  // an agent that says nothing for so long is stopped
-constexpr int64_t kQueuedAlonePatienceNs = 30'000 * kMillisecond;
+constexpr int64_t kWaitingAlonePatienceNs = 30'000 * kMillisecond;
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
 constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3, kPartsVersion = 4;
 // What has come back in between is told in such pieces.
@@ -50,7 +50,7 @@ int64_t LeaseClient::Step(int64_t now_ns) {
   }
   // Not before what is there is read: this process may have been stopped, or the clock set.
   if (state_ == State::kGreeting && now_ns >= try_again_ns_) Lose(now_ns, kFirstPauseNs);
-  ReleaseTheQueued(now_ns);
+  ReleaseTheWaiting(now_ns);
   if (state_ != State::kServed) return try_again_ns_;
   int64_t next_ns = now_ns + interval_ns_;
   for (Device& device : devices_) {
@@ -77,10 +77,11 @@ void LeaseClient::ReleaseTheHeldBack(Device& device, int64_t now_ns) {
   Lose(now_ns, silence_pause_ns_);
 }
 
-void LeaseClient::ReleaseTheQueued(int64_t now_ns) {
-  if (!lost_first_ns_ || now_ns - *lost_first_ns_ < kQueuedAlonePatienceNs) return;
+// An agent that is there again need not say a word at once: those that ran come back first.
+void LeaseClient::ReleaseTheWaiting(int64_t now_ns) {
+  if (state_ != State::kAway || !lost_first_ns_ || now_ns - *lost_first_ns_ < kWaitingAlonePatienceNs) return;
   for (Device& device : devices_) {
-    if (std::exchange(device.is_queued, false)) subject_.AgentStaysAway(device.number);
+    if (std::exchange(device.waits, false)) subject_.AgentStaysAway(device.number);
   }
 }
 
@@ -202,7 +203,7 @@ void LeaseClient::Note(const protocol::Grant& grant) {
   if (device == nullptr || !device->registered) return;
   device->grant = grant;
   device->has_grant = device->must_follow = true;
-  device->is_held_back = device->is_queued = false;
+  device->is_held_back = device->waits = false;
   device->confirmed_bytes = device->confirmed_host_bytes = -1;
   NoteWord();
 }
@@ -210,7 +211,7 @@ void LeaseClient::Note(const protocol::Grant& grant) {
 void LeaseClient::Note(const protocol::Admission& admission) {
   if (Device* const device = Find(admission.device)) {
     device->is_admitted = admission.state == protocol::AdmissionState::kAdmitted;
-    device->is_queued = admission.state == protocol::AdmissionState::kQueued && !device->has_grant;
+    device->waits = admission.state != protocol::AdmissionState::kRejected && !device->has_grant;
     device->is_held_back = device->is_held_back && device->is_admitted;
     NoteWord();
   }

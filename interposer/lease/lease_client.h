@@ -12,7 +12,8 @@
 //     grants some or makes it wait, for 5 s at most: then growth is released. The session of an agent that has said nothing ends, and the
 //     next begins 5 s later, then after twice as long each time, up to 30 s. Who said that it holds nothing, and then begins, says so by
 //     registering anew.
-//  4. Who waits in the queue of an agent that is gone, and has not said a word for 30 s since, waits no longer (LeaseSubject::AgentStaysAway).
+//  4. Who waits in an agent's queue, or for its first grant, waits no longer when the agent is gone and has not said a word for 30 s since
+//     (LeaseSubject::AgentStaysAway); as long as an agent is there that greets, it waits.
 //  5. What a version has (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account, StepTimes; 5: DriverSlabs) is not said to an agent of one before it.
 // Never: believes that a grant is larger than what the launcher allows; that is the subject's to see to.
 #pragma once
@@ -46,7 +47,7 @@ class LeaseSubject {
   virtual void HoldGrowth(uint32_t /*device*/) {}
   // It was admitted, and has been granted nothing for so long that it is held back no more.
   virtual void ReleaseGrowth(uint32_t /*device*/) {}
-  // The agent in whose queue it waits is gone, and did not come back in time.
+  // The agent that it waits for, in the queue or for its first grant, is gone, and did not come back in time.
   virtual void AgentStaysAway(uint32_t /*device*/) {}
   // The grant's host memory, from now on: at once, whatever its budget takes.
   virtual void SetHostLimit(const protocol::Grant& /*grant*/) {}
@@ -121,7 +122,7 @@ class LeaseClient {
     int64_t said_held_ns = 0;
     bool is_held_back = false;  // until the agent grants some, or makes it wait
     bool is_admitted = false;   // and was told so
-    bool is_queued = false;
+    bool waits = false;         // in the queue, or for the first grant
     int64_t asked_slab_bytes = 0;
     int64_t asked_slabs_ns = 0;
     protocol::Usage said;
@@ -146,7 +147,7 @@ class LeaseClient {
   void Note(const protocol::Admission& admission);
   void NoteWord();
   void ReleaseTheHeldBack(Device& device, int64_t now_ns);
-  void ReleaseTheQueued(int64_t now_ns);
+  void ReleaseTheWaiting(int64_t now_ns);
   void Follow(Device& device, int64_t now_ns);
   void Lose(int64_t now_ns, int64_t again_after_ns);
   bool Say(const protocol::Message& message, int64_t now_ns);

@@ -261,17 +261,18 @@ void AgentSession::ReleaseGrowth(std::uint32_t number) {
   if (Device* const device = Find(number)) Release(device);
 }
 
-// Also one that had waited for too long, and has nothing.
+// Also one that had waited for too long, and has nothing: in the queue, or for its first grant (SessionLost).
 void AgentSession::AgentStaysAway(std::uint32_t number) {
   Device* const device = Find(number);
-  if (!device || device->standing != Standing::kQueued) return;
+  const bool waits =
+      device && (device->standing == Standing::kQueued || device->standing == Standing::kAsking);
+  if (!waits) return;
   device->standing = Standing::kAlone;
   if (device->memory) device->memory->GrantBudget(static_cast<size_t>(device->own_budget_bytes));
-  fprintf(
-      stderr,
-      "spillway: the agent at %s, in whose queue the job waits, is gone; the budget of `spillway run` stands "
-      "until it comes back\n",
-      address_.c_str());
+  fprintf(stderr,
+          "spillway: the agent at %s, which the job waits for, is gone; the budget of `spillway run` stands "
+          "until it comes back\n",
+          address_.c_str());
 }
 
 void AgentSession::SetHostLimit(const protocol::Grant& grant) {

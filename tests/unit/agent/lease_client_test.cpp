@@ -379,6 +379,49 @@ TEST_F(QueuedLeaseClientTest, WhoseAgentComesBackInTimeWaitsOn) {
   EXPECT_EQ(subject.gone_for_good, 1);
 }
 
+// An agent that begins says nothing to who waits while jobs that ran come back: it may do so for longer. All that waited began beside it.
+TEST_F(QueuedLeaseClientTest, WhoseAgentIsThereAgainAndSaysNothingYetWaitsOn) {
+  AgentEnds();
+  StepUntil(126 * kSecond);
+  subject.is_there = true;
+  StepUntil(128 * kSecond);
+  ASSERT_TRUE(subject.agent);
+  Welcome(subject);
+  StepUntil(200 * kSecond);
+
+  EXPECT_TRUE(client.is_served());
+  EXPECT_EQ(subject.gone_for_good, 0);
+  AgentEnds();
+  StepUntil(203 * kSecond);
+  EXPECT_EQ(subject.gone_for_good, 1) << "it has said no word for longer than that";
+}
+
+// Both may have been stopped for long, as by who gives the node to jobs by turns.
+TEST_F(QueuedLeaseClientTest, WhoWasStoppedItselfAsksBeforeItBelievesThatItsAgentIsGone) {
+  AgentEnds();
+  StepUntil(101 * kSecond);
+  subject.is_there = true;
+  now_ns = 1000 * kSecond;
+  StepUntil(1001 * kSecond);
+  EXPECT_EQ(subject.gone_for_good, 0);
+  ASSERT_TRUE(subject.agent);
+  Welcome(subject);
+  TellToWait();
+  StepUntil(1100 * kSecond);
+  EXPECT_EQ(subject.gone_for_good, 0);
+}
+
+// It had waited for too long, and had nothing; then it was admitted, and its agent ended before the first grant: it had nothing for ever.
+TEST_F(QueuedLeaseClientTest, WhoIsAdmittedAndGrantedNothingWaitsForAnAgentThatIsGoneNoLonger) {
+  subject.agent->Send(
+      protocol::Admission{.device = 0, .state = protocol::AdmissionState::kAdmitted, .position = 0});
+  StepUntil(101 * kSecond);
+  AgentEnds();
+
+  StepUntil(135 * kSecond);
+  EXPECT_EQ(subject.gone_for_good, 1);
+}
+
 TEST_F(LeaseClientTest, WhoIsToldToWaitKeepsItsSession) {
   GrowingSubject subject;
   subject.resident_bytes = 50;
