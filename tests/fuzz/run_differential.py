@@ -94,6 +94,8 @@ def library_of(bench, arguments):
 
 def compare_all(arguments, library, tasks, compare=compare_batch):
     """Compares each task (a bench, seeds, a budget) and prints what differs; the verdicts, and whether nothing does."""
+    if not library.exists():  # a missing one is preloaded without a word
+        raise SystemExit(f"run_differential.py: there is no {library}; build it")
     start_s = time.monotonic()
     turns = [lambda task=task: compare(task[0], library, task[1], task[2]) for task in tasks]
     verdicts = list(run_all(arguments.jobs, turns))
