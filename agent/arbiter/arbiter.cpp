@@ -39,6 +39,7 @@ void Arbiter::SetDraining(bool draining) {
 }
 
 void Arbiter::SetFrozen(bool frozen) {
+  if (frozen_ && !frozen) FitRestored();
   frozen_ = frozen;
   queue_dirty_ = true;
   TouchAll();
@@ -246,6 +247,22 @@ void Arbiter::ChangeTerms(JobId job, DeviceId device, const Terms& terms) {
   tenancy->terms = tenancy->granted_terms = terms;
   queue_dirty_ = true;
   TouchWithLink(*tenancy);
+}
+
+// What those that came back were guaranteed is not known, only what they ask for. Where that is more than there is, who holds less than it
+// asks for had less.
+void Arbiter::FitRestored() {
+  for (auto& [key, tenancy] : tenancies_) {
+    if (tenancy.state != TenancyState::kAdmitted) continue;
+    const Terms asked = tenancy.granted_terms;
+    const auto had = [](Share& share, int64_t promised) {
+      share.guaranteed = std::min(share.guaranteed, promised);
+    };
+    had(tenancy.granted_terms.memory, devices_[tenancy.device].memory.PromisedTo(tenancy.number));
+    had(tenancy.granted_terms.host, host_.PromisedTo(tenancy.number));
+    had(tenancy.granted_terms.link, 0);
+    if (tenancy.granted_terms != asked) tenancy.granted_terms = Fitting(tenancy, asked);
+  }
 }
 
 // Of admitted tenancies, on one device or on all.

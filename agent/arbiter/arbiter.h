@@ -191,6 +191,7 @@ class Arbiter {
   void BelieveWithinFree(Tenancy& tenancy, SessionId session, const SeatState& seat);
   static void RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& claim, Ration& seats);
   Terms Fitting(const Tenancy& tenancy, Terms terms) const;
+  void FitRestored();
   std::vector<Terms> TermsOf(const DeviceId* device, const Tenancy* except) const;
   Claim MemoryClaim(const Tenancy& tenancy) const;
   Claim HostClaim(const Tenancy& tenancy) const;

@@ -67,6 +67,33 @@ class ArbiterTest : public testing::Test {
   int64_t now_ns_ = 0;
 };
 
+// The one had begun with 6 GiB guaranteed, which fitted beside the other's 10; after a restart of the agent it took the rest of its 12 from
+// that one's.
+TEST_F(ArbiterTest, WhoComesBackTakesOfNobodyWhatWasGuaranteedToIt) {
+  arbiter_.SetFrozen(true);
+  arbiter_.Rejoin(SeatOf(1), Plain(12), Wants(12), {6 * kGibibyte, 0}, now_ns_);
+  arbiter_.Rejoin(SeatOf(2), Plain(10), Wants(10), {10 * kGibibyte, 0}, now_ns_);
+  Settle();
+  arbiter_.SetFrozen(false);
+  Settle();
+
+  EXPECT_EQ(GibOf(1), 6);
+  EXPECT_EQ(GibOf(2), 10);
+  EXPECT_EQ(View(1).terms.memory.guaranteed, 6 * kGibibyte);
+  EXPECT_EQ(View(2).terms.memory.guaranteed, 10 * kGibibyte);
+}
+
+TEST_F(ArbiterTest, WhoComesBackKeepsAGuaranteeThatItDoesNotUse) {
+  arbiter_.SetFrozen(true);
+  arbiter_.Rejoin(SeatOf(1), Plain(12), Wants(2), {2 * kGibibyte, 0}, now_ns_);
+  arbiter_.Rejoin(SeatOf(2), Plain(4), Wants(16), {14 * kGibibyte, 0}, now_ns_);
+  Settle();
+  arbiter_.SetFrozen(false);
+
+  EXPECT_EQ(View(1).terms.memory.guaranteed, 12 * kGibibyte);
+  EXPECT_EQ(View(2).terms.memory.guaranteed, 4 * kGibibyte);
+}
+
 // It had begun with a part of what it asked for; asking for all of that again was taken for nothing new, whatever others had left since.
 TEST_F(ArbiterTest, AGuaranteeThatDidNotFitFitsLater) {
   arbiter_.Join(SeatOf(1, 1, kOther), Plain(10), Wants(10), now_ns_);
