@@ -211,16 +211,9 @@ class Round {
     const double relief = overload.Relief(away.begin, away.end, bench_.footprint_bytes(i));
     if (relief <= 0) return;
     const IdleInterval& interval = bench_.interval(i);
-    const int64_t copies_ns =
-        interval.content_dead ? 1 : timetable_.to_host_ns(interval.buffer) + MappingCallsNs();
+    const int64_t copies_ns = interval.content_dead ? 1 : timetable_.to_host_ns(interval.buffer);
     options.push_back({i, Treatment::kSwap, true, relief,
                        static_cast<double>(std::max<int64_t>(1, copies_ns / options_.copy_discount))});
-  }
-
-  // What the host pays for each buffer that leaves and comes back, however little of its memory is copied.
-  int64_t MappingCallsNs() const {
-    const MappingPrices& prices = bench_.problem().device.mapping;
-    return prices.unmap_ns + prices.set_access_ns;
   }
 
   void AddRecompute(const Overload& overload, int32_t i, std::vector<Option>& options) const {
