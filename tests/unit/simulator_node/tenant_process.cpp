@@ -1,6 +1,7 @@
 #include "tests/unit/simulator_node/tenant_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -63,6 +64,11 @@ std::string TenantProcess::Line() {
   char character = 0;
   while (read(from_, &character, 1) == 1 && character != '\n') line += character;
   return line;
+}
+
+bool TenantProcess::HasLineWithin(int milliseconds) const {
+  pollfd watched{from_, POLLIN, 0};
+  return poll(&watched, 1, milliseconds) > 0;
 }
 
 void TenantProcess::Continue() {

@@ -21,6 +21,8 @@ class TenantProcess {
   pid_t pid() const { return pid_; }
   // The next line that it prints; empty: it has ended.
   std::string Line();
+  // Whether it prints more, or ends, within that time.
+  bool HasLineWithin(int milliseconds) const;
   // Lets a tenant in `wait` go on.
   void Continue();
   void Signal(int signal);
