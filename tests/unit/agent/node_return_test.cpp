@@ -237,14 +237,18 @@ TEST_F(NodeTest, AJobThatRunsAndWaitsIsBelievedWhatItsReportsSay) {
   EXPECT_EQ(client->Next<protocol::Grant>().budget_bytes, 4 * kGiB);
 }
 
-}  // namespace
+// So much by rules to the first job and to its neighbour.
+Config Guaranteeing(int64_t to_one, int64_t to_other) {
+  Config config = FakeConfig();
+  config.rules.push_back({.job = "local-7", .uid = {}, .terms = {.guaranteed_bytes = to_one}});
+  config.rules.push_back({.job = "local-8", .uid = {}, .terms = {.guaranteed_bytes = to_other}});
+  return config;
+}
+
 // The least that a job's processes ask for limits them all; it went on to when that process had ended.
 TEST_F(NodeTest, ALimitThatAProcessAsksForEndsWithIt) {
   // Given two processes of one job, one of which limits it to 2 GiB, and a guarantee that fits only that
-  Config config = FakeConfig();
-  config.rules.push_back({.job = "local-7", .uid = {}, .terms = {.guaranteed_bytes = 12 * kGiB}});
-  config.rules.push_back({.job = "local-8", .uid = {}, .terms = {.guaranteed_bytes = 10 * kGiB}});
-  Start(config);
+  Start(Guaranteeing(12 * kGiB, 10 * kGiB));
   auto modest_process = NewProcess();
   auto modest = Connect(modest_process);
   modest->Say(protocol::Hello{.leader_pid = 7});
@@ -276,10 +280,7 @@ TEST_F(NodeTest, ALimitThatAProcessAsksForEndsWithIt) {
 // The guarantee that it has since its limit ended was made that of the rule as soon as its job had another process: 22 GiB of 16.
 TEST_F(NodeTest, AProcessThatJoinsGivesItsJobNoGuaranteeThatIsAnothers) {
   // Given a job that a process had limited to 2 GiB, and a neighbour with a guarantee that fitted only then
-  Config config = FakeConfig();
-  config.rules.push_back({.job = "local-7", .uid = {}, .terms = {.guaranteed_bytes = 12 * kGiB}});
-  config.rules.push_back({.job = "local-8", .uid = {}, .terms = {.guaranteed_bytes = 10 * kGiB}});
-  Start(config);
+  Start(Guaranteeing(12 * kGiB, 10 * kGiB));
   auto modest = Connect(NewProcess());
   modest->Say(protocol::Hello{.leader_pid = 7});
   protocol::Register asked = Wanting(1);
@@ -304,9 +305,7 @@ TEST_F(NodeTest, AProcessThatJoinsGivesItsJobNoGuaranteeThatIsAnothers) {
 }
 
 TEST_F(NodeTest, AReloadedRuleGuaranteesNobodyWhatIsAnothers) {
-  Config config = FakeConfig();
-  config.rules.push_back({.job = "local-7", .uid = {}, .terms = {.guaranteed_bytes = 6 * kGiB}});
-  config.rules.push_back({.job = "local-8", .uid = {}, .terms = {.guaranteed_bytes = 10 * kGiB}});
+  Config config = Guaranteeing(6 * kGiB, 10 * kGiB);
   Start(config);
   auto one = Job(4, NewProcess(), 7), other = Job(10, NewProcess(), 8);
   Settle();
@@ -355,4 +354,5 @@ TEST_F(NodeTest, WhoGreetsAgainAndAgainAndNeverRegistersHoldsUpNobody) {
   EXPECT_EQ(node_->session_count(), 1u);
 }
 
+}  // namespace
 }  // namespace spillway::agent

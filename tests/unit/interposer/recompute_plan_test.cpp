@@ -1,6 +1,7 @@
 // What a plan drops because it can be made again, over the simulated driver.
 //
 // The iteration is learned from what the job records itself; the plan is made by hand.
+#include <functional>
 #include <optional>
 #include <random>
 #include <thread>
@@ -112,16 +113,20 @@ class RecomputePlanTest : public RecomputeTest {
     auto live = LivePlan::Make(pattern, plan, 1'000'000, kBudgetBytes);
     return live ? std::make_shared<const LivePlan>(std::move(*live)) : nullptr;
   }
+  // Learned from such iterations, a plan that drops buffer 1 as soon as it is made is followed until that is proved.
+  void FollowDrops(const std::function<void(int)>& iterate) {
+    iterate(kLearningIterations);
+    const auto plan = DropsWhatIsMade();
+    ASSERT_TRUE(plan);
+    job_->Adopt(plan);
+    iterate(3);
+    ASSERT_EQ(Count().proved_operations, 1u);
+  }
 };
 
 TEST_F(RecomputePlanTest, WhatIsDroppedRightBehindTheCallThatMakesItIsNotCopied) {
   // Given a plan that drops buffer 1 as soon as it is made, followed until that is proved
-  Iterate(kLearningIterations);
-  const auto plan = DropsWhatIsMade();
-  ASSERT_TRUE(plan);
-  job_->Adopt(plan);
-  Iterate(3);
-  ASSERT_EQ(Count().proved_operations, 1u);
+  ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { Iterate(times); }));
   const Counters before = Count();
 
   Iterate(4);
@@ -137,12 +142,7 @@ TEST_F(RecomputePlanTest, WhatIsDroppedRightBehindTheCallThatMakesItIsNotCopied)
 
 TEST_F(RecomputePlanTest, WhatThePlanMakesAgainKeepsItsFreedInputUntilThen) {
   // Given a plan that drops buffer 1 and makes it again behind the free of buffer 0
-  IterateAndFreeTheInput(kLearningIterations);
-  const auto plan = DropsWhatIsMade();
-  ASSERT_TRUE(plan);
-  job_->Adopt(plan);
-  IterateAndFreeTheInput(3);
-  ASSERT_EQ(Count().proved_operations, 1u);
+  ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { IterateAndFreeTheInput(times); }));
   const Counters before = Count();
 
   IterateAndFreeTheInput(4);
@@ -188,11 +188,7 @@ TEST_F(RecomputePlanTest, AnInputThatIsFreedBeforeTheDropIsKeptToo) {
 
 TEST_F(RecomputePlanTest, AHeldInputIsNobodysForTheProgram) {
   // Given an input that the program has freed, and that is held for a plan
-  IterateAndFreeTheInput(kLearningIterations);
-  const auto plan = DropsWhatIsMade();
-  ASSERT_TRUE(plan);
-  job_->Adopt(plan);
-  IterateAndFreeTheInput(3);
+  ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { IterateAndFreeTheInput(times); }));
   Derive(1, 0);
   ASSERT_TRUE(job_->Free(buffers_[0]));
   UseWhatIsFree();
@@ -221,11 +217,7 @@ class DriftingRecomputeTest : public RecomputePlanTest, public testing::WithPara
  protected:
   void Follow() {
     is_free_memory_used_ = false;
-    IterateAndFreeTheInput(kLearningIterations);
-    const auto plan = DropsWhatIsMade();
-    ASSERT_TRUE(plan);
-    job_->Adopt(plan);
-    IterateAndFreeTheInput(3);
+    ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { IterateAndFreeTheInput(times); }));
     Fill(0, 5);
     for (const size_t buffer : {1, 2, 3, 4}) Fill(buffer, static_cast<int>(buffer));
   }
@@ -309,11 +301,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, DriftingRecomputeTest, testing::Range(1u, 9u));
 TEST_F(RecomputePlanTest, AFreedInputIsNotHeldWhereThereWouldBeNoRoom) {
   // Given an input that is held for a plan, and host memory for two buffers' moving and for one that is away
   MakeLearningJob(3 * kBufferBytes);
-  IterateAndFreeTheInput(kLearningIterations);
-  const auto plan = DropsWhatIsMade();
-  ASSERT_TRUE(plan);
-  job_->Adopt(plan);
-  IterateAndFreeTheInput(3);
+  ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { IterateAndFreeTheInput(times); }));
   Derive(1, 0);
   ASSERT_TRUE(job_->Free(buffers_[0]));
   UseWhatIsFree();
