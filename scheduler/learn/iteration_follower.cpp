@@ -75,6 +75,7 @@ void IterationFollower::SortChangingBuffers() {
 }
 
 Followed IterationFollower::Observe(const JobEvent& event) {
+  if (event.kind == JobEventKind::kFree) Freed(event.allocation);
   if (!HasToken(event.kind)) return {tracking_, -1, false};
   const uint64_t token = TokenOf(event);
   context_.Add(token);
@@ -243,6 +244,18 @@ void IterationFollower::Bind(int32_t buffer, uint64_t allocation) {
   *owner = buffer;
 }
 
+void IterationFollower::Unbind(int32_t buffer) {
+  Bind(buffer, 0);
+  bound_[Index(buffer)].is_certain = false;
+}
+
+// What the program allocates in its place is the buffer from then on: a program may do that without doing anything else anew, and is
+// never lost. Any other buffer's allocation goes with its iteration.
+void IterationFollower::Freed(uint64_t allocation) {
+  const int32_t buffer = BufferOf(allocation);
+  if (buffer >= 0 && pattern_->buffers[Index(buffer)].persistent) Unbind(buffer);
+}
+
 Followed IterationFollower::Accept(int32_t position, const JobEvent& event) {
   const PatternEvent& expected = EventAt(position);
   if (expected.kind == JobEventKind::kAllocate) {
@@ -292,8 +305,7 @@ void IterationFollower::HandOn() {
   for (int32_t buffer : changing_buffers_) {
     const int32_t becomes = pattern_->buffers[Index(buffer)].becomes;
     const uint64_t allocation = AllocationOf(buffer);
-    Bind(buffer, 0);
-    bound_[Index(buffer)].is_certain = false;
+    Unbind(buffer);
     if (becomes >= 0) Bind(becomes, allocation);
   }
 }
@@ -301,9 +313,9 @@ void IterationFollower::HandOn() {
 void IterationFollower::ForgetBuffers() {
   for (int32_t buffer = 0; buffer < static_cast<int32_t>(bound_.size()); ++buffer) {
     const PatternBuffer& of_pattern = pattern_->buffers[Index(buffer)];
-    if (of_pattern.persistent && of_pattern.allocation != 0) continue;
-    Bind(buffer, 0);
-    bound_[Index(buffer)].is_certain = false;
+    const bool is_the_patterns = of_pattern.allocation != 0 && of_pattern.allocation == AllocationOf(buffer);
+    if (of_pattern.persistent && is_the_patterns) continue;
+    Unbind(buffer);
   }
 }
 

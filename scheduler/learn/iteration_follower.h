@@ -13,8 +13,8 @@
 //      matched one to one, persistent buffers with their own allocation, the others with one of this iteration.
 //   2. No position is given twice in an iteration.
 //   3. A stranger changes no buffer's allocation.
-// Persistent buffers whose allocation the pattern does not know (it is another process') are matched at their first touch, and
-// anew once the job is lost.
+// Persistent buffers whose allocation the pattern does not know (it is another process'), or which the program has freed, are
+// matched at their first touch, and anew once the job is lost.
 // Never: reads a clock.
 #pragma once
 
@@ -132,6 +132,8 @@ class IterationFollower {
   Followed Accept(int32_t position, const JobEvent& event);
   Followed Stray();
   void Bind(int32_t buffer, uint64_t allocation);
+  void Unbind(int32_t buffer);
+  void Freed(uint64_t allocation);
   void EndIteration();
   void HandOn();
   void ForgetBuffers();

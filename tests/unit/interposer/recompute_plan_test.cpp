@@ -186,6 +186,23 @@ TEST_F(RecomputePlanTest, AnInputThatIsFreedBeforeTheDropIsKeptToo) {
   ExpectAll(2, 45);
 }
 
+// Here a plan held on to the allocation that it was learned with, and its buffer was dropped no more for as long as the job lived.
+TEST_F(RecomputePlanTest, WhatIsAllocatedAnewIsDroppedAsBefore) {
+  ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { Iterate(times); }));
+  for (const size_t buffer : {1, 2}) {
+    ASSERT_TRUE(job_->Free(buffers_[buffer]));
+    ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[buffer]), CUDA_SUCCESS);
+  }
+  const Counters before = Count();
+
+  Iterate(4);
+
+  EXPECT_EQ(Count().recipe_drops - before.recipe_drops, 4u);
+  EXPECT_EQ(Count().demand_recomputes, before.demand_recomputes);
+  ExpectAll(1, 15);
+  ExpectAll(2, 45);
+}
+
 TEST_F(RecomputePlanTest, AHeldInputIsNobodysForTheProgram) {
   // Given an input that the program has freed, and that is held for a plan
   ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { IterateAndFreeTheInput(times); }));
@@ -269,7 +286,7 @@ class DriftingRecomputeTest : public RecomputePlanTest, public testing::WithPara
   int values_[kBuffers] = {};
 };
 
-TEST_P(DriftingRecomputeTest, BytesAreRightAndMemoryComesBack) {
+TEST_P(DriftingRecomputeTest, BytesAreRightMemoryComesBackAndDropsGoOn) {
   Follow();
   job_->SetBudget(kBudgetBytes);
   const size_t wanted_bytes = Count().wanted_bytes;
@@ -294,9 +311,16 @@ TEST_P(DriftingRecomputeTest, BytesAreRightAndMemoryComesBack) {
   for (size_t buffer = 0; buffer < kBuffers; ++buffer) ExpectAll(buffer, values_[buffer]);
   UseWhatIsFree();
   EXPECT_EQ(Count().wanted_bytes, wanted_bytes);
-  EXPECT_GT(Count().recomputes, 3u);  // so many before it drifts
+
+  // And once it does as it did the plan's drops come again, all but the first that it may be too late for.
+  job_->SetBudget(kBudgetBytes);
+  const Counters before = Count();
+  IterateAndFreeTheInput(5);
+  EXPECT_GE(Count().recipe_drops, before.recipe_drops + 4);
+  ExpectAll(1, 15);
+  ExpectAll(2, 45);
 }
-INSTANTIATE_TEST_SUITE_P(Seeds, DriftingRecomputeTest, testing::Range(1u, 9u));
+INSTANTIATE_TEST_SUITE_P(Seeds, DriftingRecomputeTest, testing::Range(1u, 11u));  // 9 frees what is dropped
 
 TEST_F(RecomputePlanTest, AFreedInputIsNotHeldWhereThereWouldBeNoRoom) {
   // Given an input that is held for a plan, and host memory for two buffers' moving and for one that is away
