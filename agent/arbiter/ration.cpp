@@ -8,6 +8,7 @@ namespace {
 
 // Of one claimant that confirms nothing; older ones are merged.
 constexpr size_t kMostPromises = 8;
+constexpr int64_t kLeastRise = 32, kLeastPart = 4;
 
 }  // namespace
 
@@ -33,9 +34,21 @@ bool Ration::Entry::IsSettled() const {
          granted <= std::max(effective.limit, effective.Floor());
 }
 
+// Note [Worth a grant]
+// Beside a thousand jobs that get less than they want, one that falls asleep or wakes changes the shares of all by a thousandth; and what
+// is given back comes in pieces. Who has what it is guaranteed, and gets only a part of what it wants, is told of no rise below a step
+// that is also less than one in kLeastRise of what it has; memory that nobody is told of stays free, or with who had it, for who needs it
+// first. Of a larger rise it is told of no part that is less than one in kLeastPart of what is still to come. A rise to all that is needed
+// is told however small, and so is every fall: others wait for it.
+bool Ration::Entry::HasAlmost(int64_t target, int64_t step) const {
+  const int64_t rise = target - granted;
+  return has_grant() && rise > 0 && rise < std::min(step, granted / kLeastRise) && target < claim.Need() &&
+         granted >= claim.Entitled();
+}
+
 // And nothing beside it: while shares are known it takes no part in a decision.
-bool Ration::Entry::HasItsShare() const {
-  return has_grant() && !kept && granted == share && promised() == share;
+bool Ration::Entry::HasItsShare(int64_t step) const {
+  return has_grant() && !kept && promised() == granted && (granted == share || HasAlmost(share, step));
 }
 
 bool Ration::Entry::HoldsLike(const Entry& other) const {
@@ -71,7 +84,7 @@ class Ration::Change {
     ration_.is_at_rest_ = ration_.is_at_rest_ && keeps_shares && entry_.HoldsLike(before_);
     List(&ration_.unsettled_, !is_end_ && !entry_.IsSettled());
     List(&ration_.kept_, !is_end_ && entry_.kept);
-    List(&ration_.lacking_, !is_end_ && !entry_.HasItsShare());
+    List(&ration_.lacking_, !is_end_ && !entry_.HasItsShare(ration_.step_));
     if (is_end_) {
       ration_.entries_.erase(claimant_);
       return;
@@ -212,7 +225,7 @@ class Ration::Round {
     ration_.lacking_.clear();
     for (const Party& party : parties_) {
       party.entry->share = party.target;
-      if (!party.entry->HasItsShare()) ration_.lacking_.insert(ration_.lacking_.end(), party.id);
+      if (!party.entry->HasItsShare(ration_.step_)) ration_.lacking_.insert(ration_.lacking_.end(), party.id);
     }
   }
 
@@ -268,7 +281,9 @@ class Ration::Round {
   std::vector<Party> Rising() const {
     std::vector<Party> rising;
     for (const Party& party : parties_) {
-      if (party.target > party.entry->granted || !party.entry->has_grant()) rising.push_back(party);
+      const Entry& entry = *party.entry;
+      const bool rises = party.target > entry.granted && !entry.HasAlmost(party.target, ration_.step_);
+      if (rises || !entry.has_grant()) rising.push_back(party);
     }
     std::stable_sort(rising.begin(), rising.end(), [](const Party& a, const Party& b) {
       const bool a_is_owed = IsOwed(a), b_is_owed = IsOwed(b);
@@ -297,8 +312,9 @@ class Ration::Round {
   }
   bool IsWorthTelling(const Party& party, int64_t amount) const {
     if (!party.entry->has_grant()) return amount >= party.claim.Floor();
-    return amount > party.entry->granted &&
-           (amount == party.target || amount - party.entry->granted >= ration_.step_);
+    const int64_t rise = amount - party.entry->granted, whole = party.target - party.entry->granted;
+    const int64_t least = IsOwed(party) ? ration_.step_ : std::max(ration_.step_, whole / kLeastPart);
+    return rise > 0 && (rise == whole || rise >= least);
   }
   static RulingReason ReasonToRaise(const Party& party) {
     if (!party.entry->has_grant()) return RulingReason::kFirst;

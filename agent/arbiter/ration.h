@@ -5,6 +5,8 @@
 // A claimant counts with the most that it may still hold: what was granted last, and what was granted before while it has not
 // confirmed (Obeyed). Targets come from FairShares; what nobody needs stays where it is, so that little has to move.
 //
+// Not every change is told: see Note [Worth a grant].
+//
 // What a decision costs depends on who is unsettled, while there is enough for all: see Note [Settled]. Where nothing has changed since one
 // that changed nothing, it costs nothing; nor where somebody wants more, or less, of what it gets only a part of: see Note [Still short].
 // While shares stay the same it depends on who does not have its share.
@@ -44,7 +46,7 @@ struct Ruling {
 
 class Ration {
  public:
-  // `step`: smaller changes wait until they are larger or the last one.
+  // `step`: a rise by less has to be worth a grant in another way.
   explicit Ration(int64_t capacity = 0, int64_t step = 1) : capacity_(capacity), step_(step) {}
 
   void SetCapacity(int64_t capacity) {
@@ -100,7 +102,8 @@ class Ration {
     int64_t promised() const;
     Claim Effective() const;
     bool IsSettled() const;
-    bool HasItsShare() const;
+    bool HasItsShare(int64_t step) const;
+    bool HasAlmost(int64_t target, int64_t step) const;
     bool HoldsLike(const Entry& other) const;
     bool IsStillShort(const Claim& before) const;
   };

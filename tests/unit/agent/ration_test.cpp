@@ -254,6 +254,63 @@ TEST_F(RationTest, SmallRisesWaitForAWholeStep) {
   EXPECT_TRUE(Decide().empty());
 }
 
+// Each of a thousand was told of 80 KiB more when one fell asleep.
+TEST_F(RationTest, WhoGetsAPartOfWhatItWantsIsNotToldOfALittleMore) {
+  ration_ = Ration(6400, 100);
+  ration_.Put(1, {.limit = 9000, .wanted = 9000});
+  ration_.Put(2, {.limit = 9000, .wanted = 9000});
+  Settle();
+
+  ration_.SetCapacity(6598);
+  EXPECT_TRUE(Decide().empty()) << "99 more, of 3200";
+  ration_.SetCapacity(6600);
+  const std::vector<Ruling> rulings = Decide();
+
+  ASSERT_EQ(rulings.size(), 2u);
+  EXPECT_EQ(rulings[0].amount, 3300);
+  EXPECT_EQ(rulings[1].amount, 3300);
+}
+
+TEST_F(RationTest, ALittleMoreIsToldToWhoNeedsNoMoreThanThatAndToWhoIsGuaranteedIt) {
+  ration_ = Ration(6400, 100);
+  ration_.Put(1, {.limit = 9000, .wanted = 3250});
+  ration_.Put(2, {.limit = 9000, .wanted = 9000});
+  Settle();
+  ration_.SetCapacity(6500);
+
+  const std::vector<Ruling> needed = Decide();
+  ASSERT_EQ(needed.size(), 1u);
+  EXPECT_EQ(needed[0].claimant, 1u);
+  EXPECT_EQ(needed[0].amount, 3250);
+
+  ration_.Put(2, {.guaranteed = 3225, .limit = 9000, .wanted = 9000});
+  const std::vector<Ruling> guaranteed = Decide();
+  ASSERT_EQ(guaranteed.size(), 1u);
+  EXPECT_EQ(guaranteed[0].amount, 3250);
+}
+
+// 320 GiB that changed hands were told in pieces of 64 MiB.
+TEST_F(RationTest, OfMuchThatIsToComeNoSmallPartIsToldButToWhoIsGuaranteedIt) {
+  const auto parts_told = [this](int64_t guaranteed) {
+    ration_ = Ration(1000, 10);
+    ration_.Put(1, {.limit = 1000, .wanted = 1000});
+    Settle();
+    ration_.Put(2, {.guaranteed = guaranteed, .limit = 1000, .wanted = 1000});
+    Decide();
+    std::vector<int64_t> told;
+    const uint64_t asked_back = serial_;
+    for (int64_t held = 1000; held >= 500; held -= 10) {
+      ration_.Obeyed(1, asked_back, held);
+      for (const Ruling& ruling : Decide()) told.push_back(ruling.amount);
+    }
+    return told;
+  };
+
+  EXPECT_EQ(parts_told(0),
+            (std::vector<int64_t>{130, 230, 300, 350, 390, 420, 440, 460, 470, 480, 490, 500}));
+  EXPECT_EQ(parts_told(500).size(), 50u);
+}
+
 // It was late for ever, with half of what it held, also when it was alone.
 class LateRationTest : public RationTest {
  protected:

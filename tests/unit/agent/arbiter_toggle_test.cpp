@@ -1,0 +1,154 @@
+// Jobs that fall idle and wake again beside others that get less than they want: what that costs in grants, on a virtual clock. Processes
+// give back as fast as a link copies, and say so in pieces, as the lease client does (interposer/lease/lease_client.h).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <optional>
+
+#include "agent/arbiter/arbiter.h"
+#include "base/prng.h"
+#include "base/units.h"
+
+namespace spillway::agent {
+namespace {
+
+using base::kGibibyte;
+using base::kMebibyte;
+
+constexpr DeviceId kDevice{0};
+constexpr int64_t kTurnNs = 1'000'000;
+constexpr int64_t kFloorBytes = kMebibyte;
+constexpr int64_t kPieceBytes = 64 * kMebibyte;  // that leave in a turn
+
+// Jobs 1 to `jobs`, of one process each, all of which want more than there is for them.
+class ToggledNode {
+ public:
+  ToggledNode(int64_t device_bytes, uint64_t jobs) : device_bytes_(device_bytes) {
+    arbiter_.SetDevice(kDevice, device_bytes);
+    arbiter_.SetHost(8 * device_bytes);
+    Terms terms;
+    terms.memory = {kFloorBytes, 0, device_bytes};
+    terms.host = {0, 0, 8 * device_bytes};
+    terms.link = {0, 0, kWholeLink};
+    for (uint64_t job = 1; job <= jobs; ++job) {
+      processes_[job].demand = {.wanted_bytes = device_bytes, .host_need_bytes = 0};
+      arbiter_.Join(SeatOf(job), terms, processes_[job].demand, now_ns_);
+    }
+    ComeToRest();
+  }
+
+  // How many grants are told until it is at rest.
+  int Toggle(uint64_t job) {
+    Demand& demand = processes_.at(job).demand;
+    demand.active = !demand.active;
+    arbiter_.Use(SeatOf(job), demand);
+    return ComeToRest();
+  }
+
+  int ComeToRest() {
+    int told = 0, turns = 0;
+    for (bool is_moving = true; is_moving; now_ns_ += kTurnNs) {
+      const Decisions decisions = arbiter_.Decide(now_ns_);
+      for (const GrantDecision& grant : decisions.grants) Take(grant);
+      told += static_cast<int>(decisions.grants.size());
+      is_moving = Obey() || !decisions.grants.empty();
+      EXPECT_LE(Held(), device_bytes_);
+      EXPECT_LE(arbiter_.PromisedOn(kDevice), device_bytes_);
+      EXPECT_TRUE(decisions.overdue.empty());
+      if (++turns > 100'000) ADD_FAILURE() << "it never comes to rest";
+      if (testing::Test::HasFailure()) return told;
+    }
+    return told;
+  }
+
+  // All want all of the device, so that those who are awake have equal parts of it.
+  void CheckShares() const {
+    const int64_t awake = std::count_if(processes_.begin(), processes_.end(),
+                                        [](const auto& one) { return one.second.demand.active; });
+    const int64_t asleep_bytes = (static_cast<int64_t>(processes_.size()) - awake) * kFloorBytes;
+    for (const auto& [job, process] : processes_) {
+      if (!process.demand.active) continue;
+      const int64_t share_bytes = (device_bytes_ - asleep_bytes) / awake;
+      const int64_t had_bytes = process.grant->memory_bytes;
+      EXPECT_LE(share_bytes - had_bytes, std::min(ArbiterRules().step_bytes, share_bytes / 32))
+          << "job " << job;
+    }
+  }
+
+ private:
+  struct Process {
+    Demand demand;
+    std::optional<GrantDecision> grant;
+    int64_t holds_bytes = 0, said_bytes = 0;
+  };
+  static Seat SeatOf(uint64_t job) { return {JobId{job}, SessionId{job}, kDevice}; }
+
+  void Take(const GrantDecision& grant) {
+    Process& process = processes_.at(static_cast<uint64_t>(grant.seat.job));
+    process.grant = grant;
+    process.said_bytes = INT64_MAX;
+  }
+  bool Obey() {
+    bool any = false;
+    for (auto& [job, process] : processes_) {
+      if (!process.grant) continue;
+      const int64_t budget_bytes = process.grant->memory_bytes;
+      process.holds_bytes = std::max(budget_bytes, process.holds_bytes - kPieceBytes);
+      if (process.holds_bytes == process.said_bytes) continue;
+      process.said_bytes = process.holds_bytes;
+      arbiter_.Obeyed(SeatOf(job), process.grant->serial, process.holds_bytes, process.grant->host_bytes);
+      any = true;
+    }
+    return any;
+  }
+  int64_t Held() const {
+    int64_t sum = 0;
+    for (const auto& [job, process] : processes_) sum += process.holds_bytes;
+    return sum;
+  }
+
+  const int64_t device_bytes_;
+  Arbiter arbiter_{ArbiterRules{.return_within_ns = 10 * base::kNanosPerSecond}};
+  std::map<uint64_t, Process> processes_;
+  int64_t now_ns_ = 0;
+};
+
+// One job falls asleep and wakes, again and again; returns the most grants that one of these costs.
+int MostToldForATogglingJob(int64_t device_bytes, uint64_t jobs) {
+  ToggledNode node(device_bytes, jobs);
+  int most = 0;
+  for (int i = 0; i < 10; ++i) most = std::max(most, node.Toggle(1));
+  return most;
+}
+
+// It was told to each of them, for 80 KiB.
+TEST(ArbiterToggleTest, AThousandNeighboursHearNothingOfOneThatFallsAsleep) {
+  EXPECT_LE(MostToldForATogglingJob(80 * kGibibyte, 1000), 2);
+}
+
+// What a job gave back was told to the others in pieces of 64 MiB: 5,122 grants.
+TEST(ArbiterToggleTest, MuchMemoryChangesHandsInFewGrants) {
+  EXPECT_LE(MostToldForATogglingJob(640 * kGibibyte, 2), 40);
+  EXPECT_LE(MostToldForATogglingJob(80 * kGibibyte, 4), 60);
+}
+
+TEST(ArbiterToggleTest, WhoeverFallsAsleepOrWakesFewHearOfItAndAllHaveAboutTheirShare) {
+  for (const uint64_t jobs : {4, 20, 100, 1000}) {
+    ToggledNode node(80 * kGibibyte, jobs);
+    base::Prng random(jobs);
+    constexpr int toggles = 300;
+    int told = 0;
+    for (int i = 0; i < toggles && !HasFailure(); ++i) {
+      told += node.Toggle(1 + random.Below(jobs));
+      node.CheckShares();
+    }
+    EXPECT_LE(told, 60 * toggles) << jobs << " jobs";
+    std::printf("%lu jobs: %.1f grants told for one that falls asleep or wakes\n", jobs,
+                double(told) / toggles);
+  }
+}
+
+}  // namespace
+}  // namespace spillway::agent
