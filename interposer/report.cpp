@@ -90,6 +90,7 @@ constexpr Sum kSums[] = {
     {"recomputes", &Counters::recomputes},
     {"recomputed_bytes", &Counters::recomputed_bytes},
     {"demand_recomputes", &Counters::demand_recomputes},
+    {"held_inputs", &Counters::held_inputs},
     {"proved_operations", &Counters::proved_operations},
     {"refuted_operations", &Counters::refuted_operations},
     {"evictions", &Counters::evictions},

@@ -65,6 +65,7 @@ struct Counters {
   std::uint64_t recomputes = 0;            // launches made again for them
   std::uint64_t recomputed_bytes = 0;      // what these have made
   std::uint64_t demand_recomputes = 0;     // of these launches, those that no plan had asked for
+  std::uint64_t held_inputs = 0;           // freed by the program, and still needed by a plan
   std::uint64_t proved_operations = 0;     // found to make the same bytes again
   std::uint64_t refuted_operations = 0;    // found not to
   std::uint64_t overwritten_bytes =

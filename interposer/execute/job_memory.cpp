@@ -231,7 +231,7 @@ void JobMemory::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool* is
   if (!*is_ours) return;
   TellOfFree(found);
   auto* const memory = static_cast<Tracked*>(found);
-  if (IsHeldForPlan(memory) || Outdate(memory).range) return PutOffFree(memory);
+  if (IsStillNeeded(memory)) return PutOffFree(memory);
   UseList busy;
   if (!stream) {
     busy = timeline_.Unfinished();

@@ -398,6 +398,7 @@ class JobMemory {
   void PutOffFree(Tracked* memory) SPILLWAY_REQUIRES(state_);
   bool ServesPlan(const Recipe& recipe) SPILLWAY_REQUIRES(state_);
   bool IsHeldForPlan(const Tracked* memory) SPILLWAY_REQUIRES(state_);
+  bool IsStillNeeded(Tracked* memory) SPILLWAY_REQUIRES(state_);
   Range* FirstThatFreesAwait(bool even_held) SPILLWAY_REQUIRES(state_);
   void FinishFrees(size_t more_bytes) SPILLWAY_EXCLUDES(making_, state_);
   void ForgetAfterCall(const Recipe* recipe) SPILLWAY_REQUIRES(state_);

@@ -125,6 +125,13 @@ bool JobMemory::IsHeldForPlan(const Tracked* memory) {
   });
 }
 
+// The program frees it. Recipes that need it no more end.
+bool JobMemory::IsStillNeeded(Tracked* memory) {
+  if (!IsHeldForPlan(memory)) return Outdate(memory).range != nullptr;
+  ++counters_.held_inputs;
+  return ordering_rules::kHeldInputsStay;
+}
+
 // The first of what is dropped and can only be made from what the program has freed. What is not dropped is made from nothing any more.
 Range* JobMemory::FirstThatFreesAwait(bool even_held) {
   const auto awaits = [](const Tracked* input) { return !IsBlock(input) && input->free_is_due; };

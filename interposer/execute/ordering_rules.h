@@ -100,6 +100,10 @@ SPILLWAY_ORDERING_RULE(
 SPILLWAY_ORDERING_RULE(
     kRefutedIsPutBack);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recipes
 
+// What a plan makes something of again stays beyond its free.
+SPILLWAY_ORDERING_RULE(
+    kHeldInputsStay);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait --iterations 30 --contexts 1 --hosts 1 --features gradients
+
 // A call that takes no lock writes down what it names before it looks whether that may be used.
 SPILLWAY_ORDERING_RULE(kNamesComeBeforeGates);  // SPILLWAY_PARK=off --features '' --hosts 3 --schedule 1
 // What a call may hold without a lock is used again, never given back.

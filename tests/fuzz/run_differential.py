@@ -28,6 +28,7 @@ ORDERING_RULES = pathlib.Path(__file__).resolve().parents[2] / "interposer" / "e
 BUDGETS_MIB = [64, 96, 128, None]  # None: the whole device
 MUTANT_BUDGET_MIB = 64
 SCHEDULED_BUDGET_MIB = 96
+HOLDING_BUDGET_MIB = 64
 VOUCHED_FEATURES = "graphs,guests,pointers,tensor_maps,textures"
 STRATEGIES = ("spillway", "capuchin", "spillway", "autoswap")
 SCHEDULED_SEEDS = 5  # of each schedule
@@ -61,11 +62,12 @@ def compare_batch(bench, library, seeds, budget_bytes, settings=None, bare=None)
 
 
 def compare_planned_batch(bench, library, seeds, budget_bytes):
-    """The same for programs that repeat themselves; also how many allocations plans brought back ahead of need."""
+    """The same for programs that repeat themselves; also what plans did ahead of need."""
     with tempfile.TemporaryDirectory(prefix="spillway-fuzz-") as folder:
         report = pathlib.Path(folder) / "report.json"
         verdict = compare_batch(bench, library, seeds, budget_bytes, {"SPILLWAY_REPORT": str(report)})
-        verdict.prefetches = json.loads(report.read_text())["prefetches"] if report.exists() else 0
+        figures = json.loads(report.read_text()) if report.exists() else {}
+        verdict.prefetches, verdict.held_inputs = figures.get("prefetches", 0), figures.get("held_inputs", 0)
         return verdict
 
 
@@ -122,8 +124,9 @@ def check_library(bench, arguments):
 def check_plans(bench, arguments):
     """The main check with plans: learned by the calling threads, so that every run is the same."""
     plain = bench.options if arguments.features is not None else bench.options + ["--features", ""]  # objects do not repeat
-    tasks = []
-    for i, part in enumerate(batches(arguments.seeds or PLANNED_SEEDS)):
+    parts = batches(arguments.seeds or PLANNED_SEEDS)
+    tasks = [] if arguments.features is not None else [holding_task(bench, part) for part in parts[::4]]
+    for i, part in enumerate(parts):
         budget = (64, 80, 96)[i % 3] * MIB
         settings = {"SPILLWAY_LEARN": "wait", "SPILLWAY_STRATEGY": STRATEGIES[i % len(STRATEGIES)]}
         if i % 2 == 0:
@@ -134,8 +137,15 @@ def check_plans(bench, arguments):
         tasks.append((its_bench, part, budget))
     verdicts, same = compare_all(arguments, library_of(bench, arguments), tasks, compare_planned_batch)
     prefetches = sum(verdict.prefetches for verdict in verdicts)
-    print(f"{prefetches} allocations brought back by plans")
-    return same and prefetches > 0
+    held_inputs = sum(verdict.held_inputs for verdict in verdicts)
+    print(f"{prefetches} allocations brought back by plans, {held_inputs} held beyond their free")
+    return same and prefetches > 0 and (held_inputs > 0 or arguments.features is not None)
+
+
+def holding_task(bench, part):
+    """Programs with something large that is made from something small, which they free at once; one thread, so that plans may drop."""
+    options = bench.options + ["--features", "gradients", "--hosts", "1", "--contexts", "1"]
+    return Bench(bench.build, options, {"SPILLWAY_LEARN": "wait", "SPILLWAY_PARK": "off"}), part, HOLDING_BUDGET_MIB * MIB
 
 
 def check_schedules(bench, arguments):

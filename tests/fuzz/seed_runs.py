@@ -22,6 +22,7 @@ class Verdict:
     reports: list  # of a sanitizer: of the whole batch
     moved_bytes: int
     prefetches: int = 0  # allocations that plans brought back
+    held_inputs: int = 0  # allocations that plans needed beyond their free
 
     def noticed(self):
         """The seeds that tell of a fault; a sanitizer's report counts for the first of its batch."""

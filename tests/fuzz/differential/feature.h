@@ -50,6 +50,8 @@ class Feature {
   virtual const char* Name() const = 0;
   // How many of 1,000 steps of a program that uses it (beside the 1,000 of everything else) are its own.
   virtual unsigned PerMille() const = 0;
+  // Seeds decide whether they use it. What only --features names comes behind all these in the list.
+  virtual bool IsDrawn() const { return true; }
   virtual void Propose(Proposer& proposer) const = 0;
   // Runs a kFeatureCall, kFeatureWork, or a kAlloc or kFree of form kFeature. Throws what a call reported.
   virtual void Run(const Operation& operation, const Running& running) const = 0;

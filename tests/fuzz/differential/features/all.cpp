@@ -6,7 +6,7 @@ namespace spillway::fuzz {
 
 const std::vector<const Feature*>& AllFeatures() {
   static const std::vector<const Feature*> all = {&Graphs(),     &Guests(),     &Pointers(), &Recipes(),
-                                                  &Structures(), &TensorMaps(), &Textures()};
+                                                  &Structures(), &TensorMaps(), &Textures(), &Gradients()};
   return all;
 }
 

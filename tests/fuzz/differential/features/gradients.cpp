@@ -1,0 +1,109 @@
+// Something large that a library makes from something small, which is freed while the large one waits for its next use: as a fully
+// connected layer's weight gradient does.
+//
+// A plan may drop the large one, and hold the small one beyond its free to make it again (scheduler/plan/held_inputs.h). It takes an
+// iteration that a plan is made for, so seeds do not draw this feature: --iterations asks for it.
+#include <optional>
+
+#include "tests/fuzz/differential/features/all.h"
+
+namespace spillway::fuzz {
+namespace {
+
+constexpr std::uint64_t kLeastGain = 4;  // what is made is so many times as large
+constexpr std::uint64_t kLargestInputBytes = 3 * kMiB / 2;
+constexpr std::uint64_t kLargestGradientBytes = 10 * kMiB;
+
+bool IsLarge(const Buffer& buffer) { return !buffer.InHostMemory() && buffer.bytes > kChunkBytes; }
+
+class GradientsFeature : public Feature {
+ public:
+  const char* Name() const override { return "gradients"; }
+  unsigned PerMille() const override { return 150; }
+  bool IsDrawn() const override { return false; }
+
+  // One or two, then what takes their memory, then whoever waits for them.
+  void Propose(Proposer& proposer) const override {
+    Random& dice = proposer.Dice();
+    const int first = ProposeOne(proposer);
+    const int second = dice.Percent(40) ? ProposeOne(proposer) : kNone;
+    for (std::uint64_t i = dice.Between(2, 5); i > 0; --i)
+      ProposeUse(proposer, proposer.Choose().PickBuffer(IsLarge));
+    if (dice.Percent(60)) proposer.NewMemory(dice.Between(kMiB, kLargestGradientBytes));
+    for (const int gradient : {first, second}) {
+      ProposeUse(proposer, gradient);
+      if (dice.Percent(30)) ProposeFree(proposer, gradient);
+    }
+  }
+
+  void Run(const Operation& operation, const Running& running) const override {
+    Recipes().Run(operation, running);
+  }
+
+ private:
+  static View Whole(Proposer& proposer, int buffer) {
+    return View{.buffer = buffer, .offset_bytes = 0, .bytes = proposer.Now().At(buffer).bytes};
+  }
+
+  // What was made, or kNone.
+  static int ProposeOne(Proposer& proposer) {
+    Random& dice = proposer.Dice();
+    const std::uint64_t input_bytes = dice.Between(kMiB / 4, kLargestInputBytes / 4) * 4;
+    const int input = proposer.NewMemory(input_bytes);
+    const int gradient =
+        proposer.NewMemory(dice.Between(input_bytes * kLeastGain / 4, kLargestGradientBytes / 4) * 4);
+    if (input == kNone || gradient == kNone) return kNone;
+    const int stream = proposer.Choose().PickStream();
+    ProposeFill(proposer, input, stream);
+    if (dice.Percent(60)) proposer.Add({.kind = Kind::kContextSync});
+    const bool is_made = proposer.Add({.kind = Kind::kFeatureWork,
+                                       .on_stream = true,
+                                       .stream = stream,
+                                       .slow = dice.Percent(10),
+                                       .out = Whole(proposer, gradient),
+                                       .in = {Whole(proposer, input)}});
+    if (dice.Percent(40)) ProposeUse(proposer, gradient);
+    ProposeFree(proposer, input);
+    // What was freed is the first that this could be.
+    if (dice.Percent(60)) ProposeFill(proposer, proposer.NewMemory(input_bytes), stream);
+    return is_made ? gradient : kNone;
+  }
+
+  static void ProposeFill(Proposer& proposer, int buffer, int stream) {
+    if (buffer == kNone) return;
+    proposer.Add({.kind = Kind::kFill,
+                  .form = static_cast<std::uint8_t>(FillForm::kD32),
+                  .on_stream = true,
+                  .stream = stream,
+                  .out = Whole(proposer, buffer)});
+  }
+
+  // By a kernel, which mostly writes elsewhere.
+  static void ProposeUse(Proposer& proposer, int buffer) {
+    Chooser& choose = proposer.Choose();
+    if (buffer == kNone || !proposer.Now().At(buffer).live) return;
+    const int target = proposer.Dice().Percent(90) ? choose.PickBuffer(IsLarge) : buffer;
+    if (target == kNone) return;
+    const std::optional<View> in = choose.PickKernelInput(buffer), out = choose.PickKernelOutput(target);
+    if (!in || !out) return;
+    proposer.Add({.kind = Kind::kKernel, .stream = choose.PickStream(), .out = *out, .in = {*in}});
+  }
+
+  static void ProposeFree(Proposer& proposer, int buffer) {
+    if (buffer == kNone || !proposer.Now().At(buffer).live) return;
+    const bool is_ordered = IsStreamOrdered(proposer.Now().At(buffer).form);
+    proposer.Add({.kind = Kind::kFree,
+                  .form = static_cast<std::uint8_t>(is_ordered ? FreeForm::kFreeAsync : FreeForm::kMemFree),
+                  .stream = proposer.Choose().PickStream(),
+                  .buffer = buffer});
+  }
+};
+
+}  // namespace
+
+const Feature& Gradients() {
+  static const GradientsFeature gradients;
+  return gradients;
+}
+
+}  // namespace spillway::fuzz
