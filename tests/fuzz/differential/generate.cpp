@@ -41,6 +41,7 @@ class Generator : private Proposer {
     if (operation.kind == Kind::kStreamCreate && dice_.Percent(50)) operation.salt |= 1;
     for (Operation& part : operation.body) part.salt = dice_.Next() & ~1ull;
     if (!world_.Allows(operation) || WidthBytes(operation) > kWidestOperationBytes) return false;
+    if (operation.kind == Kind::kAlloc && !MayHold(world_, shape_, operation)) return false;
     world_.Apply(operation);
     program_.push_back(std::move(operation));
     return true;
