@@ -11,6 +11,7 @@ constexpr int64_t kFirstPauseNs = 50 * kMillisecond;
 constexpr int64_t kLongestPauseNs = 2000 * kMillisecond;
 constexpr int64_t kRefusedPauseNs = 30'000 * kMillisecond;
 constexpr int64_t kAnswerNs = 5000 * kMillisecond;  // an agent that says nothing for so long is stopped
+constexpr int64_t kSilenceNs = 15'000 * kMillisecond;
 constexpr int64_t kWaitingAlonePatienceNs = 30'000 * kMillisecond;
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
 constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3, kPartsVersion = 4;
@@ -50,6 +51,7 @@ int64_t LeaseClient::Step(int64_t now_ns) {
   }
   // Not before what is there is read: this process may have been stopped, or the clock set.
   if (state_ == State::kGreeting && now_ns >= try_again_ns_) Lose(now_ns, kFirstPauseNs);
+  CheckTheSilent(now_ns);
   ReleaseTheWaiting(now_ns);
   if (state_ != State::kServed) return try_again_ns_;
   int64_t next_ns = now_ns + interval_ns_;
@@ -85,6 +87,27 @@ void LeaseClient::ReleaseTheWaiting(int64_t now_ns) {
   }
 }
 
+bool LeaseClient::IsWaiting() const {
+  return std::any_of(devices_.begin(), devices_.end(), [](const Device& one) { return one.waits; });
+}
+
+// As an operator, who is greeted like a job and has no place in the queue.
+void LeaseClient::CheckTheSilent(int64_t now_ns) {
+  if (state_ != State::kServed || !IsWaiting()) return check_.reset();
+  if (!check_) {
+    if (now_ns - heard_ns_ < kSilenceNs) return;
+    check_ = Check{now_ns, connector_.Connect()};
+    if (check_->channel != nullptr) check_->channel->Send(protocol::Hello{.role = protocol::Role::kOperator});
+  }
+  const bool answers =
+      check_->channel != nullptr && check_->channel->Receive().what != protocol::Received::What::kNothing;
+  if (answers) {
+    heard_ns_ = now_ns;
+    return check_.reset();
+  }
+  if (now_ns - check_->since_ns >= kAnswerNs) Lose(now_ns, kFirstPauseNs);
+}
+
 void LeaseClient::TryToConnect(int64_t now_ns) {
   if (devices_.empty() || now_ns < try_again_ns_) return;
   channel_ = connector_.Connect();
@@ -101,6 +124,7 @@ void LeaseClient::TryToConnect(int64_t now_ns) {
 
 void LeaseClient::Lose(int64_t now_ns, int64_t again_after_ns) {
   channel_.reset();
+  check_.reset();
   subject_.SessionLost();
   state_ = State::kAway;
   pause_ns_ = again_after_ns;
@@ -129,6 +153,7 @@ void LeaseClient::Listen(int64_t now_ns) {
 }
 
 void LeaseClient::Hear(protocol::Received& received, int64_t now_ns) {
+  heard_ns_ = now_ns;
   const protocol::Message& message = received.message;
   if (const auto* welcome = std::get_if<protocol::Welcome>(&message)) {
     Begin(*welcome, now_ns);
@@ -357,6 +382,7 @@ void LeaseClient::ReportHostNeed(Device& device, int64_t host_need_bytes, int64_
 void LeaseClient::End(int exit_code) {
   if (state_ == State::kServed && HasShares()) channel_->Send(protocol::Leaving{exit_code});
   channel_.reset();
+  check_.reset();
   state_ = State::kAway;
   try_again_ns_ = INT64_MAX;
 }

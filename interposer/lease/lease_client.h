@@ -13,7 +13,8 @@
 //     next begins 5 s later, then after twice as long each time, up to 30 s. Who said that it holds nothing, and then begins, says so by
 //     registering anew.
 //  4. Who waits in an agent's queue, or for its first grant, waits no longer when the agent is gone and has not said a word for 30 s since
-//     (LeaseSubject::AgentStaysAway); as long as an agent is there that greets, it waits.
+//     (LeaseSubject::AgentStaysAway); as long as an agent is there that greets, it waits. An agent has nothing to say for hours to who waits:
+//     one that was silent for 15 s is greeted on a second connection, and is gone if it says nothing there within 5 s.
 //  5. What a version has (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account, StepTimes; 5: DriverSlabs) is not said to an agent of one before it.
 // Never: believes that a grant is larger than what the launcher allows; that is the subject's to see to.
 #pragma once
@@ -133,6 +134,10 @@ class LeaseClient {
     protocol::StepTimes said_steps;
     int64_t said_parts_ns = 0;
   };
+  struct Check {
+    int64_t since_ns;
+    std::unique_ptr<protocol::Channel> channel;  // null: it takes no connections
+  };
 
   void TryToConnect(int64_t now_ns);
   void Listen(int64_t now_ns);
@@ -148,6 +153,8 @@ class LeaseClient {
   void NoteWord();
   void ReleaseTheHeldBack(Device& device, int64_t now_ns);
   void ReleaseTheWaiting(int64_t now_ns);
+  bool IsWaiting() const;
+  void CheckTheSilent(int64_t now_ns);
   void Follow(Device& device, int64_t now_ns);
   void Lose(int64_t now_ns, int64_t again_after_ns);
   bool Say(const protocol::Message& message, int64_t now_ns);
@@ -168,6 +175,8 @@ class LeaseClient {
   int64_t pause_ns_ = 0;
   int64_t silence_pause_ns_ = 0;          // after an agent that took a registration and said nothing
   std::optional<int64_t> lost_first_ns_;  // since the agent's last word
+  int64_t heard_ns_ = 0;                  // the agent was there then
+  std::optional<Check> check_;            // whether it still is
   int64_t interval_ns_ = 0;
   std::vector<protocol::SlabName> to_return_;
 };

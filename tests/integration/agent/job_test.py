@@ -196,6 +196,46 @@ class JobTest(JobFixture):
         self.assertEqual(self.errors().count("waits in the agent's queue"), 1)
 
 
+    def test_a_queued_job_whose_agent_hangs_says_so_and_runs(self):
+        # It waited for an hour, and began with nothing.
+        self.start()
+        self.assertEqual(self.spillway("drain").returncode, 0)
+        job = self.begin(SHORT, *self.follow())
+        self.await_tenancy(job, lambda now: now["state"] == "waiting")
+
+        self.agent.send_signal(signal.SIGSTOP)
+        self.addCleanup(lambda: self.agent.send_signal(signal.SIGCONT))
+        self.assert_as_bare(self.finish(job))
+        self.assertEqual(self.errors().count("which the job waits for, is gone; the budget of `spillway run` stands"), 1)
+
+    def test_a_reload_changes_the_budget_of_a_running_job_or_nothing(self):
+        half = self.half()
+        self.start()
+        job = self.begin(ENDLESS, *self.follow())
+        tenancy = self.await_tenancy(job, lambda now: now["resident_bytes"] > half)
+        self.configure(f"[defaults]\nlimit = {half}\n")
+        self.assertEqual(self.spillway("config", "reload").returncode, 0)
+        self.await_tenancy(job, lambda now: now["promised_bytes"] == half and 0 < now["resident_bytes"] <= half)
+
+        self.configure(f"[defaults]\nlimit = {tenancy['budget_bytes']}\nwieght = 3\n")
+        line = (self.folder / "spillway.toml").read_text().splitlines().index("wieght = 3") + 1
+        why = f"spillway.toml:{line}: there is no setting 'wieght'; do you mean 'weight'?"
+        refused = self.spillway("config", "reload")
+        self.assertEqual(refused.returncode, 3)
+        self.assertIn(why, refused.stderr)
+        said = self.log()
+        self.agent.send_signal(signal.SIGHUP)
+        self.assertIn(why, agent_test.wait_for(lambda: self.log()[len(said):], lambda log: "wieght" in log))
+        self.assertFalse(self.status()["last_reload_succeeded"])
+        self.assertEqual(self.tenancy()["budget_bytes"], half)
+
+        self.configure(f"[defaults]\nlimit = {tenancy['budget_bytes']}\n")
+        self.agent.send_signal(signal.SIGHUP)
+        self.await_tenancy(job, lambda now: now["resident_bytes"] > half)
+        self.assert_as_bare(self.finish(job))
+        self.assertEqual(self.books()["violations"], [])
+
+
 # The fixture's own tests are another program's.
 del agent_test.AgentTest
 

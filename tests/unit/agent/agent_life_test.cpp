@@ -37,6 +37,8 @@ class World {
     const auto session =
         node_->Connected(std::move(far), std::make_unique<FakePeer>(process->identity), now_ns_);
     if (session) sessions_[*session] = process->identity;
+    const bool only_asks_whether_it_is_there = process->is_served();
+    if (only_asks_whether_it_is_there) return std::move(near);
     if (session) process->session = *session;
     wires_[process] = near.get();
     return std::move(near);

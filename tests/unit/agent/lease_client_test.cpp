@@ -214,14 +214,24 @@ TEST_F(LeaseClientTest, WhoBeganWithoutAnAgentTellsTheFirstOneWhatItHolds) {
   EXPECT_EQ(asked.held_host_bytes, 30);
 }
 
-// It grew between what it said and the grant, and held 12 MiB where 8 were promised (found by tests/chaos, seeds 23 and 41).
-TEST_F(LeaseClientTest, WhoBeganWithoutAnAgentHoldsNoMoreThanItSaidUntilThereIsAGrant) {
-  GrowingSubject subject;
-  subject.resident_bytes = 50;
-  LeaseClient client({}, &subject, &subject);
-  Connect(client, subject);
+// A process that began without an agent has told one that it holds 50, and grows when it may.
+class HoldingLeaseClientTest : public LeaseClientTest {
+ protected:
+  HoldingLeaseClientTest() {
+    subject.resident_bytes = 50;
+    Connect(client, subject);
+    client.Step(2);
+  }
+  void Admit(protocol::AdmissionState state) {
+    subject.agent->Send(protocol::Admission{.device = 0, .state = state, .position = 1});
+  }
 
-  client.Step(2);
+  GrowingSubject subject;
+  LeaseClient client{{}, &subject, &subject};
+};
+
+// It grew between what it said and the grant, and held 12 MiB where 8 were promised (found by tests/chaos, seeds 23 and 41).
+TEST_F(HoldingLeaseClientTest, WhoBeganWithoutAnAgentHoldsNoMoreThanItSaidUntilThereIsAGrant) {
   client.Step(3);
 
   EXPECT_EQ(Registration(subject).held_bytes, 50);
@@ -258,13 +268,7 @@ TEST_F(LeaseClientTest, WhoBeginsAfterItSaidThatItHoldsNothingSaysSo) {
 }
 
 // An agent that was stopped right then held it at what it had just begun with, for ever.
-TEST_F(LeaseClientTest, WhoIsHeldBackForAnAgentThatSaysNothingGoesOn) {
-  // Given a process that has told what it holds
-  GrowingSubject subject;
-  subject.resident_bytes = 50;
-  LeaseClient client({}, &subject, &subject);
-  Connect(client, subject);
-  client.Step(2);
+TEST_F(HoldingLeaseClientTest, WhoIsHeldBackForAnAgentThatSaysNothingGoesOn) {
   ASSERT_TRUE(subject.is_held_back);
 
   client.Step(4 * kSecond);
@@ -275,14 +279,8 @@ TEST_F(LeaseClientTest, WhoIsHeldBackForAnAgentThatSaysNothingGoesOn) {
 
 // It was admitted, which it took for the word that it waited for, and its first grant waited for memory that a neighbour was late with: it
 // was held at what it had just begun with until that neighbour ended.
-TEST_F(LeaseClientTest, WhoIsAdmittedAndGrantedNothingIsHeldBackNoLongerThanByAnAgentThatSaysNothing) {
-  GrowingSubject subject;
-  subject.resident_bytes = 50;
-  LeaseClient client({}, &subject, &subject);
-  Connect(client, subject);
-  client.Step(2);
-  subject.agent->Send(
-      protocol::Admission{.device = 0, .state = protocol::AdmissionState::kAdmitted, .position = 0});
+TEST_F(HoldingLeaseClientTest, WhoIsAdmittedAndGrantedNothingIsHeldBackNoLongerThanByAnAgentThatSaysNothing) {
+  Admit(protocol::AdmissionState::kAdmitted);
 
   client.Step(4 * kSecond);
   EXPECT_TRUE(subject.is_held_back);
@@ -292,11 +290,7 @@ TEST_F(LeaseClientTest, WhoIsAdmittedAndGrantedNothingIsHeldBackNoLongerThanByAn
 }
 
 // It was held back for 5 of every 5.05 s.
-TEST_F(LeaseClientTest, AnAgentThatOnlyGreetsHoldsItBackForASmallPartOfTheTime) {
-  GrowingSubject subject;
-  subject.resident_bytes = 50;
-  LeaseClient client({}, &subject, &subject);
-  client.Use(0, kDevice, 1000);
+TEST_F(HoldingLeaseClientTest, AnAgentThatOnlyGreetsHoldsItBackForASmallPartOfTheTime) {
   constexpr int64_t step_ns = kSecond / 20, end_ns = 600 * kSecond;
   int64_t held_back_ns = 0;
 
@@ -315,12 +309,28 @@ class WaitingSubject : public HoldingSubject {
  public:
   DeviceUse Read(uint32_t) override { return {}; }
   void AgentStaysAway(uint32_t) override { ++gone_for_good; }
+  void SessionLost() override { ++lost; }
   std::unique_ptr<protocol::Channel> Connect() override {
-    return is_there ? HoldingSubject::Connect() : nullptr;
+    if (!is_there) return nullptr;
+    if (agent == nullptr || IsClosed(*agent)) return HoldingSubject::Connect();
+    auto [near, far] = MemoryChannel::Pair(16);
+    asked_beside = std::move(far);
+    ++times_asked;
+    if (!hangs) asked_beside->Send(protocol::Welcome{});
+    return std::move(near);
   }
 
-  int gone_for_good = 0;
-  bool is_there = true;
+  int gone_for_good = 0, lost = 0, times_asked = 0;
+  bool is_there = true, hangs = false;
+  std::unique_ptr<MemoryChannel> asked_beside;  // the agent's end of a second connection
+
+ private:
+  static bool IsClosed(MemoryChannel& end) {
+    protocol::Received received;
+    do received = end.Receive();
+    while (received.what == protocol::Received::What::kMessage);
+    return received.what == protocol::Received::What::kClosed;
+  }
 };
 
 class QueuedLeaseClientTest : public LeaseClientTest {
@@ -422,14 +432,50 @@ TEST_F(QueuedLeaseClientTest, WhoIsAdmittedAndGrantedNothingWaitsForAnAgentThatI
   EXPECT_EQ(subject.gone_for_good, 1);
 }
 
-TEST_F(LeaseClientTest, WhoIsToldToWaitKeepsItsSession) {
-  GrowingSubject subject;
-  subject.resident_bytes = 50;
-  LeaseClient client({}, &subject, &subject);
-  Connect(client, subject);
-  client.Step(2);
-  subject.agent->Send(
-      protocol::Admission{.device = 0, .state = protocol::AdmissionState::kQueued, .position = 1});
+// An agent that was stopped was waited for an hour; then it began with nothing.
+TEST_F(QueuedLeaseClientTest, WhoseAgentHangsWaitsForItAsForOneThatIsGone) {
+  subject.hangs = true;
+
+  StepUntil(104 * kSecond);
+  EXPECT_EQ(subject.lost, 0) << "it may still answer";
+  StepUntil(129 * kSecond);
+  EXPECT_GE(subject.lost, 1);
+  EXPECT_EQ(subject.gone_for_good, 0);
+  StepUntil(141 * kSecond);
+  EXPECT_EQ(subject.gone_for_good, 1);
+}
+
+TEST_F(QueuedLeaseClientTest, WhoseAgentHasNothingToSayAndAnswersWaitsOnInItsSession) {
+  StepUntil(4000 * kSecond);
+
+  EXPECT_TRUE(client.is_served());
+  EXPECT_EQ(subject.lost, 0);
+  EXPECT_EQ(subject.gone_for_good, 0);
+  EXPECT_LE(subject.times_asked, 4000 / 15);
+  ASSERT_TRUE(subject.asked_beside);
+  const protocol::Received asked = subject.asked_beside->Receive();
+  ASSERT_TRUE(std::holds_alternative<protocol::Hello>(asked.message));
+  EXPECT_EQ(std::get<protocol::Hello>(asked.message).role, protocol::Role::kOperator)
+      << "as a job it would have a second place in the queue";
+  EXPECT_EQ(subject.asked_beside->Receive().what, protocol::Received::What::kClosed);
+}
+
+// Nobody is asked: a job that runs keeps its grant.
+TEST_F(QueuedLeaseClientTest, WhoRunsDoesNotAskWhetherItsAgentIsThere) {
+  subject.hangs = true;
+  protocol::Grant grant;
+  grant.serial = 1;
+  grant.budget_bytes = 100;
+  subject.agent->Send(grant);
+
+  StepUntil(400 * kSecond);
+
+  EXPECT_FALSE(subject.asked_beside);
+  EXPECT_TRUE(client.is_served());
+}
+
+TEST_F(HoldingLeaseClientTest, WhoIsToldToWaitKeepsItsSession) {
+  Admit(protocol::AdmissionState::kQueued);
   client.Step(3);
 
   client.Step(60'000'000'000);
