@@ -68,7 +68,7 @@ struct Config {
   int64_t link_to_host_bytes_per_second = 0;
 
   int64_t plan_workers = 2;  // processes that plan at once; 0: jobs plan for themselves
-  int64_t plan_time_limit_ms = 10'000;
+  int64_t plan_time_limit_ms = 60'000;
   int64_t plan_memory_bytes = int64_t{2} << 30;
   int64_t plan_queue_per_user = 16, plan_queue = 128;
   std::string plan_store;  // folder; empty: the service's state folder, else beside the socket

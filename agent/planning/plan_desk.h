@@ -30,7 +30,7 @@ namespace spillway::agent {
 
 struct PlanDeskRules {
   int64_t workers = 2;
-  int64_t time_limit_ns = 10'000'000'000;
+  int64_t time_limit_ns = 60'000'000'000;
   int64_t memory_bytes = int64_t{2} << 30;
   int64_t per_user = 16, in_all = 128;
   int64_t store_bytes = int64_t{1} << 30;

@@ -36,7 +36,7 @@ class PlanWire {
 class RemotePlanner final : public PlanSource {
  public:
   struct Patience {
-    std::int64_t plan_ns = 10'000'000'000;  // as long as the agent may take, by default
+    std::int64_t plan_ns = 60'000'000'000;  // as long as the agent may take, by default
     std::int64_t recall_ns = 500'000'000;
     std::int64_t sulk_ns = 30'000'000'000;
   };

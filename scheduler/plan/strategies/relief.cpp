@@ -211,9 +211,16 @@ class Round {
     const double relief = overload.Relief(away.begin, away.end, bench_.footprint_bytes(i));
     if (relief <= 0) return;
     const IdleInterval& interval = bench_.interval(i);
-    const int64_t copies_ns = interval.content_dead ? 1 : timetable_.to_host_ns(interval.buffer);
+    const int64_t cost_ns =
+        interval.content_dead ? 1 : timetable_.to_host_ns(interval.buffer) + MappingCallsNs();
     options.push_back({i, Treatment::kSwap, true, relief,
-                       static_cast<double>(std::max<int64_t>(1, copies_ns / options_.copy_discount))});
+                       static_cast<double>(std::max<int64_t>(1, cost_ns / options_.copy_discount))});
+  }
+
+  // However little of a buffer's memory is copied.
+  int64_t MappingCallsNs() const {
+    const MappingPrices& prices = bench_.problem().device.mapping;
+    return options_.swap_costs == SwapCosts::kCopies ? 0 : prices.unmap_ns + prices.set_access_ns;
   }
 
   void AddRecompute(const Overload& overload, int32_t i, std::vector<Option>& options) const {

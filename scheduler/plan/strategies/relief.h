@@ -16,6 +16,10 @@
 
 namespace spillway::scheduler {
 
+// What a swap is taken to cost: its copy to the host, or also the calls that unmap and map its memory. The first is right where these
+// hide behind the device, the second where the host is what takes the time; which holds is known only of the whole plan.
+enum class SwapCosts { kCopies, kCopiesAndCalls };
+
 struct ReliefOptions {
   int64_t target_bytes = 0;  // loads are brought to this or below
   bool swaps = true;
@@ -23,6 +27,7 @@ struct ReliefOptions {
   SwapSchedule::Waits waits = SwapSchedule::Waits::kNever;  // may computation wait for copies?
   // How much cheaper a nanosecond of copying is than one of recomputation.
   int64_t copy_discount = 64;
+  SwapCosts swap_costs = SwapCosts::kCopies;
 };
 
 // What choices do to memory and time when nothing waits.

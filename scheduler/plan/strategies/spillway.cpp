@@ -101,7 +101,13 @@ std::vector<int32_t> FastestPossible(const Workbench& bench) {
   return workspaces;
 }
 
-void ConsiderReliefs(Workbench& bench, const Choices& from, Starts& starts) {
+// Both where mapping has a price: which is better is seen only in the plan's prediction.
+std::vector<SwapCosts> SwapCostsOf(const Workbench& bench) {
+  if (bench.is_large() || !bench.problem().device.mapping.AnyIsPaid()) return {SwapCosts::kCopies};
+  return {SwapCosts::kCopies, SwapCosts::kCopiesAndCalls};
+}
+
+void ConsiderReliefs(Workbench& bench, const Choices& from, SwapCosts costs, Starts& starts) {
   using Waits = SwapSchedule::Waits;
   constexpr struct {
     Waits waits;
@@ -115,7 +121,8 @@ void ConsiderReliefs(Workbench& bench, const Choices& from, Starts& starts) {
     const ReliefOptions options{
         .target_bytes = base::scale(bench.problem().budget_bytes, trial.permille, 1000),
         .waits = trial.waits,
-        .copy_discount = trial.copy_discount};
+        .copy_discount = trial.copy_discount,
+        .swap_costs = costs};
     if (const std::optional<Choices> choices = Relieve(bench, options, from))
       starts.ConsiderVariants(*choices);
     if (bench.is_large()) break;
@@ -124,7 +131,7 @@ void ConsiderReliefs(Workbench& bench, const Choices& from, Starts& starts) {
 
 // From an easier budget to the real one in a few steps, each improved before the next: what is good with more memory is mostly
 // good with less.
-std::optional<Choices> Approach(const Workbench& real, Choices from, int64_t evaluations) {
+std::optional<Choices> Approach(const Workbench& real, Choices from, SwapCosts costs, int64_t evaluations) {
   const Problem& problem = real.problem();
   const int64_t peak_bytes = real.timetable().peak_bytes();
   std::optional<Choices> choices = std::move(from);
@@ -133,7 +140,7 @@ std::optional<Choices> Approach(const Workbench& real, Choices from, int64_t eva
     easier.budget_bytes = peak_bytes - base::scale(peak_bytes - problem.budget_bytes, step, kApproachSteps);
     Workbench bench(easier);
     bench.AddWork(real.work());
-    choices = Relieve(bench, {.target_bytes = easier.budget_bytes}, std::move(*choices));
+    choices = Relieve(bench, {.target_bytes = easier.budget_bytes, .swap_costs = costs}, std::move(*choices));
     if (choices) {
       Priced start{*choices, bench.Price(bench.Lower(*choices))};
       if (start.prediction.runs())
@@ -149,19 +156,24 @@ std::optional<Choices> Approach(const Workbench& real, Choices from, int64_t eva
 class Renewal {
  public:
   Renewal(Workbench& bench, Priced start)
-      : bench_(bench), best_(std::move(start)), random_(bench.problem().seed) {}
+      : bench_(bench),
+        swap_costs_(SwapCostsOf(bench)),
+        best_(std::move(start)),
+        random_(bench.problem().seed) {}
 
   Priced Run(const Effort& effort) {
-    for (int64_t i = 0; i < effort.renewals && !bench_.is_spent(); ++i) Attempt(effort.for_each_renewal);
+    for (int64_t i = 0; i < effort.renewals && !bench_.is_spent(); ++i)
+      Attempt(swap_costs_[static_cast<size_t>(i) % swap_costs_.size()], effort.for_each_renewal);
     return std::move(best_);
   }
 
  private:
-  void Attempt(int64_t evaluations) {
+  void Attempt(SwapCosts costs, int64_t evaluations) {
     if (best_.prediction.iteration_ns <= bench_.fastest_ns()) return;
     constexpr int64_t kDiscounts[] = {64, 16, 4, 1};
     const ReliefOptions options{.target_bytes = bench_.problem().budget_bytes,
-                                .copy_discount = kDiscounts[random_.Below(std::size(kDiscounts))]};
+                                .copy_discount = kDiscounts[random_.Below(std::size(kDiscounts))],
+                                .swap_costs = costs};
     std::optional<Choices> choices = Relieve(bench_, options, Ruined());
     if (!choices) return;
     Priced attempt{std::move(*choices), {}};
@@ -188,6 +200,7 @@ class Renewal {
   }
 
   Workbench& bench_;
+  const std::vector<SwapCosts> swap_costs_;
   Priced best_;
   base::Prng random_;
 };
@@ -221,10 +234,13 @@ class OwnStrategy : public ChoosingStrategy {
     for (const bool quick_kernels : {false, true}) {
       if (quick_kernels && !has_workspaces) return;
       const Choices& from = quick_kernels ? fast : none;
-      ConsiderReliefs(bench, from, starts);
-      if (bench.is_large()) return;
-      if (const auto choices = Approach(bench, from, EvaluationsFor(bench) / (has_workspaces ? 6 : 4)))
-        starts.ConsiderVariants(*choices);
+      for (const SwapCosts costs : SwapCostsOf(bench)) {
+        ConsiderReliefs(bench, from, costs, starts);
+        if (bench.is_large()) return;
+        if (const auto choices =
+                Approach(bench, from, costs, EvaluationsFor(bench) / (has_workspaces ? 6 : 4)))
+          starts.ConsiderVariants(*choices);
+      }
     }
   }
 

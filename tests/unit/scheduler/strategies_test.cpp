@@ -10,6 +10,7 @@
 #include "scheduler/plan/plan_validator.h"
 #include "scheduler/plan/strategies/improvement.h"
 #include "scheduler/plan/strategies/registry.h"
+#include "scheduler/plan/strategies/relief.h"
 #include "scheduler/plan/strategies/spillway.h"
 #include "scheduler/plan/strategies/workbench.h"
 #include "tests/unit/scheduler/random_problem.h"
@@ -264,6 +265,44 @@ TEST(StrategiesTest, MoveNothingWhereEverythingFits) {
   EXPECT_TRUE(outcome.plan->actions.empty());
   for (const Step& step : outcome.plan->steps)
     EXPECT_EQ(step.workspace, profile.at(step.operation).workspaces.empty() ? 0 : 1);
+}
+
+// Two buffers of half the memory are the cheaper ones by their copies; by the calls that unmap and map them, the one of all of it.
+TEST(StrategiesTest, ReliefIsChosenByWhatSwapsAreTakenToCost) {
+  // Given either the one or the two others that have to leave at the peak
+  const IterationProfile profile =
+      testing::ProfileOf({testing::Temporary("whole", 2'000), testing::Temporary("half", 500),
+                          testing::Temporary("other half", 500), testing::Temporary("peak", 2'000),
+                          testing::Persistent("w", 10)},
+                         {testing::MakeOperation("make", 100'000, {4}, {0, 1, 2}, false),
+                          testing::MakeOperation("between", 100'000, {4}, {}, false),
+                          testing::MakeOperation("peak", 100'000, {4}, {3}, false),
+                          testing::MakeOperation("after", 100'000, {4}, {}, false),
+                          testing::MakeOperation("use", 100'000, {0, 1, 2}, {4}, false)});
+  const Problem problem{.profile = &profile,
+                        .device = {.to_host_bytes_per_second = 1'000'000'000,
+                                   .to_device_bytes_per_second = 1'000'000'000,
+                                   .to_host_both_bytes_per_second = 1'000'000'000,
+                                   .to_device_both_bytes_per_second = 1'000'000'000,
+                                   .chunk_bytes = 1'000,
+                                   .mapping = {.map_ns = 0, .set_access_ns = 5'000, .unmap_ns = 5'000}},
+                        .budget_bytes = 4'010,
+                        .min_movable_bytes = 100};
+  const Workbench bench(problem);
+  const auto swapped = [&](SwapCosts costs) {
+    std::set<std::string> names;
+    const auto choices =
+        Relieve(bench, {.target_bytes = problem.budget_bytes, .copy_discount = 1, .swap_costs = costs},
+                bench.NoChoices());
+    for (const Decision& decision : choices.value_or(bench.NoChoices()).decisions) {
+      if (decision.treatment != Treatment::kSwap) continue;
+      names.insert(profile.at(bench.interval(decision.interval).buffer).name);
+    }
+    return names;
+  };
+
+  EXPECT_EQ(swapped(SwapCosts::kCopies), (std::set<std::string>{"half", "other half"}));
+  EXPECT_EQ(swapped(SwapCosts::kCopiesAndCalls), (std::set<std::string>{"whole"}));
 }
 
 // The job's own copies would wait behind those that help nobody.
