@@ -261,7 +261,10 @@ void JobMemory::GiveBack(Allocation* found, const UseList& busy) {
     return;
   }
   ++counters_.frees;
-  if (was_put_off) put_off_bytes_.fetch_sub(found->size_bytes, std::memory_order_relaxed);
+  if (was_put_off) {
+    std::erase(put_off_, AsRange(found));
+    put_off_bytes_.fetch_sub(found->size_bytes, std::memory_order_relaxed);
+  }
   executor_.Freed(found->id);
   if (const Recipe* const recipe = AsRange(found)->recipe) Forget(recipe);
   MarkEnds(busy);

@@ -399,7 +399,8 @@ class JobMemory {
   bool ServesPlan(const Recipe& recipe) SPILLWAY_REQUIRES(state_);
   bool IsHeldForPlan(const Tracked* memory) SPILLWAY_REQUIRES(state_);
   bool IsStillNeeded(Tracked* memory) SPILLWAY_REQUIRES(state_);
-  Range* FirstThatFreesAwait(bool even_held) SPILLWAY_REQUIRES(state_);
+  using InVain = base::InlineVector<const Range*, 8>;
+  Range* FirstThatFreesAwait(bool even_held, const InVain& in_vain) SPILLWAY_REQUIRES(state_);
   void FinishFrees(size_t more_bytes) SPILLWAY_EXCLUDES(making_, state_);
   void ForgetAfterCall(const Recipe* recipe) SPILLWAY_REQUIRES(state_);
   ToMake Outdate(Tracked* memory) SPILLWAY_REQUIRES(state_);
@@ -536,7 +537,7 @@ class JobMemory {
   std::atomic<std::uint64_t> held_until_ns_{0};  // likewise; 0: the budget is one that stays
   std::atomic<std::int64_t> link_permille_{1000};
   std::atomic<int> calls_for_memory_{0};  // that wait for some, or make it
-  std::atomic<size_t> put_off_bytes_{0};  // of ranges that the program has freed; written with state_ held
+  std::atomic<size_t> put_off_bytes_{0};  // of put_off_; written with state_ held
   Recorder recorder_;
   JobTrace trace_;
   PlanWalk walk_;
@@ -570,6 +571,7 @@ class JobMemory {
   Executor executor_{&residency_, &timeline_, &counters_};      // guarded by state_, but for HasPending
   Recipes recipes_;                                             // guarded by state_, but for empty
   StreamState* replays_ SPILLWAY_GUARDED_BY(state_) = nullptr;  // a stream of ours for what no call's can do
+  std::vector<Range*> put_off_ SPILLWAY_GUARDED_BY(state_);     // freed by the program, and needed by recipes
   Slabs slabs_ SPILLWAY_GUARDED_BY(state_);
   Trust trust_ SPILLWAY_GUARDED_BY(state_);
   Contents contents_ SPILLWAY_GUARDED_BY(state_);  // of managed memory

@@ -269,7 +269,7 @@ void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {
 
 // The stream is ordered behind all that the block's users must wait for.
 void JobMemory::OpenGate(SlabBlock* block, StreamState* stream) {
-  if (block->holds_addresses || block->serves) return;
+  if (block->holds_addresses || !block->readers.empty()) return;
   block->ready_after.empty() ? block->gate.OpenForAll() : block->gate.OpenFor(Timeline::SerialOf(stream));
 }
 

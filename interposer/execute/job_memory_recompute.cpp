@@ -87,7 +87,7 @@ void JobMemory::ForgetOne(const Recipe* recipe, FreesThatAreDue* due) {
   const auto inputs = recipe->inputs;
   recipes_.Forget(recipe);
   for (Tracked* input : inputs) {
-    if (input->serves == 0 && input->free_is_due) due->push_back(input);
+    if (input->readers.empty() && input->free_is_due) due->push_back(input);
   }
 }
 
@@ -106,7 +106,9 @@ void JobMemory::Forget(const Recipe* recipe) {
 
 void JobMemory::PutOffFree(Tracked* memory) {
   memory->free_is_due = true;
-  if (!IsBlock(memory)) put_off_bytes_.fetch_add(memory->size_bytes, std::memory_order_relaxed);
+  if (IsBlock(memory)) return;
+  put_off_.push_back(AsRange(memory));
+  put_off_bytes_.fetch_add(memory->size_bytes, std::memory_order_relaxed);
 }
 
 // The plan has what the recipe makes dropped, now or later on, and made again before its next use (scheduler/plan/held_inputs.h).
@@ -133,14 +135,18 @@ bool JobMemory::IsStillNeeded(Tracked* memory) {
 }
 
 // The first of what is dropped and can only be made from what the program has freed. What is not dropped is made from nothing any more.
-Range* JobMemory::FirstThatFreesAwait(bool even_held) {
-  const auto awaits = [](const Tracked* input) { return !IsBlock(input) && input->free_is_due; };
-  for (const std::uint64_t id : recipes_.All()) {
+Range* JobMemory::FirstThatFreesAwait(bool even_held, const InVain& in_vain) {
+  Recipes::Ids readers;
+  for (const Range* freed : put_off_) {
+    for (const Recipe* reader : freed->readers) readers.push_back(reader->id);
+  }
+  for (const std::uint64_t id : readers) {
     const Recipe* const recipe = recipes_.Find(id);
-    if (!recipe || std::none_of(recipe->inputs.begin(), recipe->inputs.end(), awaits)) continue;
-    if (!even_held && ServesPlan(*recipe)) continue;
-    if (IsDropped(recipe->output)) return recipe->output;
-    Forget(recipe);
+    if (!recipe || (!even_held && ServesPlan(*recipe))) continue;
+    const bool is_dropped = IsDropped(recipe->output);
+    if (is_dropped && std::find(in_vain.begin(), in_vain.end(), recipe->output) == in_vain.end())
+      return recipe->output;
+    if (!is_dropped) Forget(recipe);
   }
   return nullptr;
 }
@@ -148,17 +154,18 @@ Range* JobMemory::FirstThatFreesAwait(bool even_held) {
 // The program goes on without having freed what they wait for: it is made now. Where it cannot be, they wait. What a plan holds is in
 // nobody's way, but where there would be no room for so many bytes more.
 void JobMemory::FinishFrees(size_t more_bytes) {
+  InVain in_vain;
   while (put_off_bytes_.load(std::memory_order_relaxed) != 0) {
     Range* dropped;
     {
       const MutexLock lock(state_);
       const bool even_held = !HasRoomFor(more_bytes) || LacksHostGrant(more_bytes);
-      dropped = FirstThatFreesAwait(even_held);
+      dropped = FirstThatFreesAwait(even_held, in_vain);
     }
     if (!dropped) return;
     const base::ScopedCount call(&calls_for_memory_);
     const MutexLock making(making_);
-    if (MakeAgain(dropped, nullptr, TraceCause::kDemand) != CUDA_SUCCESS) return;
+    if (MakeAgain(dropped, nullptr, TraceCause::kDemand) != CUDA_SUCCESS) in_vain.push_back(dropped);
   }
 }
 

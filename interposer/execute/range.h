@@ -26,8 +26,9 @@ struct alignas(64) Tracked : Allocation {
   UseList ready_after;
   base::InlineVector<std::uint64_t, 2> ordered;  // serials of streams that already wait for ready_after
   bool holds_addresses = false;                  // it may lead to other allocations: its gate stays closed
-  int serves = 0;                                // so many recipes read it (recipes.h): its gate stays closed
-  bool free_is_due = false;                      // the program has freed it, and a recipe still needs it
+  base::InlineVector<struct Recipe*, 2>
+      readers;               // recipes that read it (recipes.h): meanwhile its gate stays closed
+  bool free_is_due = false;  // the program has freed it, and a recipe still needs it
 };
 
 struct SlabBlock : Tracked {

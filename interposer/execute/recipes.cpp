@@ -12,7 +12,7 @@ Recipe* Recipes::Keep(std::unique_ptr<Recipe> recipe) {
   recipe->output->recipe = recipe.get();
   if (ordering_rules::kRecipesCloseGates) recipe->output->gate.Close();
   for (Tracked* input : recipe->inputs) {
-    ++input->serves;
+    input->readers.push_back(recipe.get());
     if (ordering_rules::kRecipesCloseGates) input->gate.Close();
   }
   recipes_.push_back(std::move(recipe));
@@ -22,35 +22,36 @@ Recipe* Recipes::Keep(std::unique_ptr<Recipe> recipe) {
 
 // Gates open with the next call that names the memory and takes the lock.
 void Recipes::Forget(const Recipe* recipe) {
-  const auto at = std::find_if(recipes_.begin(), recipes_.end(),
-                               [recipe](const auto& known) { return known.get() == recipe; });
-  if (at == recipes_.end()) return;
+  const auto at = PlaceOf(recipe->id);
   recipe->output->recipe = nullptr;
-  for (Tracked* input : recipe->inputs) --input->serves;
-  std::swap(*at, recipes_.back());
-  recipes_.pop_back();
+  for (Tracked* input : recipe->inputs)
+    input->readers.EraseIf([recipe](const Recipe* reader) { return reader == recipe; });
+  recipes_.erase(at);
   count_.store(recipes_.size(), std::memory_order_relaxed);
 }
 
 void Recipes::Exchange(Recipe* recipe, Tracked* from, Tracked* to) {
   std::replace(recipe->inputs.begin(), recipe->inputs.end(), from, to);
-  --from->serves;
-  ++to->serves;
+  from->readers.EraseIf([recipe](const Recipe* reader) { return reader == recipe; });
+  to->readers.push_back(recipe);
   to->gate.Close();
 }
 
-Recipe* Recipes::Find(std::uint64_t id) const {
-  const auto at =
-      std::find_if(recipes_.begin(), recipes_.end(), [id](const auto& known) { return known->id == id; });
-  return at == recipes_.end() ? nullptr : at->get();
+Recipes::Places::const_iterator Recipes::PlaceOf(std::uint64_t id) const {
+  return std::lower_bound(recipes_.begin(), recipes_.end(), id,
+                          [](const auto& known, std::uint64_t wanted) { return known->id < wanted; });
 }
 
-Recipes::Ids Recipes::Of(const Tracked* memory) const {
+Recipe* Recipes::Find(std::uint64_t id) const {
+  const auto at = PlaceOf(id);
+  return at == recipes_.end() || (*at)->id != id ? nullptr : at->get();
+}
+
+Recipes::Ids Recipes::Of(const Tracked* memory) {
   Ids ids;
-  if (!Concerns(*memory)) return ids;
-  for (const auto& recipe : recipes_) {
-    if (Names(*recipe, memory)) ids.push_back(recipe->id);
-  }
+  const Recipe* const its_own = IsBlock(memory) ? nullptr : static_cast<const Range*>(memory)->recipe;
+  if (its_own) ids.push_back(its_own->id);
+  for (const Recipe* reader : memory->readers) ids.push_back(reader->id);
   return ids;
 }
 
@@ -58,16 +59,6 @@ Recipes::Ids Recipes::All() const {
   Ids ids;
   for (const auto& recipe : recipes_) ids.push_back(recipe->id);
   return ids;
-}
-
-bool Recipes::Names(const Recipe& recipe, const Tracked* memory) {
-  return recipe.output == memory ||
-         std::find(recipe.inputs.begin(), recipe.inputs.end(), memory) != recipe.inputs.end();
-}
-
-bool Recipes::Concerns(const Tracked& memory) {
-  if (memory.serves > 0) return true;
-  return memory.kind == AllocationKind::kRange && static_cast<const Range&>(memory).recipe;
 }
 
 Recipes::Verdict Recipes::VerdictOn(std::uint64_t token) const {

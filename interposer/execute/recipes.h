@@ -3,7 +3,7 @@
 // Called by job_memory with the state lock held, but for empty(). Owns the recipes.
 //
 // Invariants
-//  1. A range has at most one recipe, range->recipe; memory that recipes read counts them in Tracked::serves. The gates of both
+//  1. A range has at most one recipe, range->recipe; memory that recipes read knows them by Tracked::readers. The gates of both
 //     are closed as long as that is so.
 //  2. A range in Place::kDropped has a live recipe.
 // Never: launches, moves memory.
@@ -32,7 +32,7 @@ class Recipes {
 
   using Ids = base::InlineVector<std::uint64_t, 8>;
   // Those that read or make the memory.
-  Ids Of(const Tracked* memory) const;
+  static Ids Of(const Tracked* memory);
   Ids All() const;
 
   enum class Verdict : std::uint8_t { kUnknown, kProved, kRefuted };
@@ -40,11 +40,11 @@ class Recipes {
   void Judge(std::uint64_t token, Verdict verdict) { verdicts_[token] = verdict; }
 
  private:
-  static bool Names(const Recipe& recipe, const Tracked* memory);
-  static bool Concerns(const Tracked& memory);
+  using Places = std::vector<std::unique_ptr<Recipe>>;
+  Places::const_iterator PlaceOf(std::uint64_t id) const;  // or where it would be
 
   std::atomic<std::size_t> count_{0};
-  std::vector<std::unique_ptr<Recipe>> recipes_;  // in no order
+  Places recipes_;  // by id
   std::unordered_map<std::uint64_t, Verdict> verdicts_;
   std::uint64_t last_id_ = 0;
 };

@@ -85,7 +85,7 @@ Range* Residency::NewObject() {
 }
 
 void Residency::OpenGate(Range* range, std::uint64_t stream_serial) {
-  const bool serves = ordering_rules::kRecipesCloseGates && (range->serves || range->recipe);
+  const bool serves = ordering_rules::kRecipesCloseGates && (!range->readers.empty() || range->recipe);
   const bool steady = range->live && range->place == Place::kDevice && !range->host.data &&
                       !range->holds_addresses && !serves;
   if (!steady) return;

@@ -237,6 +237,29 @@ TEST_F(RecomputeHazardsTest, WhatTheDriverServesLeavesRoomForWhatIsMadeFromFreed
   ExpectAll(1, 15);
 }
 
+// Memory that another free waited for came back only when there was room for the first again.
+TEST_F(RecomputeHazardsTest, AFreeIsFinishedBehindOneThatCannotBe) {
+  // Given two outputs that can be made from freed memory alone, and a budget too small for the first and all that it is made from
+  is_free_memory_used_ = false;
+  Set(buffers_[4], 2, kWords);
+  Set(buffers_[2], 6, kWords);
+  Launch(derive_, 1, 0, buffers_[4]);
+  Derive(3, 2);
+  ASSERT_EQ(Count().recipe_drops, 2u);
+  for (const size_t input : {0, 2}) ASSERT_TRUE(job_->Free(buffers_[input]));
+  const Counters before = Count();
+  job_->SetBudget(2 * kBufferBytes + kGranuleBytes);
+
+  CUdeviceptr other = 0;
+  ASSERT_EQ(job_->Allocate(kBufferBytes, &other), CUDA_SUCCESS);
+
+  EXPECT_EQ(Count().recomputes - before.recomputes, 1u);
+  EXPECT_EQ(Count().frees - before.frees, 1u);
+  job_->SetBudget((kBuffers + 1) * kBufferBytes);
+  ExpectAll(1, 17);
+  ExpectAll(3, 18);
+}
+
 // The driver has encoded the address: the launch cannot be led elsewhere.
 TEST_F(RecomputeHazardsTest, ASmallInputThatATensorMapNamesIsNotSetAside) {
   std::fill(std::begin(map_.opaque), std::end(map_.opaque), 0x5b11u);
