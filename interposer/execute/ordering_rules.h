@@ -102,7 +102,7 @@ SPILLWAY_ORDERING_RULE(
 
 // What a plan makes something of again stays beyond its free.
 SPILLWAY_ORDERING_RULE(
-    kHeldInputsStay);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait --iterations 30 --contexts 1 --hosts 1 --features gradients
+    kHeldInputsStay);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait --iterations 12 --contexts 1 --hosts 1 --features gradients
 
 // A call that takes no lock writes down what it names before it looks whether that may be used.
 SPILLWAY_ORDERING_RULE(kNamesComeBeforeGates);  // SPILLWAY_PARK=off --features '' --hosts 3 --schedule 1

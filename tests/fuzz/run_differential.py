@@ -144,7 +144,7 @@ def check_plans(bench, arguments):
 
 def holding_task(bench, part):
     """Programs with something large that is made from something small, which they free at once; one thread, so that plans may drop."""
-    options = bench.options + ["--features", "gradients", "--hosts", "1", "--contexts", "1"]
+    options = bench.options + ["--features", "gradients", "--hosts", "1", "--contexts", "1", "--iterations", "12"]
     return Bench(bench.build, options, {"SPILLWAY_LEARN": "wait", "SPILLWAY_PARK": "off"}), part, HOLDING_BUDGET_MIB * MIB
 
 
