@@ -202,16 +202,14 @@ void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns)
   const DeviceId device{static_cast<uint32_t>(known - devices_.begin())};
   if (arbiter_.Has(SeatOf(session, device)))
     return Refuse(session, ErrorCode::kOutOfOrder, "this device is registered already");
-  Job& own_job = jobs_.at(session.job);
-  if (IsFirstOn(own_job, device)) own_job.asked_ns[device] = now_ns;
+  Job& job = jobs_.at(session.job);
+  if (IsFirstOn(job, device)) job.asked_ns[device] = now_ns;
   Registration& registration = session.registrations[asked.device];
   registration.device = device;
   registration.asked = asked;
   registration.usage.device = asked.device;
   registration.usage.wanted_bytes = asked.wanted_bytes;
-  const Job& job = jobs_.at(session.job);
-  const protocol::Register own = OwnLimitsOf(job, device);
-  const Terms terms = TermsOf(job, device, own.own_limit_bytes, own.own_host_limit_bytes);
+  const Terms terms = TermsOf(job, device);
   const Demand demand = DemandOf(registration.usage, registration.host_need_bytes);
   if (!TakeOver(session, device, asked, demand)) {
     const Held held = HeldBefore(device, asked);
@@ -222,7 +220,7 @@ void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns)
                     {asked.held_bytes, asked.held_host_bytes});
     }
   }
-  RefreshTerms(jobs_.at(session.job));
+  RefreshTerms(job);
 }
 
 // What the process may still hold is what its earlier session in these books was promised. False: there is none, or it was promised
@@ -347,7 +345,10 @@ void Node::Forget(SessionId id, int64_t now_ns) {
       arbiter_.Leave(SeatOf(session, registration.device));
       AddUsage(registration, job->second.finished[registration.device]);
     }
-    LiftLimitsOf(session, job->second);
+    job->second.sessions.erase(id);
+    // What it alone asked its job to be limited to no longer holds for the others.
+    for (const auto& [number, registration] : session.registrations)
+      RefreshTerms(job->second, registration.device);
     EndShares(session);
   }
   User& user = users_[session.peer->uid()];
@@ -356,20 +357,6 @@ void Node::Forget(SessionId id, int64_t now_ns) {
   waiting_.erase(id);
   sessions_.erase(id);
   EndJobIfEmpty(job_id, now_ns);
-}
-
-// What it alone asked its job to be limited to no longer holds for the others; it is its job's no more.
-void Node::LiftLimitsOf(const Session& session, Job& job) {
-  std::map<DeviceId, protocol::Register> before;
-  for (const auto& [number, registration] : session.registrations)
-    before[registration.device] = OwnLimitsOf(job, registration.device);
-  job.sessions.erase(session.id);
-  for (const auto& [device, limits] : before) {
-    const protocol::Register own = OwnLimitsOf(job, device);
-    if (own == limits) continue;
-    arbiter_.ChangeTermsToFit(job.id, device,
-                              TermsOf(job, device, own.own_limit_bytes, own.own_host_limit_bytes));
-  }
 }
 
 void Node::EndJobIfEmpty(JobId id, int64_t now_ns) {
@@ -381,47 +368,6 @@ void Node::EndJobIfEmpty(JobId id, int64_t now_ns) {
   if (shares_ != nullptr) shares_->JobGone(PoolJobOf(found->second));
   jobs_by_key_.erase(found->second.key);
   jobs_.erase(found);
-}
-
-Terms Node::TermsOf(const Job& job, DeviceId device, int64_t own_limit_bytes,
-                    int64_t own_host_limit_bytes) const {
-  Terms terms = TermsFor(config_, job.name, job.uid, arbiter_.MemoryOf(device), host_bytes_);
-  ApplyTerms(job.set_by_operator, terms);
-  if (own_limit_bytes > 0) terms.memory.limit = std::min(terms.memory.limit, own_limit_bytes);
-  if (own_host_limit_bytes > 0) terms.host.limit = std::min(terms.host.limit, own_host_limit_bytes);
-  terms.memory.guaranteed = std::min(terms.memory.guaranteed, terms.memory.limit);
-  terms.memory.floor = std::min(terms.memory.floor, terms.memory.limit);
-  terms.host.guaranteed = std::min(terms.host.guaranteed, terms.host.limit);
-  return terms;
-}
-
-// A job limits itself by the least that any of its processes there asks for; no limit, where none does.
-protocol::Register Node::OwnLimitsOf(const Job& job, DeviceId device) const {
-  protocol::Register least;
-  const auto lower = [](int64_t& value, int64_t other) {
-    if (other > 0) value = value == 0 ? other : std::min(value, other);
-  };
-  for (SessionId id : job.sessions) {
-    for (const auto& [number, registration] : sessions_.at(id).registrations) {
-      if (registration.device != device) continue;
-      lower(least.own_limit_bytes, registration.asked.own_limit_bytes);
-      lower(least.own_host_limit_bytes, registration.asked.own_host_limit_bytes);
-    }
-  }
-  return least;
-}
-
-void Node::RefreshTerms(Job& job) {
-  std::set<DeviceId> devices;
-  for (SessionId id : job.sessions) {
-    for (const auto& [number, registration] : sessions_.at(id).registrations)
-      devices.insert(registration.device);
-  }
-  for (DeviceId device : devices) {
-    const protocol::Register own = OwnLimitsOf(job, device);
-    arbiter_.ChangeTermsToFit(job.id, device,
-                              TermsOf(job, device, own.own_limit_bytes, own.own_host_limit_bytes));
-  }
 }
 
 void Node::SetConfig(const Config& config) {

@@ -158,10 +158,6 @@ class Node {
   bool MayOperate(const Session& session) const;
   Job& JobFor(const JobIdentity& identity, uid_t uid, int64_t now_ns);
   Job* JobNamed(std::string_view name);
-  Terms TermsOf(const Job& job, DeviceId device, int64_t own_limit_bytes, int64_t own_host_limit_bytes) const;
-  protocol::Register OwnLimitsOf(const Job& job, DeviceId device) const;
-  void RefreshTerms(Job& job);
-  void LiftLimitsOf(const Session& session, Job& job);
   bool TakeOver(Session& session, DeviceId device, const protocol::Register& asked, const Demand& demand);
   void EndRegistrations(Session& session, DeviceId device);
   Held HeldBefore(DeviceId device, const protocol::Register& asked) const;
@@ -170,6 +166,11 @@ class Node {
   void Tell(const GrantDecision& decision);
   void TellGrant(Session& session, uint32_t number, Registration& registration);
   void TellWaiting(Session& session);
+  // node_terms.cpp
+  Terms TermsOf(const Job& job, DeviceId device) const;
+  protocol::Register OwnLimitsOf(const Job& job, DeviceId device) const;
+  void RefreshTerms(const Job& job);
+  void RefreshTerms(const Job& job, DeviceId device);
   // node_shares.cpp
   bool HasShares(const Session& session) const;
   static PoolJob PoolJobOf(const Job& job);

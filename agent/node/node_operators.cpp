@@ -132,8 +132,7 @@ Outcome Node::On(Session& session, const protocol::SetBudget& wanted) {
                 InBytes(memory_bytes);
       continue;
     }
-    const protocol::Register own = OwnLimitsOf(*job, view.device);
-    const Terms terms = TermsOf(*job, view.device, own.own_limit_bytes, own.own_host_limit_bytes);
+    const Terms terms = TermsOf(*job, view.device);
     refusal = arbiter_.WhyNot(job->id, view.device, terms);
   }
   const bool takes = refusal.empty() && !wanted.dry_run;
