@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/calls.h"
@@ -20,6 +21,9 @@ using driver::Driver;
 using driver::RelaxedCapture;
 
 namespace {
+
+// What cannot be made is known at once, but where others' calls may let go of memory: they would be waited for with each anew.
+constexpr std::uint64_t kWaitedNs = 1'000'000'000;
 
 bool IsDropped(const Range* range) { return range->place == Place::kDropped; }
 
@@ -165,7 +169,10 @@ void JobMemory::FinishFrees(size_t more_bytes) {
     if (!dropped) return;
     const base::ScopedCount call(&calls_for_memory_);
     const MutexLock making(making_);
-    if (MakeAgain(dropped, nullptr, TraceCause::kDemand) != CUDA_SUCCESS) in_vain.push_back(dropped);
+    const std::uint64_t begun_ns = base::MonotonicNs();
+    if (MakeAgain(dropped, nullptr, TraceCause::kDemand) == CUDA_SUCCESS) continue;
+    if (base::MonotonicNs() - begun_ns > kWaitedNs) return;
+    in_vain.push_back(dropped);
   }
 }
 

@@ -1,4 +1,7 @@
 // What could make wrong bytes of a recipe, or hold up a program that has some: work that waits unseen, memory that is not ours, faults.
+#include <atomic>
+
+#include "base/pause.h"
 #include "tests/unit/interposer/recompute_job.h"
 
 namespace spillway::interposer {
@@ -255,6 +258,42 @@ TEST_F(RecomputeHazardsTest, AFreeIsFinishedBehindOneThatCannotBe) {
 
   EXPECT_EQ(Count().recomputes - before.recomputes, 1u);
   EXPECT_EQ(Count().frees - before.frees, 1u);
+  job_->SetBudget((kBuffers + 1) * kBufferBytes);
+  ExpectAll(1, 17);
+  ExpectAll(3, 18);
+}
+
+// Each waited for another thread's call for as long, one after the other: an allocation took ten seconds for every one of them.
+TEST_F(RecomputeHazardsTest, WhatCallsInProgressHoldUpIsNotWaitedForOncePerFree) {
+  // Given as above, and a call that goes on until the first has been waited for
+  is_free_memory_used_ = false;
+  Set(buffers_[4], 2, kWords);
+  Set(buffers_[2], 6, kWords);
+  Launch(derive_, 1, 0, buffers_[4]);
+  Derive(3, 2);
+  for (const size_t input : {0, 2}) ASSERT_TRUE(job_->Free(buffers_[input]));
+  const Counters before = Count();
+  job_->SetBudget(2 * kBufferBytes + kGranuleBytes);
+  std::atomic<bool> goes_on{false};
+  std::thread other([&] {
+    Addresses addresses;
+    addresses.push_back(added_);
+    TouchSet call;
+    EXPECT_EQ(job_->Begin(addresses, {other_stream_, false}, Effect::kMayWrite, &call), CUDA_SUCCESS);
+    goes_on = true;
+    base::Pause(2'000'000'000);
+    job_->End(&call, Effect::kMayWrite);
+  });
+  while (!goes_on) base::YieldToOthers();
+
+  CUdeviceptr others[2] = {};
+  EXPECT_EQ(job_->Allocate(kBufferBytes, &others[0]), CUDA_SUCCESS);
+  other.join();
+
+  // Then the second is left to an allocation that nobody holds up
+  EXPECT_EQ(Count().recomputes, before.recomputes);
+  EXPECT_EQ(job_->Allocate(kBufferBytes, &others[1]), CUDA_SUCCESS);
+  EXPECT_EQ(Count().recomputes - before.recomputes, 1u);
   job_->SetBudget((kBuffers + 1) * kBufferBytes);
   ExpectAll(1, 17);
   ExpectAll(3, 18);
