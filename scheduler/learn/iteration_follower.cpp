@@ -294,6 +294,7 @@ void IterationFollower::EndIteration() {
   last_misses_ = strangers_ + left_out;
   last_end_ = seen_ > 0 ? next_ : pattern_->size();
   whole_iterations_ += left_out == 0;
+  if (last_misses_ > 0) DoubtSuccessors();
   ++iterations_;
   seen_ = strangers_ = 0;
   is_new_iteration_ = true;
@@ -310,12 +311,21 @@ void IterationFollower::HandOn() {
   }
 }
 
+bool IterationFollower::IsThePatterns(int32_t buffer) const {
+  const PatternBuffer& of_pattern = pattern_->buffers[Index(buffer)];
+  return of_pattern.persistent && of_pattern.allocation != 0 && of_pattern.allocation == AllocationOf(buffer);
+}
+
 void IterationFollower::ForgetBuffers() {
   for (int32_t buffer = 0; buffer < static_cast<int32_t>(bound_.size()); ++buffer) {
-    const PatternBuffer& of_pattern = pattern_->buffers[Index(buffer)];
-    const bool is_the_patterns = of_pattern.allocation != 0 && of_pattern.allocation == AllocationOf(buffer);
-    if (of_pattern.persistent && is_the_patterns) continue;
-    Unbind(buffer);
+    if (!IsThePatterns(buffer)) Unbind(buffer);
+  }
+}
+
+// What was matched at a first touch may be another buffer's: an evaluation on a copy, or equal layers in another order, came first.
+void IterationFollower::DoubtSuccessors() {
+  for (int32_t buffer = 0; buffer < static_cast<int32_t>(bound_.size()); ++buffer) {
+    if (!IsThePatterns(buffer)) bound_[Index(buffer)].is_certain = false;
   }
 }
 

@@ -14,7 +14,7 @@
 //   2. No position is given twice in an iteration.
 //   3. A stranger changes no buffer's allocation.
 // Persistent buffers whose allocation the pattern does not know (it is another process'), or which the program has freed, are
-// matched at their first touch, and anew once the job is lost.
+// matched at their first touch; anew once the job is lost, and by any other touch behind an iteration that had misses.
 // Never: reads a clock.
 #pragma once
 
@@ -136,7 +136,9 @@ class IterationFollower {
   void Freed(uint64_t allocation);
   void EndIteration();
   void HandOn();
+  bool IsThePatterns(int32_t buffer) const;
   void ForgetBuffers();
+  void DoubtSuccessors();
   bool MayBeLost() const { return strangers_in_a_row_ > lost_after_; }
 
   // Constant after construction.

@@ -216,6 +216,71 @@ TEST(IterationFollowerTest, WhatIsAllocatedInThePlaceOfAFreedBufferIsThatBuffer)
   EXPECT_EQ(follow(), job.pattern->size());
 }
 
+// A follower with all that outlives an iteration freed and allocated anew, in its job's place.
+struct RenewedJob {
+  static constexpr uint64_t kAnew = 1'000'000;  // added to what was freed
+  LearnedJob job{SmallGpt(3)};
+  IterationFollower follower{job.pattern};
+
+  void Renew(const PatternBuffer& buffer) {
+    follower.Observe(JobEvent::Free(buffer.allocation));
+    follower.Observe(JobEvent::Allocate(buffer.allocation + kAnew, buffer.size_bytes));
+    renewed.insert(buffer.allocation);
+  }
+  std::vector<KeptEvent> Next() {
+    auto events = job.Next();
+    for (KeptEvent& kept : events) {
+      for (JobTouch& touch : kept.touches) touch.allocation += renewed.contains(touch.allocation) ? kAnew : 0;
+    }
+    return events;
+  }
+  int Follow() {
+    int followed = 0;
+    for (const KeptEvent& kept : Next()) followed += follower.Observe(kept.Get()).position >= 0;
+    return followed;
+  }
+  std::set<uint64_t> renewed;
+};
+
+// A third of what was allocated anew was taken for another layer's, for as long as the job lived.
+TEST(IterationFollowerTest, AllThatIsAllocatedAnewAtOnceIsToldApartWithinTwoIterations) {
+  RenewedJob renewed;
+  renewed.Follow();
+  for (const PatternBuffer& buffer : renewed.job.pattern->buffers) {
+    if (buffer.persistent) renewed.Renew(buffer);
+  }
+  ASSERT_GT(renewed.renewed.size(), 10u);
+  renewed.Follow();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(renewed.Follow(), renewed.job.pattern->size());
+}
+
+// An evaluation on a copy, say, and the buffer was that copy for as long as the job lived.
+TEST(IterationFollowerTest, WhatComesBeforeAFreedBuffersSuccessorDoesNotStayInItsPlace) {
+  const LearnedJob same(SmallGpt(3));
+  for (const PatternBuffer& buffer : same.pattern->buffers) {
+    if (!buffer.persistent) continue;
+    RenewedJob renewed;
+    renewed.Follow();
+    renewed.Renew(buffer);
+    // Given that the first operation on what is allocated anew comes on something else first
+    bool has_come = false;
+    for (const KeptEvent& kept : renewed.Next()) {
+      KeptEvent on_other = kept;
+      bool is_on_it = false;
+      for (JobTouch& touch : on_other.touches) {
+        if (touch.allocation != buffer.allocation + RenewedJob::kAnew) continue;
+        touch.allocation = 7'777'777;
+        is_on_it = true;
+      }
+      if (is_on_it && !std::exchange(has_come, true)) renewed.follower.Observe(on_other.Get());
+      renewed.follower.Observe(kept.Get());
+    }
+    ASSERT_TRUE(has_come);
+    renewed.Follow();
+    EXPECT_EQ(renewed.Follow(), renewed.job.pattern->size());
+  }
+}
+
 TEST(IterationFollowerTest, AShortLastBatchIsLostAndTheNextIterationIsFollowed) {
   // Given an epoch whose last batch has other sizes: nothing of it is known
   LearnedJob job(SmallGpt(4));
