@@ -92,9 +92,10 @@ Received SocketChannel::Receive() {
   header.msg_control = control;
   header.msg_controllen = sizeof control;
   ssize_t size;
+  // Who closes and leaves something unread, as who refuses a connection unheard, resets it; that is told once, before its last words.
   do {
     size = recvmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (size < 0 && errno == EINTR);
+  } while (size < 0 && (errno == EINTR || errno == ECONNRESET));
   if (size < 0) return Ended(errno == EAGAIN ? Received::What::kNothing : Received::What::kClosed);
   Received received;
   received.files = FilesIn(&header);

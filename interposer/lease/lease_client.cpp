@@ -10,6 +10,7 @@ constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kFirstPauseNs = 50 * kMillisecond;
 constexpr int64_t kLongestPauseNs = 2000 * kMillisecond;
 constexpr int64_t kRefusedPauseNs = 30'000 * kMillisecond;
+constexpr int64_t kPutOffPauseNs = 1000 * kMillisecond;
 constexpr int64_t kAnswerNs = 5000 * kMillisecond;  // an agent that says nothing for so long is stopped
 constexpr int64_t kSilenceNs = 15'000 * kMillisecond;
 constexpr int64_t kWaitingAlonePatienceNs = 30'000 * kMillisecond;
@@ -82,8 +83,9 @@ void LeaseClient::ReleaseTheHeldBack(Device& device, int64_t now_ns) {
 // An agent that is there again need not say a word at once: those that ran come back first.
 void LeaseClient::ReleaseTheWaiting(int64_t now_ns) {
   if (state_ != State::kAway || !lost_first_ns_ || now_ns - *lost_first_ns_ < kWaitingAlonePatienceNs) return;
+  const Absence absence = takes_connections_ ? Absence::kSilent : Absence::kGone;
   for (Device& device : devices_) {
-    if (std::exchange(device.waits, false)) subject_.AgentStaysAway(device.number);
+    if (std::exchange(device.waits, false)) subject_.AgentStaysAway(device.number, absence);
   }
 }
 
@@ -111,6 +113,7 @@ void LeaseClient::CheckTheSilent(int64_t now_ns) {
 void LeaseClient::TryToConnect(int64_t now_ns) {
   if (devices_.empty() || now_ns < try_again_ns_) return;
   channel_ = connector_.Connect();
+  takes_connections_ = channel_ != nullptr;
   protocol::Hello hello;
   hello.leader_pid = settings_.leader_pid;
   hello.software = "libspillway";
@@ -123,6 +126,7 @@ void LeaseClient::TryToConnect(int64_t now_ns) {
 }
 
 void LeaseClient::Lose(int64_t now_ns, int64_t again_after_ns) {
+  is_put_off_ = false;
   channel_.reset();
   check_.reset();
   subject_.SessionLost();
@@ -174,9 +178,17 @@ void LeaseClient::Hear(protocol::Received& received, int64_t now_ns) {
   } else if (const auto* admission = std::get_if<protocol::Admission>(&message)) {
     Note(*admission);
   } else if (const auto* error = std::get_if<protocol::Error>(&message)) {
-    const bool comes_back = error->code == protocol::ErrorCode::kAgentStops;
-    Lose(now_ns, comes_back ? kFirstPauseNs : kRefusedPauseNs);
+    Hear(*error, now_ns);
   }
+}
+
+// Who comes with too many others at once is put off by an agent that is there, as after a restart or when it had stopped for a while.
+void LeaseClient::Hear(const protocol::Error& error, int64_t now_ns) {
+  const bool comes_back = error.code == protocol::ErrorCode::kAgentStops;
+  const bool is_put_off = state_ == State::kGreeting && error.code == protocol::ErrorCode::kTooFast;
+  Lose(now_ns, is_put_off ? kPutOffPauseNs : comes_back ? kFirstPauseNs : kRefusedPauseNs);
+  if (is_put_off) lost_first_ns_ = now_ns;
+  is_put_off_ = is_put_off;
 }
 
 void LeaseClient::Begin(const protocol::Welcome& welcome, int64_t now_ns) {

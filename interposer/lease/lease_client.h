@@ -13,7 +13,8 @@
 //     next begins 5 s later, then after twice as long each time, up to 30 s. Who said that it holds nothing, and then begins, says so by
 //     registering anew.
 //  4. Who waits in an agent's queue, or for its first grant, waits no longer when the agent is gone and has not said a word for 30 s since
-//     (LeaseSubject::AgentStaysAway); as long as an agent is there that greets, it waits. An agent has nothing to say for hours to who waits:
+//     (LeaseSubject::AgentStaysAway); as long as an agent is there that greets, or takes no connection because there are too many at once
+//     (it is asked again after 1 s), it waits. An agent has nothing to say for hours to who waits:
 //     one that was silent for 15 s is greeted on a second connection, and is gone if it says nothing there within 5 s.
 //  5. What a version has (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account, StepTimes; 5: DriverSlabs) is not said to an agent of one before it.
 // Never: believes that a grant is larger than what the launcher allows; that is the subject's to see to.
@@ -38,6 +39,9 @@ struct DeviceUse {
   protocol::StepTimes steps;
 };
 
+// An agent that takes connections and says nothing hangs.
+enum class Absence : uint8_t { kGone, kSilent };
+
 // The process's memory, as far as the lease is concerned.
 class LeaseSubject {
  public:
@@ -48,8 +52,8 @@ class LeaseSubject {
   virtual void HoldGrowth(uint32_t /*device*/) {}
   // It was admitted, and has been granted nothing for so long that it is held back no more.
   virtual void ReleaseGrowth(uint32_t /*device*/) {}
-  // The agent that it waits for, in the queue or for its first grant, is gone, and did not come back in time.
-  virtual void AgentStaysAway(uint32_t /*device*/) {}
+  // The agent that it waits for, in the queue or for its first grant, is gone or silent, and did not come back in time.
+  virtual void AgentStaysAway(uint32_t /*device*/, Absence /*how*/) {}
   // The grant's host memory, from now on: at once, whatever its budget takes.
   virtual void SetHostLimit(const protocol::Grant& /*grant*/) {}
   // From now on nothing is added to what is held beyond it; what is leaves as soon as it can. Waits for nothing. `deadline_ns` on the
@@ -104,6 +108,8 @@ class LeaseClient {
   bool RecallPlans(const protocol::RecallPlans& recall);
 
   bool is_served() const { return state_ == State::kServed; }
+  // An agent is there, and takes no more connections of this user for the moment.
+  bool is_put_off() const { return state_ == State::kAway && is_put_off_; }
   // To be polled; -1 while there is no connection.
   int file() const { return channel_ == nullptr ? -1 : channel_->file(); }
 
@@ -142,6 +148,7 @@ class LeaseClient {
   void TryToConnect(int64_t now_ns);
   void Listen(int64_t now_ns);
   void Hear(protocol::Received& received, int64_t now_ns);
+  void Hear(const protocol::Error& error, int64_t now_ns);
   void Begin(const protocol::Welcome& welcome, int64_t now_ns);
   void TellHeldSlabs(int64_t now_ns);
   void ReturnSlabs(int64_t now_ns);
@@ -175,8 +182,9 @@ class LeaseClient {
   int64_t pause_ns_ = 0;
   int64_t silence_pause_ns_ = 0;          // after an agent that took a registration and said nothing
   std::optional<int64_t> lost_first_ns_;  // since the agent's last word
-  int64_t heard_ns_ = 0;                  // the agent was there then
-  std::optional<Check> check_;            // whether it still is
+  bool is_put_off_ = false, takes_connections_ = false;
+  int64_t heard_ns_ = 0;        // the agent was there then
+  std::optional<Check> check_;  // whether it still is
   int64_t interval_ns_ = 0;
   std::vector<protocol::SlabName> to_return_;
 };

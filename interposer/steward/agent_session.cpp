@@ -262,7 +262,7 @@ void AgentSession::ReleaseGrowth(std::uint32_t number) {
 }
 
 // Also one that had waited for too long, and has nothing: in the queue, or for its first grant (SessionLost).
-void AgentSession::AgentStaysAway(std::uint32_t number) {
+void AgentSession::AgentStaysAway(std::uint32_t number, Absence how) {
   Device* const device = Find(number);
   const bool waits =
       device && (device->standing == Standing::kQueued || device->standing == Standing::kAsking);
@@ -270,9 +270,10 @@ void AgentSession::AgentStaysAway(std::uint32_t number) {
   device->standing = Standing::kAlone;
   if (device->memory) device->memory->GrantBudget(static_cast<size_t>(device->own_budget_bytes));
   fprintf(stderr,
-          "spillway: the agent at %s, which the job waits for, is gone; the budget of `spillway run` stands "
-          "until it comes back\n",
-          address_.c_str());
+          "spillway: the agent at %s, which the job waits for, %s; the budget of `spillway run` stands "
+          "until it %s\n",
+          address_.c_str(), how == Absence::kGone ? "is gone" : "does not answer",
+          how == Absence::kGone ? "comes back" : "does");
 }
 
 void AgentSession::SetHostLimit(const protocol::Grant& grant) {
@@ -531,7 +532,7 @@ bool AgentSession::TakeTurn(int* file, std::int64_t* next_ns) {
   if (!section.may_call()) return false;
   *next_ns = client_.Step(static_cast<std::int64_t>(MonotonicNs()));
   *file = client_.file();
-  if (*file < 0) NobodyAnswers();
+  if (*file < 0 && !client_.is_put_off()) NobodyAnswers();
   return true;
 }
 

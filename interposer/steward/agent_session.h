@@ -74,7 +74,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   DeviceUse Read(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
   void HoldGrowth(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
   void ReleaseGrowth(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
-  void AgentStaysAway(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
+  void AgentStaysAway(std::uint32_t device, Absence how) override SPILLWAY_REQUIRES(mutex_);
   void SetHostLimit(const protocol::Grant& grant) override SPILLWAY_REQUIRES(mutex_);
   void SetBudget(const protocol::Grant& grant, std::int64_t deadline_ns) override SPILLWAY_REQUIRES(mutex_);
   void Admission(const protocol::Admission& admission) override SPILLWAY_REQUIRES(mutex_);

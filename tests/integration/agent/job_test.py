@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -206,7 +207,20 @@ class JobTest(JobFixture):
         self.agent.send_signal(signal.SIGSTOP)
         self.addCleanup(lambda: self.agent.send_signal(signal.SIGCONT))
         self.assert_as_bare(self.finish(job))
-        self.assertEqual(self.errors().count("which the job waits for, is gone; the budget of `spillway run` stands"), 1)
+        self.assertEqual(self.errors().count("which the job waits for, does not answer; the budget of `spillway run` stands"), 1)
+
+    def test_a_job_that_begins_with_too_many_others_of_its_user_asks_again_and_follows_the_agent(self):
+        # It began at once with the launcher's budget, beside what the agent had promised to others.
+        self.configure("[limits]\nconnections_per_second_per_user = 1\n")
+        self.start()
+        job = self.begin(SHORT, *self.follow())
+        begun = time.monotonic()
+        while time.monotonic() < begun + 3:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
+                other.connect(str(self.path))
+            time.sleep(0.02)
+        self.assert_as_bare(self.finish(job))
+        self.assertNotIn("is not there", self.errors())
 
     def test_a_reload_changes_the_budget_of_a_running_job_or_nothing(self):
         half = self.half()

@@ -308,7 +308,10 @@ TEST_F(HoldingLeaseClientTest, AnAgentThatOnlyGreetsHoldsItBackForASmallPartOfTh
 class WaitingSubject : public HoldingSubject {
  public:
   DeviceUse Read(uint32_t) override { return {}; }
-  void AgentStaysAway(uint32_t) override { ++gone_for_good; }
+  void AgentStaysAway(uint32_t, Absence how) override {
+    ++gone_for_good;
+    absence = how;
+  }
   void SessionLost() override { ++lost; }
   std::unique_ptr<protocol::Channel> Connect() override {
     if (!is_there) return nullptr;
@@ -321,6 +324,7 @@ class WaitingSubject : public HoldingSubject {
   }
 
   int gone_for_good = 0, lost = 0, times_asked = 0;
+  std::optional<Absence> absence;
   bool is_there = true, hangs = false;
   std::unique_ptr<MemoryChannel> asked_beside;  // the agent's end of a second connection
 
@@ -366,6 +370,7 @@ TEST_F(QueuedLeaseClientTest, WhoseAgentIsGoneWaitsForItForHalfAMinute) {
   EXPECT_EQ(subject.gone_for_good, 0);
   StepUntil(135 * kSecond);
   EXPECT_EQ(subject.gone_for_good, 1);
+  EXPECT_EQ(subject.absence, Absence::kGone);
   StepUntil(300 * kSecond);
   EXPECT_EQ(subject.gone_for_good, 1) << "said once";
 }
@@ -421,6 +426,32 @@ TEST_F(QueuedLeaseClientTest, WhoWasStoppedItselfAsksBeforeItBelievesThatItsAgen
   EXPECT_EQ(subject.gone_for_good, 0);
 }
 
+// Beside many of its user that came back at once it asked again after 30 s, and began just before that.
+TEST_F(QueuedLeaseClientTest, WhoIsPutOffWithTooManyOthersWaitsOnAndIsSoonBack) {
+  const auto put_off = [this] {
+    ASSERT_TRUE(subject.agent);
+    subject.agent->Send(protocol::Error{.code = protocol::ErrorCode::kTooFast});
+  };
+  subject.agent.reset();
+  StepUntil(101 * kSecond);
+  put_off();
+  StepUntil(102 * kSecond);
+  EXPECT_TRUE(client.is_put_off());
+  for (; now_ns < 190 * kSecond;) {
+    StepUntil(now_ns + kSecond + kSecond / 5);
+    put_off();
+  }
+  EXPECT_EQ(subject.gone_for_good, 0);
+
+  StepUntil(now_ns + kSecond + kSecond / 5);
+  Welcome(subject);
+  StepUntil(now_ns + kSecond);
+
+  EXPECT_FALSE(client.is_put_off());
+  EXPECT_TRUE(client.is_served());
+  EXPECT_EQ(subject.gone_for_good, 0);
+}
+
 // It had waited for too long, and had nothing; then it was admitted, and its agent ended before the first grant: it had nothing for ever.
 TEST_F(QueuedLeaseClientTest, WhoIsAdmittedAndGrantedNothingWaitsForAnAgentThatIsGoneNoLonger) {
   subject.agent->Send(
@@ -443,6 +474,7 @@ TEST_F(QueuedLeaseClientTest, WhoseAgentHangsWaitsForItAsForOneThatIsGone) {
   EXPECT_EQ(subject.gone_for_good, 0);
   StepUntil(141 * kSecond);
   EXPECT_EQ(subject.gone_for_good, 1);
+  EXPECT_EQ(subject.absence, Absence::kSilent);
 }
 
 TEST_F(QueuedLeaseClientTest, WhoseAgentHasNothingToSayAndAnswersWaitsOnInItsSession) {

@@ -55,6 +55,16 @@ TEST_P(ChannelTest, WhatWasSentBeforeTheEndStillArrives) {
   EXPECT_EQ(ends_.far->Send(Done{}), Sent::kClosed);
 }
 
+// Who was refused by an agent that had not read its first word was never told why.
+TEST_P(ChannelTest, TheLastWordsOfWhoDidNotListenStillArrive) {
+  ends_.far->Send(Hello{});
+  ends_.near->Send(Error{.code = ErrorCode::kTooFast});
+  ends_.near.reset();
+
+  EXPECT_EQ(ends_.far->Receive().what, What::kMessage);
+  EXPECT_EQ(ends_.far->Receive().what, What::kClosed);
+}
+
 TEST_P(ChannelTest, SaysThatTheQueueIsFullAndLosesNothing) {
   int sent = 0;
   while (ends_.near->Send(Goodbye{sent}) == Sent::kSent) ++sent;
