@@ -261,12 +261,10 @@ void AgentSession::ReleaseGrowth(std::uint32_t number) {
   if (Device* const device = Find(number)) Release(device);
 }
 
-// Also one that had waited for too long, and has nothing: in the queue, or for its first grant (SessionLost).
+// Also one that had waited for too long, and has nothing.
 void AgentSession::AgentStaysAway(std::uint32_t number, Absence how) {
   Device* const device = Find(number);
-  const bool waits =
-      device && (device->standing == Standing::kQueued || device->standing == Standing::kAsking);
-  if (!waits) return;
+  if (!device || device->standing != Standing::kQueued) return;
   device->standing = Standing::kAlone;
   if (device->memory) device->memory->GrantBudget(static_cast<size_t>(device->own_budget_bytes));
   fprintf(stderr,
@@ -376,8 +374,8 @@ void AgentSession::SessionLost() {
   planner_.Lost();
   for (Device& device : devices_) {
     Release(&device);
-    // Nobody is there who would grant it what others give back.
-    if (device.standing == Standing::kAdmitted) device.standing = Standing::kAsking;
+    // Nobody is there who would grant it what others give back: it waits for an agent again.
+    if (device.standing == Standing::kAdmitted) device.standing = Standing::kQueued;
   }
 }
 

@@ -26,6 +26,7 @@ TRAINER = ["gpt", "--layers=2", "--width=256"]
 SHORT = "--steps=12"
 # Until the test has seen what it came for: on a fast machine any number of steps is over too early.
 ENDLESS = "--steps=1000000"
+IS_ADMITTED = "spillway: the job is admitted, and begins when others have given back memory for it\n"
 
 
 class JobFixture(agent_test.AgentFixture):
@@ -143,8 +144,8 @@ class JobTest(JobFixture):
         self.assertEqual(report["budget_bytes"], half)
         self.assertGreaterEqual(report["budget_changes"], 2)
 
-    def test_an_admitted_job_begins_when_others_have_given_back_however_late_they_are(self):
-        # It began after 5 s with what the launcher allowed, beside what was promised to the one that was late.
+    def begin_behind_one_that_is_late(self):
+        """(the session of another, which has been granted everything; the job, which is admitted and has said so)"""
         self.start()
         late = agent_test.Session(self.path)
         self.addCleanup(late.socket.close)
@@ -152,10 +153,14 @@ class JobTest(JobFixture):
         late.register(1 << 30, device=uuid.UUID(UUID.removeprefix("GPU-")).bytes)
         late.next(agent_test.ADMISSION)
         self.assertEqual(late.grant()[1], 1 << 30)
-
         job = self.begin(SHORT, *self.follow())
         agent_test.wait_for(self.errors, lambda errors: errors)
-        self.assertEqual(self.errors(), "spillway: the job is admitted, and begins when others have given back memory for it\n")
+        self.assertEqual(self.errors(), IS_ADMITTED)
+        return late, job
+
+    def test_an_admitted_job_begins_when_others_have_given_back_however_late_they_are(self):
+        # It began after 5 s with what the launcher allowed, beside what was promised to the one that was late.
+        late, job = self.begin_behind_one_that_is_late()
         device = next(d for j in self.status()["jobs"] for d in j["devices"] if j["job"] == f"local-{job.pid}")
         self.assertEqual((device["resident_bytes"], device["promised_bytes"]), (0, 0))
 
@@ -163,6 +168,17 @@ class JobTest(JobFixture):
             serial, budget, _, _ = late.grant()
         late.obey(serial, budget)
         self.assert_as_bare(self.finish(job))
+
+    def test_an_admitted_job_waits_for_an_agent_that_is_started_again(self):
+        # It began at once with what the launcher allowed.
+        _, job = self.begin_behind_one_that_is_late()
+        self.stop(signal.SIGKILL)
+        time.sleep(2)
+        self.assertEqual(self.errors(), IS_ADMITTED)
+
+        self.start()
+        self.assert_as_bare(self.finish(job))
+        self.assertEqual(self.errors(), IS_ADMITTED)
 
     def test_a_grant_is_never_exceeded_from_the_first_allocation_on(self):
         bare = self.bare(SHORT)
@@ -195,7 +211,6 @@ class JobTest(JobFixture):
         self.assertEqual(self.spillway("undrain").returncode, 0)
         self.assertEqual(self.finish(job), bare)
         self.assertEqual(self.errors().count("waits in the agent's queue"), 1)
-
 
     def test_a_queued_job_whose_agent_hangs_says_so_and_runs(self):
         # It waited for an hour, and began with nothing.
