@@ -230,7 +230,7 @@ class JobTest(JobFixture):
         self.start()
         job = self.begin(SHORT, *self.follow())
         begun = time.monotonic()
-        while time.monotonic() < begun + 3:
+        while time.monotonic() < begun + 1.5:  # the job gives up after 5, on a busy machine too
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
                 other.connect(str(self.path))
             time.sleep(0.02)
