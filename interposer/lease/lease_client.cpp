@@ -114,15 +114,18 @@ void LeaseClient::TryToConnect(int64_t now_ns) {
   if (devices_.empty() || now_ns < try_again_ns_) return;
   channel_ = connector_.Connect();
   takes_connections_ = channel_ != nullptr;
+  const int64_t pause_ns = std::clamp(2 * pause_ns_, kFirstPauseNs, kLongestPauseNs);
+  if (channel_ == nullptr) return Lose(now_ns, pause_ns);
+  state_ = State::kGreeting;
+  try_again_ns_ = now_ns + kAnswerNs;
   protocol::Hello hello;
   hello.leader_pid = settings_.leader_pid;
   hello.software = "libspillway";
-  if (channel_ == nullptr || channel_->Send(hello) != protocol::Sent::kSent) {
-    const int64_t pause_ns = std::clamp(2 * pause_ns_, kFirstPauseNs, kLongestPauseNs);
-    return Lose(now_ns, pause_ns);
-  }
-  state_ = State::kGreeting;
-  try_again_ns_ = now_ns + kAnswerNs;
+  if (channel_->Send(hello) == protocol::Sent::kSent) return;
+  // Refused before it was heard: why may have been said.
+  protocol::Received last = channel_->Receive();
+  if (last.what == protocol::Received::What::kMessage) Hear(last, now_ns);
+  if (state_ == State::kGreeting) Lose(now_ns, pause_ns);
 }
 
 void LeaseClient::Lose(int64_t now_ns, int64_t again_after_ns) {

@@ -315,6 +315,12 @@ class WaitingSubject : public HoldingSubject {
   void SessionLost() override { ++lost; }
   std::unique_ptr<protocol::Channel> Connect() override {
     if (!is_there) return nullptr;
+    if (refuses) {
+      auto near = HoldingSubject::Connect();
+      agent->Send(protocol::Error{.code = protocol::ErrorCode::kTooFast});
+      agent.reset();
+      return near;
+    }
     if (agent == nullptr || IsClosed(*agent)) return HoldingSubject::Connect();
     auto [near, far] = MemoryChannel::Pair(16);
     asked_beside = std::move(far);
@@ -325,7 +331,7 @@ class WaitingSubject : public HoldingSubject {
 
   int gone_for_good = 0, lost = 0, times_asked = 0;
   std::optional<Absence> absence;
-  bool is_there = true, hangs = false;
+  bool is_there = true, hangs = false, refuses = false;
   std::unique_ptr<MemoryChannel> asked_beside;  // the agent's end of a second connection
 
  private:
@@ -449,6 +455,17 @@ TEST_F(QueuedLeaseClientTest, WhoIsPutOffWithTooManyOthersWaitsOnAndIsSoonBack) 
 
   EXPECT_FALSE(client.is_put_off());
   EXPECT_TRUE(client.is_served());
+  EXPECT_EQ(subject.gone_for_good, 0);
+}
+
+// A quick agent closes before the first word is sent: why was not read, and the agent taken for one that is not there.
+TEST_F(QueuedLeaseClientTest, WhoIsRefusedBeforeItIsHeardKnowsWhy) {
+  subject.refuses = true;
+  subject.agent.reset();
+
+  StepUntil(190 * kSecond);
+
+  EXPECT_TRUE(client.is_put_off());
   EXPECT_EQ(subject.gone_for_good, 0);
 }
 
