@@ -6,6 +6,13 @@
 #include "interposer/execute/ordering_rules.h"
 
 namespace spillway::interposer {
+namespace {
+
+void EndReading(Tracked* memory, const Recipe* recipe) {
+  memory->readers.EraseIf([recipe](const Recipe* reader) { return reader == recipe; });
+}
+
+}  // namespace
 
 Recipe* Recipes::Keep(std::unique_ptr<Recipe> recipe) {
   recipe->id = ++last_id_;
@@ -24,15 +31,14 @@ Recipe* Recipes::Keep(std::unique_ptr<Recipe> recipe) {
 void Recipes::Forget(const Recipe* recipe) {
   const auto at = PlaceOf(recipe->id);
   recipe->output->recipe = nullptr;
-  for (Tracked* input : recipe->inputs)
-    input->readers.EraseIf([recipe](const Recipe* reader) { return reader == recipe; });
+  for (Tracked* input : recipe->inputs) EndReading(input, recipe);
   recipes_.erase(at);
   count_.store(recipes_.size(), std::memory_order_relaxed);
 }
 
 void Recipes::Exchange(Recipe* recipe, Tracked* from, Tracked* to) {
   std::replace(recipe->inputs.begin(), recipe->inputs.end(), from, to);
-  from->readers.EraseIf([recipe](const Recipe* reader) { return reader == recipe; });
+  EndReading(from, recipe);
   to->readers.push_back(recipe);
   to->gate.Close();
 }

@@ -25,6 +25,16 @@ class RecomputeHazardsTest : public RecomputeTest {
     ASSERT_EQ(job_->Allocate(bytes, &aside_), CUDA_SUCCESS);
     Set(aside_, 0, bytes / 4);
   }
+  // Two outputs, buffers 1 and 3, that nothing but freed memory can bring back; the first needs buffer 4 beside that.
+  void DropTwoAndFreeTheirInputs() {
+    is_free_memory_used_ = false;
+    Set(buffers_[4], 2, kWords);
+    Set(buffers_[2], 6, kWords);
+    Launch(derive_, 1, 0, buffers_[4]);
+    Derive(3, 2);
+    ASSERT_EQ(Count().recipe_drops, 2u);
+    for (const size_t input : {0, 2}) ASSERT_TRUE(job_->Free(buffers_[input]));
+  }
   // As the hook of that call does.
   void Await(CUstream stream) {
     const std::vector<Use> covered = job_->IssuedOn({stream, false});
@@ -243,13 +253,7 @@ TEST_F(RecomputeHazardsTest, WhatTheDriverServesLeavesRoomForWhatIsMadeFromFreed
 // Memory that another free waited for came back only when there was room for the first again.
 TEST_F(RecomputeHazardsTest, AFreeIsFinishedBehindOneThatCannotBe) {
   // Given two outputs that can be made from freed memory alone, and a budget too small for the first and all that it is made from
-  is_free_memory_used_ = false;
-  Set(buffers_[4], 2, kWords);
-  Set(buffers_[2], 6, kWords);
-  Launch(derive_, 1, 0, buffers_[4]);
-  Derive(3, 2);
-  ASSERT_EQ(Count().recipe_drops, 2u);
-  for (const size_t input : {0, 2}) ASSERT_TRUE(job_->Free(buffers_[input]));
+  ASSERT_NO_FATAL_FAILURE(DropTwoAndFreeTheirInputs());
   const Counters before = Count();
   job_->SetBudget(2 * kBufferBytes + kGranuleBytes);
 
@@ -266,12 +270,7 @@ TEST_F(RecomputeHazardsTest, AFreeIsFinishedBehindOneThatCannotBe) {
 // Each waited for another thread's call for as long, one after the other: an allocation took ten seconds for every one of them.
 TEST_F(RecomputeHazardsTest, WhatCallsInProgressHoldUpIsNotWaitedForOncePerFree) {
   // Given as above, and a call that goes on until the first has been waited for
-  is_free_memory_used_ = false;
-  Set(buffers_[4], 2, kWords);
-  Set(buffers_[2], 6, kWords);
-  Launch(derive_, 1, 0, buffers_[4]);
-  Derive(3, 2);
-  for (const size_t input : {0, 2}) ASSERT_TRUE(job_->Free(buffers_[input]));
+  ASSERT_NO_FATAL_FAILURE(DropTwoAndFreeTheirInputs());
   const Counters before = Count();
   job_->SetBudget(2 * kBufferBytes + kGranuleBytes);
   std::atomic<bool> goes_on{false};
