@@ -58,32 +58,46 @@ CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {
   return result;
 }
 
+// What a plan holds is in nobody's way as long as there is room beside it. That is looked at where the range is made: a budget or another
+// thread may take the room at any moment before.
 CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
-  FinishFrees(size_bytes);
-  AskBeforeGranting(size_bytes);
-  AwaitBudget([&]() SPILLWAY_REQUIRES(state_) { return FitsBudget(size_bytes); });
-  AwaitHostLimit(size_bytes);
-  AwaitPrefetches(StallCause::kNoMemory);
-  Range* range;
-  bool awaits_freed;
-  {
+  Range* range = nullptr;
+  bool awaits_freed = false;
+  for (bool even_held = false; !range; even_held = true) {
+    AwaitRoomFor(size_bytes, even_held);
     const MutexLock lock(state_);
-    RecordIfItIsTime(size_bytes);
-    range = size_bytes >= bytes && Admits(size_bytes) ? residency_.NewRange(bytes) : nullptr;
-    awaits_freed = range && AwaitsFreed(*range);
-    UpdateHostLimit(range ? size_bytes : 0);  // it may have to be parked at once
-    if (range && !awaits_freed && !IsParkedAnew(range)) {
-      residency_.Free(range, {});
-      range = nullptr;
-    }
+    if (!even_held && put_off_bytes_ != 0 && !HasRoomFor(size_bytes)) continue;
+    range = NewRange(bytes, size_bytes, &awaits_freed);
     if (!range) return Refused();
-    Know(range);
-    if (awaits_freed) residency_.Pin(range);
   }
   const CUresult result = awaits_freed ? AwaitMemory(range) : CUDA_SUCCESS;
   if (result == CUDA_SUCCESS) *out = range->base;
   return result;
+}
+
+void JobMemory::AwaitRoomFor(size_t size_bytes, bool even_held) {
+  FinishFrees([&]() SPILLWAY_REQUIRES(state_) { return even_held || LacksHostGrant(size_bytes); });
+  AskBeforeGranting(size_bytes);
+  AwaitBudget([&]() SPILLWAY_REQUIRES(state_) { return FitsBudget(size_bytes); });
+  AwaitHostLimit(size_bytes);
+  AwaitPrefetches(StallCause::kNoMemory);
+}
+
+// Null where it is refused. What waits for memory that was freed is pinned.
+Range* JobMemory::NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed) {
+  RecordIfItIsTime(size_bytes);
+  Range* const range = size_bytes >= bytes && Admits(size_bytes) ? residency_.NewRange(bytes) : nullptr;
+  *awaits_freed = range && AwaitsFreed(*range);
+  UpdateHostLimit(range ? size_bytes : 0);  // it may have to be parked at once
+  if (!range) return nullptr;
+  if (!*awaits_freed && !IsParkedAnew(range)) {
+    residency_.Free(range, {});
+    return nullptr;
+  }
+  Know(range);
+  if (*awaits_freed) residency_.Pin(range);
+  return range;
 }
 
 CUresult JobMemory::Refused() {
@@ -289,7 +303,7 @@ bool JobMemory::Charge(size_t bytes, Unmovable reason) {
   const base::ScopedCount call(&calls_for_memory_);
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
-  FinishFrees(bytes);
+  FinishFrees([&]() SPILLWAY_REQUIRES(state_) { return !HasRoomFor(bytes) || LacksHostGrant(bytes); });
   const MutexLock making(making_);
   const bool charged = MakeRoom(bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(state_) {
     if (!residency_.Charge(bytes)) return false;

@@ -281,6 +281,8 @@ class JobMemory {
   bool IsInCall() const SPILLWAY_REQUIRES(state_);
   CUresult AllocateSmall(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
   CUresult AllocateRange(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(making_, state_);
+  void AwaitRoomFor(size_t size_bytes, bool even_held) SPILLWAY_EXCLUDES(making_, state_);
+  Range* NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed) SPILLWAY_REQUIRES(state_);
   CUresult Refused() SPILLWAY_REQUIRES(state_);
   void Know(Range* range) SPILLWAY_REQUIRES(state_);
   CUresult AddSlab(size_t bytes) SPILLWAY_EXCLUDES(making_, state_);
@@ -401,7 +403,8 @@ class JobMemory {
   bool IsStillNeeded(Tracked* memory) SPILLWAY_REQUIRES(state_);
   using InVain = base::InlineVector<const Range*, 8>;
   Range* FirstThatFreesAwait(bool even_held, const InVain& in_vain) SPILLWAY_REQUIRES(state_);
-  void FinishFrees(size_t more_bytes) SPILLWAY_EXCLUDES(making_, state_);
+  // `even_held` is called with the state lock held.
+  void FinishFrees(base::FunctionRef<bool()> even_held) SPILLWAY_EXCLUDES(making_, state_);
   void ForgetAfterCall(const Recipe* recipe) SPILLWAY_REQUIRES(state_);
   ToMake Outdate(Tracked* memory) SPILLWAY_REQUIRES(state_);
   ToMake FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set)

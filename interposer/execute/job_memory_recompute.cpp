@@ -155,16 +155,15 @@ Range* JobMemory::FirstThatFreesAwait(bool even_held, const InVain& in_vain) {
   return nullptr;
 }
 
-// The program goes on without having freed what they wait for: it is made now. Where it cannot be, they wait. What a plan holds is in
-// nobody's way, but where there would be no room for so many bytes more.
-void JobMemory::FinishFrees(size_t more_bytes) {
+// The program goes on without having freed what they wait for: it is made now. Where it cannot be, they wait. What a plan holds is left,
+// but where even that is asked for.
+void JobMemory::FinishFrees(base::FunctionRef<bool()> even_held) {
   InVain in_vain;
   while (put_off_bytes_.load(std::memory_order_relaxed) != 0) {
     Range* dropped;
     {
       const MutexLock lock(state_);
-      const bool even_held = !HasRoomFor(more_bytes) || LacksHostGrant(more_bytes);
-      dropped = FirstThatFreesAwait(even_held, in_vain);
+      dropped = FirstThatFreesAwait(even_held(), in_vain);
     }
     if (!dropped) return;
     const base::ScopedCount call(&calls_for_memory_);
