@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 
-from seed_runs import BATCH_SEEDS, Bench, Verdict, batches
+from seed_runs import BATCH_SEEDS, TOO_LONG, Bench, Verdict, batches
 from shrink import shrink
 
 MIB = 1 << 20
@@ -73,7 +73,8 @@ def compare_planned_batch(bench, library, seeds, budget_bytes):
 
 def report_difference(bench, library, seed, verdict):
     bare, below = verdict.differing[seed]
-    print(f"seed {seed} differs with a budget of {budget_text(verdict.budget_bytes)}")
+    how = TOO_LONG if verdict.took_too_long(seed) else "differs"
+    print(f"seed {seed} {how} with a budget of {budget_text(verdict.budget_bytes)}")
     print(f"  bare:   {bare}\n  budget: {below}")
     before = [s for s in verdict.seeds if s <= seed]
     shortest = shrink(bench, before, library, verdict.budget_bytes)
@@ -107,7 +108,7 @@ def compare_all(arguments, library, tasks, compare=compare_batch):
     differing = [(seed, verdict, task[0]) for verdict, task in zip(verdicts, tasks) for seed in verdict.differing]
     for seed, verdict, its_bench in differing[:arguments.show]:
         report_difference(its_bench, library, seed, verdict)
-    summarise(verdicts, len(differing), time.monotonic() - start_s)
+    summarise(verdicts, time.monotonic() - start_s)
     return verdicts, not differing and not any(verdict.complaints for verdict in verdicts)
 
 
@@ -180,7 +181,7 @@ def budget_bytes(budget_mib):
     return None if budget_mib is None else budget_mib * MIB
 
 
-def summarise(verdicts, differing, elapsed_s):
+def summarise(verdicts, elapsed_s):
     per_budget = collections.Counter()
     moved = collections.Counter()
     for verdict in verdicts:
@@ -188,7 +189,8 @@ def summarise(verdicts, differing, elapsed_s):
         moved[budget_text(verdict.budget_bytes)] += verdict.moved_bytes
     for budget, count in per_budget.items():
         print(f"budget {budget}: {count} seeds, {moved[budget] // MIB} MiB over the simulated link")
-    print(f"{sum(per_budget.values())} seeds, {differing} differ, {elapsed_s:.0f} s")
+    too_long = [verdict.took_too_long(seed) for verdict in verdicts for seed in verdict.differing]
+    print(f"{sum(per_budget.values())} seeds, {too_long.count(False)} differ, {too_long.count(True)} took too long, {elapsed_s:.0f} s")
 
 
 def ordering_rules(sanitizer):

@@ -11,6 +11,7 @@ import simulated_gpu  # noqa: E402
 
 BATCH_SEEDS = 25
 QUIET_S = 20  # a seed takes a fraction of a second; one that takes this long never ends
+TOO_LONG = "took too long"
 
 
 @dataclasses.dataclass
@@ -23,6 +24,9 @@ class Verdict:
     moved_bytes: int
     prefetches: int = 0  # allocations that plans brought back
     held_inputs: int = 0  # allocations that plans needed beyond their free
+
+    def took_too_long(self, seed):
+        return any(line.startswith(TOO_LONG) for line in self.differing[seed])
 
     def noticed(self):
         """The seeds that tell of a fault; a sanitizer's report counts for the first of its batch."""
@@ -113,7 +117,7 @@ class Bench:
 
     @staticmethod
     def ending(run):
-        how = "took too long" if run.exit_code is None else f"ended with {run.exit_code}"
+        how = TOO_LONG if run.exit_code is None else f"ended with {run.exit_code}"
         return f"{how}: {run.errors.strip()[-500:]}"
 
     def command(self, first, last, options=()):

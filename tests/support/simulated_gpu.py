@@ -69,38 +69,43 @@ def await_end(process, output_file, quiet_s):
 
     Time in which it could have gone on, but other processes had the processors, does not count; time that it computed does.
     """
-    size, since_s, spent = 0, time.monotonic(), Spent(0.0, 0.0)
+    size, since_s, spending = 0, time.monotonic(), Spending({})
     while True:
         try:
             return process.wait(timeout=0.5)
         except subprocess.TimeoutExpired:
             pass
-        now = spent_s(process.pid)
-        waited_s = max(0.0, now.waiting - spent.waiting)
+        spending.look(threads_of(process.pid))
         if output_file.stat().st_size != size:
-            size, since_s, spent = output_file.stat().st_size, time.monotonic(), now
-        elif time.monotonic() - since_s - waited_s > quiet_s or now.computing - spent.computing > quiet_s:
+            size, since_s, spending = output_file.stat().st_size, time.monotonic(), Spending(spending.seen)
+        elif time.monotonic() - since_s - spending.waiting_s > quiet_s or spending.computing_s > quiet_s:
             process.kill()
             process.wait()
             return None
 
 
-@dataclasses.dataclass
-class Spent:
-    """Of all threads of a process together, which may be more than has passed."""
+class Spending:
+    """What the threads of a process spend from now on: all together, which may be more than passes, and also those that end."""
 
-    computing: float
-    waiting: float  # for a processor
+    def __init__(self, seen):
+        self.seen = seen  # thread: what it has spent so far, as `threads_of` says
+        self.computing_s = self.waiting_s = 0.0  # waiting: for a processor
+
+    def look(self, threads):
+        for thread, (computed_s, waited_s) in threads.items():
+            before = self.seen.get(thread, (0.0, 0.0))
+            self.computing_s += max(0.0, computed_s - before[0])
+            self.waiting_s += max(0.0, waited_s - before[1])
+        self.seen = threads
 
 
-def spent_s(pid):
-    """What the threads of a process have spent so far; nothing where the system does not say."""
-    computing_ns = waiting_ns = 0
+def threads_of(pid):
+    """What each thread of a process has computed and waited for a processor so far; nothing where the system does not say."""
+    threads = {}
     for task in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"):
         try:
-            computed, waited = task.read_text().split()[:2]
-            computing_ns += int(computed)
-            waiting_ns += int(waited)
+            computed_ns, waited_ns = task.read_text().split()[:2]
+            threads[task.parent.name] = int(computed_ns) / 1e9, int(waited_ns) / 1e9
         except (OSError, ValueError):
             pass
-    return Spent(computing_ns / 1e9, waiting_ns / 1e9)
+    return threads
