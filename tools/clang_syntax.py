@@ -4,12 +4,14 @@
 usage: clang_syntax.py BUILD_DIR [--jobs N] [--tidy] [--only TEXT] [--without-tests]
 
 Takes the commands from BUILD_DIR/compile_commands.json, adds -Wthread-safety to the warnings, all as errors. With
---tidy it runs clang-tidy by .clang-tidy instead.
+--tidy it runs clang-tidy by .clang-tidy instead. Every file gets a pass of its own, also where gcc compiles several in one
+call: so each must include what it needs, and clang sees what is unused only in the file that it is given.
 """
 import argparse
 import concurrent.futures
 import json
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -23,6 +25,22 @@ DROPPED_WITH_VALUE = {"-o", "-MF", "-MT", "-MQ"}
 DROPPED_PREFIXES = ("-fno-tree-", "-fno-semantic-interposition", "--param", "-fconcepts")
 
 
+# CMake's names for the files that include several sources, and how those look.
+UNITY_FILE = re.compile(r"/Unity/unity_\w+_cxx\.cxx$")
+UNITY_LINE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
+
+
+def entries_of_sources(entries):
+    """As if each source had been compiled by itself: with the flags of the call that it was compiled in."""
+    for entry in entries:
+        if not UNITY_FILE.search(entry["file"]):
+            yield entry
+            continue
+        flags = [word for word in words_of(entry) if word != entry["file"]]
+        for source in UNITY_LINE.findall(pathlib.Path(entry["file"]).read_text(encoding="utf-8")):
+            yield {"directory": entry["directory"], "file": source, "arguments": flags}
+
+
 def is_ours(entry, build_dir):
     path = pathlib.Path(entry["file"]).resolve()
     if path.suffix not in (".cpp", ".cc", ".cxx"):
@@ -32,8 +50,12 @@ def is_ours(entry, build_dir):
     return path.is_relative_to(source_tree.ROOT)
 
 
+def words_of(entry):
+    return entry.get("arguments") or shlex.split(entry["command"])
+
+
 def kept_flags(entry):
-    words = entry.get("arguments") or shlex.split(entry["command"])
+    words = words_of(entry)
     while words and not words[0].startswith("-"):
         words = words[1:]  # the compiler, and ccache before it
     flags, skip = [], False
@@ -67,7 +89,7 @@ def main():
     parser.add_argument("--without-tests", action="store_true", help="leave out what lies under tests/")
     options = parser.parse_args()
     build_dir = options.build_dir.resolve()
-    entries = json.loads((build_dir / "compile_commands.json").read_text(encoding="utf-8"))
+    entries = entries_of_sources(json.loads((build_dir / "compile_commands.json").read_text(encoding="utf-8")))
     if options.without_tests:
         entries = [entry for entry in entries if not pathlib.Path(entry["file"]).is_relative_to(source_tree.ROOT / "tests")]
     # One pass per file: some are compiled into several targets, with the same warnings.

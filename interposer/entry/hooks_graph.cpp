@@ -72,7 +72,7 @@ CUresult AroundNaming(const NodeFacts& facts, Call call) {
 }
 
 // What the nodes of a graph copy and set, for the driver to look at; what kernels are given it does not look at.
-NodeFacts LookedAt(const GraphFacts& facts) {
+NodeFacts FactsTogether(const GraphFacts& facts) {
   NodeFacts all;
   for (const auto& [node, one] : facts) {
     all.writes.insert(all.writes.end(), one.writes.begin(), one.writes.end());
@@ -102,7 +102,7 @@ template <class Call>
 CUresult Instantiate(CUgraphExec* out, CUgraph graph, Call call) {
   GraphFacts facts;
   if (!Read(graph, &facts) || !out) return call();
-  const NodeFacts looked_at = LookedAt(facts);
+  const NodeFacts looked_at = FactsTogether(facts);
   // Charged first: memory is made while no call of this thread is in progress, for which that would wait.
   const CUresult result =
       Charged(looked_at.allocated_bytes, out, [&] { return AroundNaming(looked_at, call); });
@@ -114,7 +114,7 @@ template <class Call>
 CUresult Update(CUgraphExec executable, CUgraph graph, Call call) {
   GraphFacts facts;
   if (!Read(graph, &facts)) return call();
-  const CUresult result = AroundNaming(LookedAt(facts), call);
+  const CUresult result = AroundNaming(FactsTogether(facts), call);
   const bool updated = result == CUDA_SUCCESS && ordering_rules::kUpdatesNameTheirMemory;
   if (updated) Ledger().Updated(executable, std::move(facts));
   return result;
@@ -132,7 +132,7 @@ struct NewLaunch {
   CUgraphExec executable;
   const NodeFacts* facts;
 };
-void NoteLook(void* launch) {
+void NoteGraphLook(void* launch) {
   const auto& made = *static_cast<const NewLaunch*>(launch);
   Ledger().LookedAt(made.executable, *made.facts);
 }
@@ -147,7 +147,7 @@ CUresult Launch(CUgraphExec executable, StreamName stream, Call call) {
     add.IsCalled("cuGraphLaunch");
     if (launch.facts && ordering_rules::kGraphsNameTheirMemory) AddFacts(*launch.facts, add, true);
     if (!launch.facts || !launch.facts->complete) add.IsUnsure();
-    if (launch.facts && launch.brings_new_kernels) add.IsNew(NoteLook, &made);
+    if (launch.facts && launch.brings_new_kernels) add.IsNew(NoteGraphLook, &made);
   };
   return Around(stream, Effect::kLaunches, collect, call);
 }

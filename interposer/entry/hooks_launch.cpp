@@ -14,7 +14,7 @@ using interposer::LaunchCall;
 using interposer::LaunchDimensions;
 using interposer::ShapeOfLaunch;
 
-void NoteLook(void* function) { LookedAt(static_cast<CUfunction>(function)); }
+void NoteFunctionLook(void* function) { LookedAt(static_cast<CUfunction>(function)); }
 
 // A launch that a library's call makes may be made again, if that call is such.
 bool MayRunAgain() {
@@ -29,7 +29,7 @@ void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** 
   if (!facts.is_kept) {
     add.IsUnsure();
   } else if (facts.is_new) {
-    add.IsNew(NoteLook, function);
+    add.IsNew(NoteFunctionLook, function);
   }
   add.Says(ShapeOfLaunch(facts.name, dimensions));
   if (interposer::TraceIsOn()) add.IsCalled(ReadableName(function, facts.name));

@@ -10,16 +10,16 @@
 namespace spillway::interposer {
 namespace {
 
-constexpr std::size_t kPlaces = 4096;
+constexpr std::size_t kSlots = 4096;
 constexpr std::size_t kProbes = 16;
 
-struct Place {
+struct Slot {
   std::atomic<Shape> number{0};  // 0: free
   std::atomic<const char*> name{nullptr};
 };
-constinit Place places[kPlaces];
+constinit Slot slots[kSlots];
 
-Place& At(Shape number, std::size_t probe) { return places[(number + probe) % kPlaces]; }
+Slot& At(Shape number, std::size_t probe) { return slots[(number + probe) % kSlots]; }
 
 // "void sgd_update<float>(float*, int)" is sgd_update<float>.
 void CutToName(char* text) {
@@ -45,9 +45,9 @@ const char* ReadableCopy(const char* name) {
 
 const char* KnownTraceName(Shape number) {
   for (std::size_t probe = 0; probe < kProbes; ++probe) {
-    const Place& place = At(number, probe);
-    if (place.number.load(std::memory_order_acquire) == number)
-      return place.name.load(std::memory_order_acquire);
+    const Slot& slot = At(number, probe);
+    if (slot.number.load(std::memory_order_acquire) == number)
+      return slot.name.load(std::memory_order_acquire);
   }
   return nullptr;
 }
@@ -56,16 +56,16 @@ const char* KnownTraceName(Shape number) {
 const char* KeepTraceName(Shape number, const char* name) {
   const char* const copy = ReadableCopy(name);
   for (std::size_t probe = 0; copy && number && probe < kProbes; ++probe) {
-    Place& place = At(number, probe);
+    Slot& slot = At(number, probe);
     Shape free = 0;
-    if (!place.number.compare_exchange_strong(free, number)) {
+    if (!slot.number.compare_exchange_strong(free, number)) {
       if (free != number) continue;
-      const char* const kept = place.name.load(std::memory_order_acquire);
+      const char* const kept = slot.name.load(std::memory_order_acquire);
       if (!kept) return copy;
       ::free(const_cast<char*>(copy));
       return kept;
     }
-    place.name.store(copy, std::memory_order_release);
+    slot.name.store(copy, std::memory_order_release);
     return copy;
   }
   ::free(const_cast<char*>(copy));

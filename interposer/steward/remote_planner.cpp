@@ -23,7 +23,7 @@ using scheduler::StoredPlan;
 
 namespace {
 
-constexpr std::int64_t kPauseNs = 500'000;
+constexpr std::int64_t kPauseBetweenLooksNs = 500'000;
 constexpr int kRateBits = 4;
 
 std::int64_t NowNs() { return static_cast<std::int64_t>(base::MonotonicNs()); }
@@ -169,7 +169,7 @@ bool RemotePlanner::Sulks() {
 
 std::optional<RemotePlanner::Reply> RemotePlanner::Await(std::uint64_t ticket, std::int64_t patience_ns) {
   const std::int64_t until_ns = NowNs() + patience_ns;
-  for (;; base::Pause(kPauseNs)) {
+  for (;; base::Pause(kPauseBetweenLooksNs)) {
     const MutexLock lock(mutex_);
     const auto found = expected_.find(ticket);
     if (found == expected_.end()) return std::nullopt;
