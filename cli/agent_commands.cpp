@@ -28,7 +28,7 @@ struct ViewOptions {
   std::vector<std::string> operands;
 };
 
-constexpr option kViewOptions[] = {
+constexpr option kReadingOptions[] = {
     {"json", no_argument, nullptr, 'j'},
     {"socket", required_argument, nullptr, 's'},
     {"help", no_argument, nullptr, 'h'},
@@ -255,7 +255,7 @@ BudgetOptions ParseBudgetOptions(const std::vector<std::string>& arguments) {
 
 OptionList AgentOptionList(const std::string& subcommand) {
   if (subcommand == "budget") return {"h", kBudgetOptions};
-  return {"h", subcommand == "config" ? kConfigOptions : kViewOptions};
+  return {"h", subcommand == "config" ? kConfigOptions : kReadingOptions};
 }
 
 bool IsAgentCommand(const std::string& subcommand) {

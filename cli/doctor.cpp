@@ -15,7 +15,7 @@ struct DoctorOptions {
   std::string simulated_profile;  // empty: the real device
 };
 
-constexpr option kOptions[] = {
+constexpr option kDoctorOptions[] = {
     {"json", no_argument, nullptr, 'j'},
     {"simulate", optional_argument, nullptr, 's'},
     {"help", no_argument, nullptr, 'h'},
@@ -25,7 +25,7 @@ constexpr option kOptions[] = {
 DoctorOptions ParseOptions(const std::vector<std::string>& arguments) {
   DoctorOptions options;
   const auto operands =
-      ForEachOption(arguments, "doctor", "h", kOptions, [&](int letter, const std::string& value) {
+      ForEachOption(arguments, "doctor", "h", kDoctorOptions, [&](int letter, const std::string& value) {
         if (letter == 'j') options.json = true;
         if (letter == 'h') options.help = true;
         if (letter == 's') options.simulated_profile = value.empty() ? kDefaultProfile : value;
@@ -44,7 +44,7 @@ std::string Verdict(const Findings& findings) {
 
 }  // namespace
 
-OptionList DoctorOptionList() { return {"h", kOptions}; }
+OptionList DoctorOptionList() { return {"h", kDoctorOptions}; }
 
 int Doctor(const std::vector<std::string>& arguments) {
   const DoctorOptions options = ParseOptions(arguments);

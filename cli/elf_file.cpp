@@ -3,7 +3,6 @@
 #include <elf.h>
 
 #include <cstring>
-#include <optional>
 
 namespace spillway::cli {
 namespace {
@@ -15,14 +14,6 @@ constexpr int kOwnMachine = EM_AARCH64;
 #else
 #error "Spillway knows x86-64 and aarch64"
 #endif
-
-template <typename T>
-std::optional<T> ReadAt(std::string_view contents, std::uint64_t offset) {
-  if (offset > contents.size() || contents.size() - offset < sizeof(T)) return std::nullopt;
-  T value;
-  std::memcpy(&value, contents.data() + offset, sizeof(T));
-  return value;
-}
 
 bool HasElfMagic(std::string_view contents) {
   return contents.size() >= EI_NIDENT && std::memcmp(contents.data(), ELFMAG, SELFMAG) == 0;

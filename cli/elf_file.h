@@ -9,6 +9,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,5 +32,14 @@ struct ElfFacts {
 
 // `contents` is the whole file.
 ElfFacts InspectElf(std::string_view contents);
+
+// What stands at `offset`; nothing where the file ends before its end.
+template <typename T>
+std::optional<T> ReadAt(std::string_view contents, std::uint64_t offset) {
+  if (offset > contents.size() || contents.size() - offset < sizeof(T)) return std::nullopt;
+  T value;
+  std::memcpy(&value, contents.data() + offset, sizeof(T));
+  return value;
+}
 
 }  // namespace spillway::cli

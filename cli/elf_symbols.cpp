@@ -2,19 +2,10 @@
 
 #include <elf.h>
 
-#include <cstring>
-#include <optional>
+#include "cli/elf_file.h"
 
 namespace spillway::cli {
 namespace {
-
-template <typename T>
-std::optional<T> ReadAt(std::string_view contents, std::uint64_t offset) {
-  if (offset > contents.size() || contents.size() - offset < sizeof(T)) return std::nullopt;
-  T value;
-  std::memcpy(&value, contents.data() + offset, sizeof(T));
-  return value;
-}
 
 std::string_view Part(std::string_view contents, std::uint64_t offset, std::uint64_t size) {
   if (offset > contents.size() || size > contents.size() - offset) return {};

@@ -16,7 +16,7 @@ std::string Indented(const std::string& text) {
 }
 
 // A text within the quotes of JSON.
-std::string Escaped(const std::string& text) {
+std::string EscapedForJson(const std::string& text) {
   std::string escaped;
   for (const char letter : text) {
     if (letter == '"' || letter == '\\') escaped += '\\';
@@ -37,8 +37,8 @@ Failure::Failure(int exit_code, std::string what, std::string why, std::string r
 
 std::string JsonOf(const Failure& failure) {
   return "{\"schema\": 1, \"done\": false, \"exit_code\": " + std::to_string(failure.exit_code()) +
-         ", \"problem\": \"" + Escaped(failure.problem()) + "\", \"why\": \"" + Escaped(failure.why()) +
-         "\"}\n";
+         ", \"problem\": \"" + EscapedForJson(failure.problem()) + "\", \"why\": \"" +
+         EscapedForJson(failure.why()) + "\"}\n";
 }
 
 void PrintWhereJsonIsAsked(const std::vector<std::string>& arguments, const Failure& failure) {

@@ -8,7 +8,7 @@
 namespace spillway::cli {
 namespace {
 
-constexpr option kOptions[] = {
+constexpr option kRunOptions[] = {
     {"budget", required_argument, nullptr, 'b'},
     {"host", required_argument, nullptr, 'H'},
     {"simulate", optional_argument, nullptr, 's'},
@@ -168,12 +168,12 @@ void CheckTogether(const RunOptions& options) {
 
 }  // namespace
 
-OptionList RunOptionList() { return {"b:r:qh", kOptions}; }
+OptionList RunOptionList() { return {"b:r:qh", kRunOptions}; }
 
 RunOptions ParseRunOptions(const std::vector<std::string>& arguments) {
   RunOptions options;
   options.command =
-      ForEachOption(arguments, "run", RunOptionList().letters, kOptions,
+      ForEachOption(arguments, "run", RunOptionList().letters, kRunOptions,
                     [&](int letter, const std::string& value) { TakeOption(options, letter, value); });
   if (!options.help) CheckTogether(options);
   return options;

@@ -22,11 +22,11 @@ namespace spillway::cli {
 namespace {
 
 constexpr int64_t kEveryMs = 1000;
-constexpr option kOptions[] = {{"json", no_argument, nullptr, 'j'},
-                               {"count", required_argument, nullptr, 'n'},
-                               {"socket", required_argument, nullptr, 's'},
-                               {"help", no_argument, nullptr, 'h'},
-                               {}};
+constexpr option kTopOptions[] = {{"json", no_argument, nullptr, 'j'},
+                                  {"count", required_argument, nullptr, 'n'},
+                                  {"socket", required_argument, nullptr, 's'},
+                                  {"help", no_argument, nullptr, 'h'},
+                                  {}};
 constexpr int64_t kEndless = 0;
 constexpr char kEnterScreen[] = "\033[?1049h\033[?25l";
 constexpr char kLeaveScreen[] = "\033[?25h\033[?1049l";
@@ -236,12 +236,13 @@ int64_t CountIn(const std::string& written) {
 
 TopOptions ParseTopOptions(const std::vector<std::string>& arguments) {
   TopOptions options;
-  const auto rest = ForEachOption(arguments, "top", "h", kOptions, [&](int letter, const std::string& value) {
-    if (letter == 'j') options.json = true;
-    if (letter == 'n') options.count = CountIn(value);
-    if (letter == 's') options.socket = value;
-    if (letter == 'h') options.help = true;
-  });
+  const auto rest =
+      ForEachOption(arguments, "top", "h", kTopOptions, [&](int letter, const std::string& value) {
+        if (letter == 'j') options.json = true;
+        if (letter == 'n') options.count = CountIn(value);
+        if (letter == 's') options.socket = value;
+        if (letter == 'h') options.help = true;
+      });
   if (options.help) return options;
   if (!rest.empty())
     throw Failure(kExitUsage, "`spillway top` takes no operands", "'" + rest.front() + "' is given",
@@ -289,7 +290,7 @@ std::string TopFrame(const std::string& page, int rows, int columns) {
   return frame + kClearRest + last.substr(0, static_cast<size_t>(std::max(0, columns - 1)));
 }
 
-OptionList TopOptionList() { return {"h", kOptions}; }
+OptionList TopOptionList() { return {"h", kTopOptions}; }
 
 int RunTop(const std::vector<std::string>& arguments) {
   try {

@@ -11,7 +11,7 @@
 namespace spillway::agent {
 namespace {
 
-constexpr double kNs = 1e9;
+constexpr double kNsPerSecond = 1e9;
 
 // Seconds since 1970 at which this process began: its age is counted in ticks since the machine's start.
 double StartTimeSeconds() {
@@ -26,7 +26,7 @@ double StartTimeSeconds() {
   clock_gettime(CLOCK_REALTIME, &now);
   clock_gettime(CLOCK_BOOTTIME, &since_boot);
   const auto seconds = [](const timespec& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / kNs;
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / kNsPerSecond;
   };
   return seconds(now) - seconds(since_boot) +
          static_cast<double>(started_ticks) / static_cast<double>(sysconf(_SC_CLK_TCK));

@@ -71,7 +71,7 @@ bool IsOurs(int file) {
 
 std::string Failure(const std::string& what) { return what + ": " + strerror(errno); }
 
-bool WriteAll(int file, std::string_view text) {
+bool WriteText(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(file, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
@@ -136,7 +136,7 @@ std::string SaveState(const std::string& path, const SavedState& state) {
     unlink(fresh.c_str());  // an earlier agent's, or whoever's it is: nobody else has this one open
     const base::UniqueFd file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!file) return Failure(fresh);
-    if (!WriteAll(file.get(), EncodeState(state))) {
+    if (!WriteText(file.get(), EncodeState(state))) {
       const std::string failure = Failure(fresh);
       unlink(fresh.c_str());
       return failure;

@@ -3,7 +3,7 @@
 namespace spillway::cli {
 namespace {
 
-constexpr char kBegin[] = R"SHELL(# Completion of spillway for bash; made by `spillway completion bash`.
+constexpr char kBashBegin[] = R"SHELL(# Completion of spillway for bash; made by `spillway completion bash`.
 _spillway_jobs() { @JOBS@; }
 
 # Sets COMPREPLY to what of a kind begins with $current.
@@ -127,7 +127,7 @@ std::string BashCompletion(const std::vector<CommandWord>& commands) {
                 Joined(word.words) + "') ;;\n";
     }
   }
-  std::string begin = kBegin;
+  std::string begin = kBashBegin;
   begin.replace(begin.find("@JOBS@"), 6, kListJobs);
   return begin + "_spillway_commands='" + Joined(names) + " --help --version'\n\n" +
          "_spillway_words() {\n  case $1 in\n" + words + "  esac\n}\n\n" +

@@ -3,7 +3,7 @@
 namespace spillway::cli {
 namespace {
 
-constexpr char kBegin[] = R"SHELL(# Completion of spillway for fish; made by `spillway completion fish`.
+constexpr char kFishBegin[] = R"SHELL(# Completion of spillway for fish; made by `spillway completion fish`.
 function __spillway_jobs
     @JOBS@
 end
@@ -90,7 +90,7 @@ std::string LineOf(const CommandWord& command, const OptionWord& word) {
   return line + ValueOf(word) + Described(word.description) + "\n";
 }
 
-std::string OperandsOf(const CommandWord& command) {
+std::string FishOperands(const CommandWord& command) {
   const std::string begin = "complete -c spillway -n '__spillway_is " + command.name;
   std::string text;
   if (!command.verbs.empty())
@@ -119,14 +119,14 @@ void Put(std::string& text, const std::string& mark, const std::string& value) {
 }  // namespace
 
 std::string FishCompletion(const std::vector<CommandWord>& commands) {
-  std::string script = kBegin;
+  std::string script = kFishBegin;
   Put(script, "@JOBS@", kListJobs);
   Put(script, "@VALUED@", Joined(ValuedOptions(commands.front())));
   for (const CommandWord& command : commands) {
     script +=
         "\ncomplete -c spillway -n __spillway_is_bare -a " + command.name + Described(command.summary) + "\n";
     for (const OptionWord& word : command.options) script += LineOf(command, word);
-    script += OperandsOf(command);
+    script += FishOperands(command);
   }
   return script;
 }

@@ -3,7 +3,7 @@
 namespace spillway::cli {
 namespace {
 
-constexpr char kBegin[] = R"SHELL(#compdef spillway
+constexpr char kZshBegin[] = R"SHELL(#compdef spillway
 # Completion of spillway for zsh; made by `spillway completion zsh`.
 _spillway_jobs() {
   local -a jobs
@@ -23,7 +23,7 @@ fi
 )SHELL";
 
 // Within single quotes and the brackets or colons of _arguments.
-std::string Escaped(const std::string& text) {
+std::string EscapedForZsh(const std::string& text) {
   std::string escaped;
   for (char letter : text) {
     if (letter == '\'') {
@@ -52,8 +52,8 @@ std::string ActionOf(Kind kind, const std::vector<std::string>& words) {
 }
 
 std::string LineOf(const OptionWord& word) {
-  std::string text = word.description.empty() ? "" : "[" + Escaped(word.description) + "]";
-  const std::string value = Escaped(word.name) + ":" + ActionOf(word.value, word.words);
+  std::string text = word.description.empty() ? "" : "[" + EscapedForZsh(word.description) + "]";
+  const std::string value = EscapedForZsh(word.name) + ":" + ActionOf(word.value, word.words);
   if (word.need == Need::kAlways) text += ":" + value;
   if (word.need == Need::kMaybe) text += "::" + value;
   const std::string sign = word.need == Need::kAlways ? "=" : word.need == Need::kMaybe ? "=-" : "";
@@ -62,7 +62,7 @@ std::string LineOf(const OptionWord& word) {
   return lines;
 }
 
-std::string OperandsOf(const CommandWord& command) {
+std::string ZshOperands(const CommandWord& command) {
   std::string text;
   if (!command.verbs.empty()) text += "        '1:word:(" + Joined(command.verbs) + ")' \\\n";
   if (command.operand == Kind::kProgram)
@@ -76,12 +76,12 @@ std::string OperandsOf(const CommandWord& command) {
 }  // namespace
 
 std::string ZshCompletion(const std::vector<CommandWord>& commands) {
-  std::string script = kBegin;
+  std::string script = kZshBegin;
   script.replace(script.find("@JOBS@"), 6, kListJobs);
   script +=
       "_spillway() {\n  local curcontext=$curcontext state line\n  local -a subcommands\n  subcommands=(\n";
   for (const CommandWord& command : commands)
-    script += "    '" + command.name + ":" + Escaped(command.summary) + "'\n";
+    script += "    '" + command.name + ":" + EscapedForZsh(command.summary) + "'\n";
   script +=
       "  )\n  _arguments -C '(- *)--help[help]' '(- *)--version[the version]' '1:command:->command' "
       "'*::word:->word'\n"
@@ -90,7 +90,7 @@ std::string ZshCompletion(const std::vector<CommandWord>& commands) {
     if (command.options.empty() && command.verbs.empty()) continue;
     script += "      " + command.name + ")\n        _arguments -S \\\n";
     for (const OptionWord& word : command.options) script += LineOf(word);
-    script += OperandsOf(command) + "        && return\n        ;;\n";
+    script += ZshOperands(command) + "        && return\n        ;;\n";
   }
   return script + "      esac\n      ;;\n  esac\n}\n" + kEnd;
 }

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kLengthScale = 0.35;
 constexpr double kNoise = 1e-4;  // relative to a variance of one
-constexpr int kSample = 200;
+constexpr int kPointsTried = 200;
 
 using Matrix = std::vector<std::vector<double>>;
 
@@ -66,7 +66,7 @@ Weights BayesianSearch::Next() {
   const std::vector<double> solved = SolveUpper(factor, SolveLower(factor, normalised));
   Weights best{};
   double best_improvement = -1;
-  for (int i = 0; i < kSample; ++i) {
+  for (int i = 0; i < kPointsTried; ++i) {
     Weights weights;
     for (double& weight : weights) weight = random_.Fraction();
     const double improvement = ExpectedImprovement(weights, factor, solved, mean, scale);

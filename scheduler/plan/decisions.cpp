@@ -13,9 +13,6 @@ namespace {
 // Where the content of a buffer is while the plan is written down, step by step.
 enum class Content : uint8_t { kPresent, kOnHost, kGone };
 
-size_t At(BufferId id) { return static_cast<size_t>(id.index); }
-size_t At(OperationId id) { return static_cast<size_t>(id.index); }
-
 // Numbers by index, in the order in which they were added: one array instead of a list for each of many indices.
 class Buckets {
  public:
@@ -46,10 +43,11 @@ class Buckets {
 };
 
 // Writes one plan. One use.
-class Writer {
+class PlanWriter {
  public:
-  Writer(const Problem& problem, const RecomputeChains& chains, const std::vector<IdleInterval>& intervals,
-         const std::vector<Decision>& decisions, const std::vector<int32_t>& workspaces)
+  PlanWriter(const Problem& problem, const RecomputeChains& chains,
+             const std::vector<IdleInterval>& intervals, const std::vector<Decision>& decisions,
+             const std::vector<int32_t>& workspaces)
       : problem_(problem),
         profile_(problem.iteration()),
         chains_(chains),
@@ -316,7 +314,7 @@ std::vector<OperationId> LatestTriggers(const Problem& problem, const std::vecto
 Lowering LowerDecisions(const Problem& problem, const RecomputeChains& chains,
                         const std::vector<IdleInterval>& intervals, const std::vector<Decision>& decisions,
                         const std::vector<int32_t>& workspaces) {
-  return Writer(problem, chains, intervals, decisions, workspaces).Write();
+  return PlanWriter(problem, chains, intervals, decisions, workspaces).Write();
 }
 
 }  // namespace spillway::scheduler

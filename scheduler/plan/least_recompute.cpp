@@ -9,9 +9,6 @@
 namespace spillway::scheduler {
 namespace {
 
-size_t At(OperationId id) { return static_cast<size_t>(id.index); }
-size_t At(BufferId id) { return static_cast<size_t>(id.index); }
-
 bool Has(const std::vector<BufferId>& ids, BufferId id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }

@@ -19,8 +19,6 @@ constexpr int64_t kWorkForPrices = 300'000;  // rounds x (operations + buffers)
 constexpr int64_t kLeastRounds = 50, kMostRounds = 1'000;
 constexpr int64_t kImpossibleNs = std::numeric_limits<int64_t>::max() / 4;
 
-size_t At(OperationId id) { return static_cast<size_t>(id.index); }
-
 int64_t SmallestWorkspaceBytes(const Problem& problem, const Operation& operation) {
   if (operation.workspaces.empty()) return 0;
   int64_t result_bytes = std::numeric_limits<int64_t>::max();

@@ -12,9 +12,6 @@ namespace {
 
 constexpr int64_t kMostWork = 50'000'000;  // steps x buffers: beyond it addresses are left to the pool
 
-size_t At(int32_t index) { return static_cast<size_t>(index); }
-size_t At(BufferId id) { return static_cast<size_t>(id.index); }
-
 enum class Happening : uint8_t { kFetch, kTouch, kEnd, kLeave };
 
 struct BufferEvent {

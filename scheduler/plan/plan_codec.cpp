@@ -268,7 +268,7 @@ bool EnumsAreSound(const StoredPlan& stored) {
   return true;
 }
 
-std::string Offence(const StoredPlan& stored) {
+std::string FaultOf(const StoredPlan& stored) {
   if (!EnumsAreSound(stored) || !EventsAreSound(stored.pattern) || !BuffersAreSound(stored.pattern))
     return "it names what is not there";
   if (const auto offence = CheckProfile(stored.pattern.profile)) return *offence;
@@ -349,7 +349,7 @@ bool IsUndamaged(std::span<const std::byte> bytes, std::string* why_not) {
 std::optional<StoredPlan> Decode(std::span<const std::byte> bytes, std::string* why_not) {
   std::optional<StoredPlan> stored = Parse<StoredPlan>(kMagic, bytes, why_not);
   if (!stored) return std::nullopt;
-  if (*why_not = Offence(*stored); !why_not->empty()) return std::nullopt;
+  if (*why_not = FaultOf(*stored); !why_not->empty()) return std::nullopt;
   return stored;
 }
 
@@ -358,7 +358,7 @@ std::vector<std::byte> EncodeOrder(const PlanOrder& order) { return WithHeader(k
 std::optional<PlanOrder> DecodeOrder(std::span<const std::byte> bytes, std::string* why_not) {
   std::optional<PlanOrder> order = Parse<PlanOrder>(kOrderMagic, bytes, why_not);
   if (!order) return std::nullopt;
-  *why_not = Offence(order->job);
+  *why_not = FaultOf(order->job);
   if (why_not->empty() && !IsPossible(order->device)) *why_not = "there is no such device";
   if (!why_not->empty()) return std::nullopt;
   return order;

@@ -23,8 +23,6 @@ using prices::Segments;
 
 constexpr double kFirstStep = 0.1, kStepDecay = 0.05;
 
-size_t At(int32_t index) { return static_cast<size_t>(index); }
-
 // A way through a gap: away after segment `left` until `back`, where its copy back or the run that makes it again begins.
 struct Way {
   double cost = kNever;

@@ -11,8 +11,6 @@
 namespace spillway::scheduler::prices {
 namespace {
 
-size_t At(int32_t index) { return static_cast<size_t>(index); }
-
 bool Has(const std::vector<BufferId>& ids, BufferId id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }

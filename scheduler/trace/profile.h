@@ -30,6 +30,11 @@ struct OperationId {
   auto operator<=>(const OperationId&) const = default;
 };
 
+// Where what is meant stands in a vector with one element for each buffer, operation or step.
+inline size_t At(BufferId id) { return static_cast<size_t>(id.index); }
+inline size_t At(OperationId id) { return static_cast<size_t>(id.index); }
+inline size_t At(int32_t index) { return static_cast<size_t>(index); }
+
 inline constexpr int64_t kMostBytes = int64_t{1} << 50;
 inline constexpr int64_t kMostNanos = int64_t{1} << 55;
 inline constexpr int32_t kMostBuffers = 1 << 20;

@@ -4,9 +4,6 @@
 namespace spillway::simulator {
 namespace {
 
-constexpr HostWaits kSync = HostWaits::kIfHostIsInvolved;
-constexpr HostWaits kAsync = HostWaits::kNever;
-
 std::uintptr_t Address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 CUresult Linear(std::uintptr_t target, std::uintptr_t source, std::size_t bytes, CUstream stream,

@@ -4,9 +4,6 @@
 namespace spillway::simulator {
 namespace {
 
-constexpr HostWaits kSync = HostWaits::kIfHostIsInvolved;
-constexpr HostWaits kAsync = HostWaits::kNever;
-
 // These calls are documented for arrays of one dimension: an offset counts along the row.
 Side RowOf(Call& call, CUarray handle, std::size_t offset_bytes, std::size_t bytes) {
   const Array& array = call.sim.arrays.Find(handle);

@@ -13,9 +13,9 @@ constexpr std::size_t kRowAlignment = 32;     // CU_DEVICE_ATTRIBUTE_TEXTURE_PIT
 constexpr std::size_t kLevelAlignment = 512;  // CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT
 
 constexpr unsigned kCubemapFaces = 6;
-constexpr unsigned kKnownFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
-                                 CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_DEPTH_TEXTURE |
-                                 CUDA_ARRAY3D_COLOR_ATTACHMENT;
+constexpr unsigned kKnownArrayFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST |
+                                      CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
+                                      CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT;
 
 // The largest extents, as api_device.cpp answers them: TEXTURE1D_WIDTH and so on.
 struct Extents {
@@ -36,7 +36,7 @@ Extents Largest(const CUDA_ARRAY3D_DESCRIPTOR& array) {
 void CheckFormat(const CUDA_ARRAY3D_DESCRIPTOR& array) {
   Require((array.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) == 0,
           CUDA_ERROR_NOT_SUPPORTED);
-  Require((array.Flags & ~kKnownFlags) == 0);
+  Require((array.Flags & ~kKnownArrayFlags) == 0);
   Require(array.NumChannels == 1 || array.NumChannels == 2 || array.NumChannels == 4);
   Require(ChannelBytes(array.Format) != 0, CUDA_ERROR_NOT_SUPPORTED);
 }

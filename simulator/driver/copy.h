@@ -39,6 +39,7 @@ void CheckCopy(Simulator& sim, const CopyRequest& request);
 Operation MakeCopy(Simulator& sim, const CopyRequest& request);
 
 enum class HostWaits { kNever, kIfHostIsInvolved };
+inline constexpr HostWaits kSync = HostWaits::kIfHostIsInvolved, kAsync = HostWaits::kNever;  // as names end
 
 // When the source is read: by rule 2, at the end whatever it is, or before the call returns whatever it is.
 enum class SourceRead { kByItsKind, kInStreamOrder, kDuringCall };

@@ -5,13 +5,7 @@
 #include "simulator/driver/failure.h"
 
 namespace spillway::simulator {
-namespace {
-
-constexpr std::size_t kGranule = PhysicalMemory::kGranuleBytes;
-
-std::size_t RoundUp(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
-
-}  // namespace
+namespace {}  // namespace
 
 DeviceHeap::~DeviceHeap() {
   while (!ranges_.empty()) UnmapRange(ranges_.begin()->first);
@@ -19,7 +13,7 @@ DeviceHeap::~DeviceHeap() {
 
 std::uintptr_t DeviceHeap::Allocate(std::size_t size_bytes) {
   if (size_bytes >= kLargeBytes) return MapRange(size_bytes);
-  const std::size_t needed = RoundUp(size_bytes, kSmallAlignment);
+  const std::size_t needed = (size_bytes + kSmallAlignment - 1) / kSmallAlignment * kSmallAlignment;
   std::size_t offset = 0;
   for (auto& [base, slab] : slabs_) {
     if (TakeFrom(slab, needed, offset)) return base + offset;

@@ -15,7 +15,7 @@
 namespace spillway::simulator {
 namespace {
 
-constexpr unsigned __int128 kNanosPerSecond = 1'000'000'000;
+constexpr unsigned __int128 kWideNanosPerSecond = 1'000'000'000;
 // How long the clock stands still for a host function that does not return (it may wait for the very thread that
 // advances the clock); a real GPU would not stand still at all.
 constexpr auto kHostFunctionPatience = std::chrono::milliseconds(200);
@@ -311,7 +311,7 @@ void Engine::StartLinks() {
       device.copying[link] = operation;
       operation->start_ns = clock_ns_;
       // The set-up time counts as work too, so that one number says what is left.
-      operation->remaining = operation->link_bytes * kNanosPerSecond +
+      operation->remaining = operation->link_bytes * kWideNanosPerSecond +
                              static_cast<unsigned __int128>(operation->duration_ns) * LinkRate(device, link);
       if (node_ != nullptr) JoinEngine(*operation);
     }

@@ -8,8 +8,6 @@
 namespace spillway::simulator {
 namespace {
 
-constexpr std::size_t kGranule = PhysicalMemory::kGranuleBytes;
-
 std::size_t WholeGranules(std::size_t bytes) { return (bytes + kGranule - 1) / kGranule * kGranule; }
 
 // A granule behind the range is never mapped.

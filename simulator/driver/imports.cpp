@@ -5,12 +5,6 @@
 #include "simulator/driver/failure.h"
 
 namespace spillway::simulator {
-namespace {
-
-constexpr std::size_t kGranule = PhysicalMemory::kGranuleBytes;
-
-}  // namespace
-
 std::uintptr_t Imports::Open(const ExportedMemory& memory, const Context& context, bool& fresh) {
   fresh = false;
   for (auto& [address, opening] : open_) {

@@ -31,7 +31,7 @@ std::string Member(const char* name, std::uint64_t value) {
 }
 
 // The name of a program, which may be anything.
-std::string Quoted(const char* text) {
+std::string QuotedName(const char* text) {
   std::string quoted = "\"";
   for (; *text != '\0'; ++text) quoted += *text < ' ' || *text == '"' || *text == '\\' ? '?' : *text;
   return quoted + '"';
@@ -50,7 +50,7 @@ std::string Describe(const node::State& state, const Seat& seat, std::size_t num
   };
   std::string json = "{" + Member("seat", number + 1) + ",\"state\":\"" + NameOf(seat) + "\"";
   if (seat.pid == 0) return json + "}";
-  json += "," + Member("pid", static_cast<std::uint64_t>(seat.pid)) + ",\"name\":" + Quoted(seat.name);
+  json += "," + Member("pid", static_cast<std::uint64_t>(seat.pid)) + ",\"name\":" + QuotedName(seat.name);
   json += "," + Member("simulated_ns", static_cast<std::uint64_t>(seat.clock_ns));
   json += ",\"device_bytes_now\":" + bytes(seat.books.held_bytes);
   json += ",\"device_bytes_peak\":" + bytes(seat.books.peak_bytes);
@@ -66,7 +66,7 @@ std::string Describe(const NodeFile& file) {
            Member("bytes_peak", state.devices[at].peak_bytes) + "}";
   };
   const auto seat = [&](std::size_t at) { return Describe(state, state.seats[at], at); };
-  return "{\"schema\":1,\"profile\":" + Quoted(file.profile) + "," +
+  return "{\"schema\":1,\"profile\":" + QuotedName(file.profile) + "," +
          Member("device_bytes_capacity", state.capacity_bytes) + "," +
          Member("simulated_ns", static_cast<std::uint64_t>(state.acted_ns)) +
          ",\"devices\":" + List(state.device_count, device) +

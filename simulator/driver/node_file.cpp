@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t kMagic = 0x31'45'44'4f'4e'4d'49'53;  // "SIMNODE1"
 constexpr std::int64_t kReservedFor_ns = 30'000'000'000;
 
-std::int64_t MonotonicNow() {
+std::int64_t MonotonicNs() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
@@ -43,7 +43,7 @@ void MakeMutex(pthread_mutex_t& mutex) {
 void Make(NodeFile& file, const Machine& machine) {
   machine.profile.copy(file.profile, sizeof file.profile - 1);
   MakeMutex(file.mutex);
-  file.reserved_until_ns = MonotonicNow() + kReservedFor_ns;
+  file.reserved_until_ns = MonotonicNs() + kReservedFor_ns;
   node::State& state = file.state;
   state.device_count = machine.device_count;
   state.capacity_bytes = machine.capacity_bytes;
@@ -88,7 +88,7 @@ NodeFile* OpenOrMake(int file, const Machine& machine, std::string& error) {
 }
 
 void SweepSeat(NodeFile& file, node::Seat& seat) {
-  if (seat.state == node::SeatState::kReserved && MonotonicNow() > file.reserved_until_ns) {
+  if (seat.state == node::SeatState::kReserved && MonotonicNs() > file.reserved_until_ns) {
     seat.state = node::SeatState::kFree;
   }
   if (seat.state != node::SeatState::kPresent) return;

@@ -16,7 +16,6 @@ namespace spillway::simulator {
 namespace {
 
 constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-constexpr std::size_t kGranule = PhysicalMemory::kGranuleBytes;
 
 void* Pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 

@@ -103,4 +103,6 @@ class PhysicalMemory {
   std::uint64_t held_bytes_ = 0;  // of the device
 };
 
+inline constexpr std::size_t kGranule = PhysicalMemory::kGranuleBytes;
+
 }  // namespace spillway::simulator

@@ -14,8 +14,9 @@ constexpr std::size_t kWidestLinear2D = 131072;
 constexpr std::size_t kTallestLinear2D = 65000;
 constexpr std::size_t kLargestLinearPitch = 2097120;
 
-constexpr unsigned kKnownFlags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
-                                 CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
+constexpr unsigned kKnownTextureFlags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES |
+                                        CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION |
+                                        CU_TRSF_SEAMLESS_CUBEMAP;
 
 unsigned char* Texels(std::uintptr_t address) { return reinterpret_cast<unsigned char*>(address); }
 
@@ -114,7 +115,7 @@ std::uint32_t AddressMode(CUaddress_mode mode, bool normalized) {
 }
 
 void UseSampling(TextureView& view, const CUDA_TEXTURE_DESC& texture, CUresourcetype type) {
-  Require((texture.flags & ~kKnownFlags) == 0);
+  Require((texture.flags & ~kKnownTextureFlags) == 0);
   const bool normalized = (texture.flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
   Require(type != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY || normalized);
   Require(texture.filterMode == CU_TR_FILTER_MODE_POINT || texture.filterMode == CU_TR_FILTER_MODE_LINEAR);

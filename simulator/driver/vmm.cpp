@@ -16,8 +16,7 @@
 namespace spillway::simulator {
 namespace {
 
-constexpr std::size_t kGranule = PhysicalMemory::kGranuleBytes;
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kHostPage = 4096;
 
 Location CheckedLocation(const Devices& devices, const CUmemAllocationProp& properties) {
   Require(properties.type == CU_MEM_ALLOCATION_TYPE_PINNED);
@@ -62,7 +61,7 @@ bool HasHostNumaMemory() {
 }
 
 CUdeviceptr Vmm::Reserve(std::size_t size_bytes, std::size_t alignment_bytes, CUdeviceptr hint) {
-  Require(size_bytes != 0 && size_bytes % kPage == 0);
+  Require(size_bytes != 0 && size_bytes % kHostPage == 0);
   Require((alignment_bytes & (alignment_bytes - 1)) == 0);
   // Ranges start at whole granules whatever the alignment asked for, as the driver's do.
   const std::uintptr_t base = addresses_.Reserve(size_bytes, std::max(alignment_bytes, kGranule), hint);

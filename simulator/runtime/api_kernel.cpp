@@ -28,6 +28,7 @@ constexpr FunctionField kFunctionFields[] = {
     SPILLWAY_FIELD(maxDynamicSharedSizeBytes, MAX_DYNAMIC_SHARED_SIZE_BYTES),
     SPILLWAY_FIELD(preferredShmemCarveout, PREFERRED_SHARED_MEMORY_CARVEOUT),
 };
+#undef SPILLWAY_FIELD
 
 // Calls with the kernel's driver handle and the current device.
 template <typename Call>

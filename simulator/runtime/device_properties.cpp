@@ -99,6 +99,7 @@ constexpr PropertyField kFields[] = {
     SPILLWAY_FIELD(gpuPciSubsystemID, GPU_PCI_SUBSYSTEM_ID),
     SPILLWAY_FIELD(hostNumaMultinodeIpcSupported, HOST_NUMA_MULTINODE_IPC_SUPPORTED),
 };
+#undef SPILLWAY_FIELD
 
 void Store(cudaDeviceProp* properties, const PropertyField& field, int value) {
   auto* const target = reinterpret_cast<char*>(properties) + field.offset_bytes;

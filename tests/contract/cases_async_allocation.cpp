@@ -16,7 +16,7 @@ CUmemoryPool DefaultPool(CUdevice device) {
   return pool;
 }
 
-CUmemoryPool CreatePool(CUdevice device) {
+CUmemoryPool CreateDevicePool(CUdevice device) {
   CUmemPoolProps properties{};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
@@ -25,7 +25,7 @@ CUmemoryPool CreatePool(CUdevice device) {
   return pool;
 }
 
-cuuint64_t Read(CUmemoryPool pool, CUmemPool_attribute attribute) {
+cuuint64_t AttributeOf(CUmemoryPool pool, CUmemPool_attribute attribute) {
   cuuint64_t value = 0;
   ASSERT_OK(cuMemPoolGetAttribute(pool, attribute, &value));
   return value;
@@ -125,7 +125,7 @@ CONTRACT(Pool, DefaultIsTheCurrentOneAtFirst, "cuda.h:5628 cuDeviceGetMemPool") 
   CUmemoryPool current = nullptr;
   ASSERT_OK(cuDeviceGetMemPool(&current, device));
   EXPECT_TRUE(current == DefaultPool(device));
-  const CUmemoryPool own = CreatePool(device);
+  const CUmemoryPool own = CreateDevicePool(device);
   ASSERT_OK(cuDeviceSetMemPool(device, own));
   ASSERT_OK(cuDeviceGetMemPool(&current, device));
   EXPECT_TRUE(current == own);
@@ -133,8 +133,8 @@ CONTRACT(Pool, DefaultIsTheCurrentOneAtFirst, "cuda.h:5628 cuDeviceGetMemPool") 
 
 CONTRACT(Pool, AttributesHaveTheirDefaults, "cuda.h:13421 cuMemPoolSetAttribute") {
   const CUmemoryPool pool = DefaultPool(UsePools());
-  EXPECT_EQ(Read(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), cuuint64_t{0});
-  EXPECT_EQ(Read(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), cuuint64_t{0});
+  EXPECT_EQ(AttributeOf(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), cuuint64_t{0});
+  EXPECT_EQ(AttributeOf(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), cuuint64_t{0});
   int enabled = 0;
   ASSERT_OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, &enabled));
   EXPECT_EQ(enabled, 1);
@@ -148,7 +148,7 @@ CONTRACT(Pool, ThresholdIsReadBack, "cuda.h:13421 cuMemPoolSetAttribute") {
   const CUmemoryPool pool = DefaultPool(UsePools());
   cuuint64_t threshold = ~cuuint64_t{0};
   ASSERT_OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
-  EXPECT_EQ(Read(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), threshold);
+  EXPECT_EQ(AttributeOf(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), threshold);
 }
 
 CONTRACT(Pool, UsedAndReservedCountWhatIsHeld, "cuda.h:13468 cuMemPoolGetAttribute") {
@@ -156,14 +156,14 @@ CONTRACT(Pool, UsedAndReservedCountWhatIsHeld, "cuda.h:13468 cuMemPoolGetAttribu
   const CUdeviceptr first = AllocateAsync(8 * kMiB, nullptr);
   const CUdeviceptr second = AllocateAsync(4 * kMiB, nullptr);
   ASSERT_OK(cuStreamSynchronize(nullptr));
-  EXPECT_TRUE(Read(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) >= 12 * kMiB);
-  EXPECT_TRUE(Read(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 12 * kMiB);
+  EXPECT_TRUE(AttributeOf(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) >= 12 * kMiB);
+  EXPECT_TRUE(AttributeOf(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 12 * kMiB);
   ASSERT_OK(cuMemFreeAsync(first, nullptr));
   ASSERT_OK(cuMemFreeAsync(second, nullptr));
   ASSERT_OK(cuStreamSynchronize(nullptr));
-  EXPECT_EQ(Read(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), cuuint64_t{0});
-  EXPECT_TRUE(Read(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH) >= 12 * kMiB);
-  OBSERVE("reserved_after_sync_with_threshold_0", Read(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+  EXPECT_EQ(AttributeOf(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), cuuint64_t{0});
+  EXPECT_TRUE(AttributeOf(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH) >= 12 * kMiB);
+  OBSERVE("reserved_after_sync_with_threshold_0", AttributeOf(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
 }
 
 CONTRACT(Pool, HighWatermarksAreResetToZeroOnly, "cuda.h:13421 cuMemPoolSetAttribute") {
@@ -175,7 +175,7 @@ CONTRACT(Pool, HighWatermarksAreResetToZeroOnly, "cuda.h:13421 cuMemPoolSetAttri
   EXPECT_EQ(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &value), CUDA_ERROR_INVALID_VALUE);
   value = 0;
   EXPECT_OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &value));
-  EXPECT_EQ(Read(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), cuuint64_t{0});
+  EXPECT_EQ(AttributeOf(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), cuuint64_t{0});
 }
 
 CONTRACT(Pool, TrimGivesBackWhatIsFree, "cuda.h:13378 cuMemPoolTrimTo") {
@@ -185,22 +185,22 @@ CONTRACT(Pool, TrimGivesBackWhatIsFree, "cuda.h:13378 cuMemPoolTrimTo") {
   const CUdeviceptr words = AllocateAsync(64 * kMiB, nullptr);
   ASSERT_OK(cuMemFreeAsync(words, nullptr));
   ASSERT_OK(cuStreamSynchronize(nullptr));
-  EXPECT_TRUE(Read(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 64 * kMiB);
+  EXPECT_TRUE(AttributeOf(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 64 * kMiB);
   ASSERT_OK(cuMemPoolTrimTo(pool, 0));
-  EXPECT_EQ(Read(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), cuuint64_t{0});
+  EXPECT_EQ(AttributeOf(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), cuuint64_t{0});
 }
 
 CONTRACT(Pool, OwnOneServesAllocations, "cuda.h:13685 cuMemAllocFromPoolAsync") {
   const CUdevice device = UsePools();
-  const CUmemoryPool pool = CreatePool(device);
+  const CUmemoryPool pool = CreateDevicePool(device);
   const CUstream stream = MakeStream();
   CUdeviceptr words = 0;
   ASSERT_OK(cuMemAllocFromPoolAsync(&words, 4 * kMiB, pool, stream));
   Fill(words, 2, kMiB, stream);
   ASSERT_OK(cuStreamSynchronize(stream));
   EXPECT_TRUE(AllWordsAre(words, kMiB, 2));
-  EXPECT_TRUE(Read(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) >= 4 * kMiB);
-  EXPECT_EQ(Read(DefaultPool(device), CU_MEMPOOL_ATTR_USED_MEM_CURRENT), cuuint64_t{0});
+  EXPECT_TRUE(AttributeOf(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) >= 4 * kMiB);
+  EXPECT_EQ(AttributeOf(DefaultPool(device), CU_MEMPOOL_ATTR_USED_MEM_CURRENT), cuuint64_t{0});
   ASSERT_OK(cuMemFreeAsync(words, stream));
   ASSERT_OK(cuStreamSynchronize(stream));
   EXPECT_OK(cuMemPoolDestroy(pool));

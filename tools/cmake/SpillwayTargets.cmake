@@ -8,10 +8,11 @@ set(SPILLWAY_TESTS_DIR ${CMAKE_BINARY_DIR}/tests-bin)
 # Off where a compiler that nobody has tried must not stop the build: tests/gpu/run.
 option(SPILLWAY_WARNINGS_ARE_ERRORS "Compile with -Werror" ON)
 
-# Where CMAKE_UNITY_BUILD is set to it, one call of the compiler reads up to eight files of a target, and their headers once.
-# Names in unnamed namespaces must differ within such a target. OFF gives every file a call, as tools like it that look
-# for a file in compile_commands.json.
-option(SPILLWAY_UNITY "Compile several source files in one call, where that pays" ON)
+# One call of the compiler reads up to eight files of a target, and their headers once: a build from nothing costs half. Names
+# in unnamed namespaces must differ within a target for that; UNITY_BUILD OFF stands where they do not. -DSPILLWAY_UNITY=OFF
+# gives every file a call, as tools like it that look for a file in compile_commands.json.
+option(SPILLWAY_UNITY "Compile several source files in one call" ON)
+set(CMAKE_UNITY_BUILD ${SPILLWAY_UNITY})
 
 function(spillway_warnings target)
   target_compile_options(${target} PRIVATE -Wall -Wextra $<$<BOOL:${SPILLWAY_WARNINGS_ARE_ERRORS}>:-Werror>)

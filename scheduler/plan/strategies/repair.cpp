@@ -8,7 +8,7 @@
 namespace spillway::scheduler {
 namespace {
 
-constexpr int kMostRounds = 400;  // of looking for the first operation above the budget
+constexpr int kMostEvictions = 400;  // of looking for the first operation above the budget
 
 struct Excess {
   int32_t operation = -1;
@@ -86,7 +86,7 @@ Choices EverythingOnDemand(const Workbench& bench) {
 
 std::optional<Choices> Repair(Workbench& bench, Choices choices) {
   if (Runs(bench, choices)) return choices;
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int round = 0; round < kMostEvictions; ++round) {
     const Excess excess = FirstExcess(bench, choices);
     if (excess.operation < 0 || !Evict(bench, excess, choices)) break;
   }

@@ -10,6 +10,8 @@
 
 #include <cublas_api.h>
 
+#include <cstdlib>
+
 #include "simulator/dnn/common/operation.h"
 
 struct cublasContext {
@@ -37,6 +39,11 @@ void WriteNumber(Number number, double value, void* to);
 
 template <typename Real>
 inline constexpr Number kNumberOf = sizeof(Real) == sizeof(double) ? Number::kDouble : Number::kFloat;
+
+// From the first of n elements, `step` apart, to the last; either may come first.
+inline std::uint64_t VectorBytes(std::int64_t n, std::int64_t step, std::size_t element_bytes) {
+  return n <= 0 ? 0 : ((n - 1) * std::abs(step) + 1) * element_bytes;
+}
 
 // A scalar argument: its value, or the promise of one in an operand.
 struct Scalar {

@@ -14,10 +14,6 @@ Pointer Start(Pointer base, std::int64_t n, std::int64_t step) {
   return step < 0 ? base - (n - 1) * step : base;
 }
 
-std::uint64_t VectorBytes(std::int64_t n, std::int64_t step, std::size_t element_bytes) {
-  return n <= 0 ? 0 : ((n - 1) * std::abs(step) + 1) * element_bytes;
-}
-
 enum class Update { kAxpy, kScale, kCopy, kSwap };
 
 // What changes a vector: y += alpha x, x *= alpha, y = x, or both exchanged.

@@ -14,10 +14,6 @@ std::uint64_t MatrixBytes(std::int64_t rows, std::int64_t columns, std::int64_t 
   return rows == 0 || columns == 0 ? 0 : ((columns - 1) * leading + rows) * element_bytes;
 }
 
-std::uint64_t VectorBytes(std::int64_t n, std::int64_t step, std::size_t element_bytes) {
-  return n <= 0 ? 0 : ((n - 1) * std::abs(step) + 1) * element_bytes;
-}
-
 bool FitsInt(std::initializer_list<std::int64_t> sizes) {
   for (const std::int64_t size : sizes) {
     if (size < std::numeric_limits<int>::min() || size > std::numeric_limits<int>::max()) return false;

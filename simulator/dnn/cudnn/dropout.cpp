@@ -13,8 +13,8 @@ struct LaneState {
   std::uint64_t drawn;  // numbers that this lane has given out
 };
 
-constexpr std::int64_t kLanes = 65536;
-constexpr std::uint64_t kStatesBytes = kLanes * sizeof(LaneState);
+constexpr std::int64_t kGenerators = 65536;
+constexpr std::uint64_t kStatesBytes = kGenerators * sizeof(LaneState);
 
 // The finalizer of the SplitMix64 generator: a good hash of a counter.
 std::uint64_t Mix(std::uint64_t value) {
@@ -34,7 +34,7 @@ struct SeedOperation {
   std::uint64_t seed;
   void Run(void* const* operands) const {
     auto* states = static_cast<LaneState*>(operands[0]);
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) states[lane] = {Mix(seed ^ Mix(lane)), 0};
+    for (std::int64_t lane = 0; lane < kGenerators; ++lane) states[lane] = {Mix(seed ^ Mix(lane)), 0};
   }
 };
 
@@ -55,11 +55,12 @@ struct DropoutForwardOperation {
     const float scale = probability < 1 ? 1 / (1 - probability) : 0.0f;
     std::fill_n(reserve, ReserveBytes(count), 0);
     for (std::int64_t i = 0; i < count; ++i) {
-      const bool kept = UniformAt(states[i % kLanes], i / kLanes) >= probability;
+      const bool kept = UniformAt(states[i % kGenerators], i / kGenerators) >= probability;
       reserve[i / 8] |= static_cast<unsigned char>(kept << i % 8);
       output.data()[i] = kept ? scale * input.data()[i] : 0.0f;
     }
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) states[lane].drawn += (count + kLanes - 1) / kLanes;
+    for (std::int64_t lane = 0; lane < kGenerators; ++lane)
+      states[lane].drawn += (count + kGenerators - 1) / kGenerators;
     output.Commit();
   }
 };
@@ -131,7 +132,8 @@ cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnH
   const cudnnStatus_t status =
       cudnnRestoreDropoutDescriptor(dropout, handle, probability, states, states_bytes, seed);
   if (status != CUDNN_STATUS_SUCCESS || states == nullptr) return status;
-  return FromDriver(Enqueue(StreamOf(handle), SeedOperation{seed}, {Writes(states, kStatesBytes)}, kLanes));
+  return FromDriver(
+      Enqueue(StreamOf(handle), SeedOperation{seed}, {Writes(states, kStatesBytes)}, kGenerators));
 }
 
 cudnnStatus_t cudnnGetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t, float* probability,

@@ -6,13 +6,13 @@
 #include "agent/arbiter/arbiter.h"
 #include "base/prng.h"
 #include "base/units.h"
+#include "tests/unit/agent/units.h"
 
 namespace spillway::agent {
 namespace {
 
 using base::kGibibyte;
 
-constexpr int64_t kSecond = base::kNanosPerSecond;
 constexpr int64_t kHour = 3600 * kSecond;
 constexpr int64_t kMonth = 30 * 24 * kHour;
 constexpr int kDevices = 4;

@@ -7,6 +7,7 @@
 #include "agent/arbiter/arbiter.h"
 #include "base/prng.h"
 #include "base/units.h"
+#include "tests/unit/agent/units.h"
 
 namespace spillway::agent {
 namespace {
@@ -14,12 +15,10 @@ namespace {
 using base::kGibibyte;
 using base::kMebibyte;
 
-constexpr DeviceId kDevice{0};
-constexpr int64_t kDeviceBytes = 16 * kGibibyte, kHostBytes = 32 * kGibibyte;
-constexpr int64_t kSecond = base::kNanosPerSecond;
+constexpr int64_t kSmallDeviceBytes = 16 * kGibibyte, kSmallHostBytes = 32 * kGibibyte;
 constexpr int kMostJobs = 7;
 
-ArbiterRules Rules() {
+ArbiterRules RulesWithoutHeadroom() {
   ArbiterRules rules;
   rules.headroom_bytes = 0;
   return rules;
@@ -28,9 +27,9 @@ ArbiterRules Rules() {
 class Jobs {
  public:
   Jobs(uint64_t seed, bool has_priorities)
-      : random_(seed), has_priorities_(has_priorities), arbiter_(Rules()) {
-    arbiter_.SetDevice(kDevice, kDeviceBytes);
-    arbiter_.SetHost(kHostBytes);
+      : random_(seed), has_priorities_(has_priorities), arbiter_(RulesWithoutHeadroom()) {
+    arbiter_.SetDevice(kDevice, kSmallDeviceBytes);
+    arbiter_.SetHost(kSmallHostBytes);
   }
 
   void Run() {
@@ -86,7 +85,7 @@ class Jobs {
     process.lies = random_.Below(3) == 0;
     Want(process);
     const Held says =
-        process.lies ? Held{InMebibytes(2 * kDeviceBytes), InMebibytes(2 * kHostBytes)} : Held{};
+        process.lies ? Held{InMebibytes(2 * kSmallDeviceBytes), InMebibytes(2 * kSmallHostBytes)} : Held{};
     arbiter_.Join(seat, AllowedTerms(seat.job), process.demand, now_ns_, says);
   }
   // An honest process uses what it holds; another one says anything.
@@ -94,8 +93,9 @@ class Jobs {
     process.demand.wanted_bytes = InMebibytes(12 * kGibibyte);
     process.demand.active = random_.Below(4) != 0;
     process.demand.host_need_bytes = random_.Below(3) == 0 ? -1 : InMebibytes(20 * kGibibyte);
-    process.demand.host_bytes = process.lies ? InMebibytes(2 * kHostBytes) : process.holds_host_bytes / 2;
-    process.demand.unmovable_bytes = process.lies ? InMebibytes(2 * kDeviceBytes) : 0;
+    process.demand.host_bytes =
+        process.lies ? InMebibytes(2 * kSmallHostBytes) : process.holds_host_bytes / 2;
+    process.demand.unmovable_bytes = process.lies ? InMebibytes(2 * kSmallDeviceBytes) : 0;
   }
   // As the node takes them: an operator's change only when the arbiter has nothing against it.
   Terms AllowedTerms(JobId job) {
@@ -138,8 +138,8 @@ class Jobs {
     return !decisions.grants.empty();
   }
   void CheckBooks() {
-    ASSERT_LE(arbiter_.PromisedOn(kDevice), kDeviceBytes);
-    ASSERT_LE(arbiter_.PromisedOnHost(), kHostBytes);
+    ASSERT_LE(arbiter_.PromisedOn(kDevice), kSmallDeviceBytes);
+    ASSERT_LE(arbiter_.PromisedOnHost(), kSmallHostBytes);
     int64_t held = 0, host_held = 0;
     for (const auto& [seat, process] : processes_) {
       held += process.holds_bytes;
@@ -147,8 +147,8 @@ class Jobs {
       ASSERT_LE(process.holds_bytes, arbiter_.PromisedTo(seat));
       ASSERT_LE(process.holds_host_bytes, arbiter_.HostPromisedTo(seat));
     }
-    ASSERT_LE(held, kDeviceBytes);
-    ASSERT_LE(host_held, kHostBytes);
+    ASSERT_LE(held, kSmallDeviceBytes);
+    ASSERT_LE(host_held, kSmallHostBytes);
     for (const TenancyView& view : arbiter_.Tenancies()) {
       ASSERT_LE(view.seats_promised_bytes, view.promised_bytes);
       ASSERT_LE(view.host_granted_bytes, view.host_promised_bytes);

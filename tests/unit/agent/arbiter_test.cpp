@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/units.h"
+#include "tests/unit/agent/units.h"
 
 namespace spillway::agent {
 namespace {
@@ -10,8 +11,7 @@ namespace {
 using base::kGibibyte;
 using base::kMebibyte;
 
-constexpr int64_t kSecond = base::kNanosPerSecond;
-constexpr DeviceId kDevice{0}, kOther{1};
+constexpr DeviceId kOther{1};
 
 ArbiterRules Rules() {
   ArbiterRules rules;

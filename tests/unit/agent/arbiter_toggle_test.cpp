@@ -10,6 +10,7 @@
 #include "agent/arbiter/arbiter.h"
 #include "base/prng.h"
 #include "base/units.h"
+#include "tests/unit/agent/units.h"
 
 namespace spillway::agent {
 namespace {
@@ -17,7 +18,6 @@ namespace {
 using base::kGibibyte;
 using base::kMebibyte;
 
-constexpr DeviceId kDevice{0};
 constexpr int64_t kTurnNs = 1'000'000;
 constexpr int64_t kFloorBytes = kMebibyte;
 constexpr int64_t kPieceBytes = 64 * kMebibyte;  // that leave in a turn

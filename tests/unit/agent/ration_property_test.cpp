@@ -11,7 +11,7 @@
 namespace spillway::agent {
 namespace {
 
-constexpr int64_t kDeadline = 2000;
+constexpr int64_t kTurnDeadline = 2000;
 
 // Random claims, late and partial confirmations, deaths: nothing is ever promised twice.
 class RationLife {
@@ -177,8 +177,8 @@ class TwinLife {
             .active = random_.Below(4) != 0};
   }
   void Decide() {
-    const std::vector<Ruling> one = alone_.Decide(kDeadline, &serial_alone_);
-    std::vector<Ruling> other = beside_.Decide(kDeadline, &serial_beside_);
+    const std::vector<Ruling> one = alone_.Decide(kTurnDeadline, &serial_alone_);
+    std::vector<Ruling> other = beside_.Decide(kTurnDeadline, &serial_beside_);
     std::erase_if(other, [](const Ruling& ruling) { return ruling.claimant == kLate; });
     ASSERT_EQ(one.size(), other.size());
     for (size_t i = 0; i < one.size(); ++i) {

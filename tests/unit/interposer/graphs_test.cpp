@@ -8,14 +8,14 @@ namespace {
 CUgraphExec Exec(std::uintptr_t number) { return reinterpret_cast<CUgraphExec>(number); }
 CUgraphNode Node(std::uintptr_t number) { return reinterpret_cast<CUgraphNode>(number); }
 
-NodeFacts Words(std::vector<CUdeviceptr> words) {
+NodeFacts NodeOfWords(std::vector<CUdeviceptr> words) {
   NodeFacts facts;
   facts.words = std::move(words);
   return facts;
 }
 
 NodeFacts KernelAt(std::uintptr_t kernel, CUdeviceptr word) {
-  NodeFacts facts = Words({word});
+  NodeFacts facts = NodeOfWords({word});
   facts.kernels.push_back(reinterpret_cast<CUfunction>(kernel));
   return facts;
 }
@@ -24,8 +24,8 @@ TEST(GraphLedgerTest, LaunchNamesWhatAllNodesName) {
   GraphLedger ledger;
   NodeFacts set;
   set.writes.emplace_back(SetFacts{0x3000, 64, 1, 0});
-  ledger.Instantiated(Exec(1),
-                      {{Node(1), Words({0x2000, 0x1000})}, {Node(2), Words({0x2000})}, {Node(3), set}});
+  ledger.Instantiated(
+      Exec(1), {{Node(1), NodeOfWords({0x2000, 0x1000})}, {Node(2), NodeOfWords({0x2000})}, {Node(3), set}});
 
   const GraphLedger::Launch launch = ledger.AboutToLaunch(Exec(1));
 
@@ -54,31 +54,31 @@ TEST(GraphLedgerTest, KernelsAreNewUntilALaunchOfThemWasLookedAt) {
 
 TEST(GraphLedgerTest, ChangedNodeNamesItsNewMemoryOnly) {
   GraphLedger ledger;
-  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}, {Node(2), Words({0x2000})}});
-  ledger.NodeChanged(Exec(1), Node(1), Words({0x5000}));
+  ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x1000})}, {Node(2), NodeOfWords({0x2000})}});
+  ledger.NodeChanged(Exec(1), Node(1), NodeOfWords({0x5000}));
   EXPECT_EQ(ledger.AboutToLaunch(Exec(1)).facts->words, (std::vector<CUdeviceptr>{0x2000, 0x5000}));
 }
 
 TEST(GraphLedgerTest, UpdateReplacesAllFacts) {
   GraphLedger ledger;
-  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}, {Node(2), Words({0x2000})}});
-  ledger.Updated(Exec(1), {{Node(7), Words({0x7000})}});
+  ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x1000})}, {Node(2), NodeOfWords({0x2000})}});
+  ledger.Updated(Exec(1), {{Node(7), NodeOfWords({0x7000})}});
   EXPECT_EQ(ledger.AboutToLaunch(Exec(1)).facts->words, (std::vector<CUdeviceptr>{0x7000}));
 }
 
 // The facts of a launch under way do not change under the hands of its caller.
 TEST(GraphLedgerTest, FactsInUseOutliveChangesAndTheGraph) {
   GraphLedger ledger;
-  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}});
+  ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x1000})}});
   const GraphLedger::Launch launch = ledger.AboutToLaunch(Exec(1));
-  ledger.NodeChanged(Exec(1), Node(1), Words({0x2000}));
+  ledger.NodeChanged(Exec(1), Node(1), NodeOfWords({0x2000}));
   ledger.Take(Exec(1));
   EXPECT_EQ(launch.facts->words, (std::vector<CUdeviceptr>{0x1000}));
 }
 
 TEST(GraphLedgerTest, DestroyedGraphIsForgotten) {
   GraphLedger ledger;
-  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}});
+  ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x1000})}});
   ledger.Take(Exec(1));
   EXPECT_EQ(ledger.size(), 0u);
   EXPECT_FALSE(ledger.AboutToLaunch(Exec(1)).facts);
@@ -96,8 +96,8 @@ TEST(GraphLedgerTest, DestroyedGraphTellsWhatItsNodesAllocated) {
 // An executable whose instantiation was not seen stays unknown: changes of it make no half-known one.
 TEST(GraphLedgerTest, ChangesOfUnknownGraphsAreNotKept) {
   GraphLedger ledger;
-  ledger.NodeChanged(Exec(9), Node(1), Words({0x1000}));
-  ledger.Updated(Exec(9), {{Node(1), Words({0x1000})}});
+  ledger.NodeChanged(Exec(9), Node(1), NodeOfWords({0x1000}));
+  ledger.Updated(Exec(9), {{Node(1), NodeOfWords({0x1000})}});
   EXPECT_EQ(ledger.size(), 0u);
 }
 
@@ -105,32 +105,32 @@ TEST(GraphLedgerTest, OneUnreadNodeMakesTheWholeIncomplete) {
   GraphLedger ledger;
   NodeFacts unread;
   unread.complete = false;
-  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}, {Node(2), unread}});
+  ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x1000})}, {Node(2), unread}});
   EXPECT_FALSE(ledger.AboutToLaunch(Exec(1)).facts->complete);
 }
 
 TEST(GraphLedgerTest, HandleThatIsUsedAgainIsANewGraph) {
   GraphLedger ledger;
-  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}});
+  ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x1000})}});
   ledger.Take(Exec(1));
-  ledger.Instantiated(Exec(1), {{Node(1), Words({0x2000})}});
+  ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x2000})}});
   EXPECT_EQ(ledger.AboutToLaunch(Exec(1)).facts->words, (std::vector<CUdeviceptr>{0x2000}));
 }
 
 // Another thread's executable gets the handle before the destruction has returned.
 TEST(GraphLedgerTest, HandleThatIsUsedAgainAtOnceKeepsItsFacts) {
   GraphLedger ledger;
-  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}});
+  ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x1000})}});
   {
     const GraphLedger::Taken taken = ledger.Take(Exec(1));
-    ledger.Instantiated(Exec(1), {{Node(1), Words({0x2000})}});
+    ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x2000})}});
   }
   EXPECT_EQ(ledger.AboutToLaunch(Exec(1)).facts->words, (std::vector<CUdeviceptr>{0x2000}));
 }
 
 TEST(GraphLedgerTest, GraphThatIsNotDestroyedAfterAllIsKnown) {
   GraphLedger ledger;
-  ledger.Instantiated(Exec(1), {{Node(1), Words({0x1000})}});
+  ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x1000})}});
   ledger.PutBack(ledger.Take(Exec(1)));
   ledger.PutBack(ledger.Take(Exec(2)));
   EXPECT_EQ(ledger.size(), 1u);

@@ -18,8 +18,8 @@ using scheduler::ActionKind;
 using scheduler::IterationPattern;
 using scheduler::LivePlan;
 
-constexpr size_t kBuffers = 4;
-constexpr size_t kBufferBytes = 16 * kMiB;
+constexpr size_t kPlanBuffers = 4;
+constexpr size_t kPlanBufferBytes = 16 * kMiB;
 constexpr size_t kWordsPerStep = 1024;
 constexpr int kLearningIterations = 24;  // so short an iteration needs many to be sure of
 
@@ -31,9 +31,9 @@ class JobMemoryPlanTest : public testing::Test {
     ASSERT_EQ(Driver().cuDevicePrimaryCtxRetain(&context_, 0), CUDA_SUCCESS);
     ASSERT_EQ(Driver().cuCtxSetCurrent(context_), CUDA_SUCCESS);
     ASSERT_EQ(Driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    job_ = std::make_unique<JobMemory>(context_, 0, 3 * kBufferBytes, size_t{1} << 30, ParkChoice::kOff,
+    job_ = std::make_unique<JobMemory>(context_, 0, 3 * kPlanBufferBytes, size_t{1} << 30, ParkChoice::kOff,
                                        LearnChoice::kAlways);
-    for (CUdeviceptr& buffer : buffers_) ASSERT_EQ(job_->Allocate(kBufferBytes, &buffer), CUDA_SUCCESS);
+    for (CUdeviceptr& buffer : buffers_) ASSERT_EQ(job_->Allocate(kPlanBufferBytes, &buffer), CUDA_SUCCESS);
   }
   void TearDown() override {
     Driver().cuCtxSynchronize();
@@ -61,7 +61,7 @@ class JobMemoryPlanTest : public testing::Test {
   }
   void Iterate(int times) {
     for (int i = 0; i < times; ++i) {
-      for (size_t buffer = 0; buffer < kBuffers; ++buffer) Step(buffer);
+      for (size_t buffer = 0; buffer < kPlanBuffers; ++buffer) Step(buffer);
     }
   }
   static unsigned int Value(size_t buffer, size_t time) {
@@ -84,12 +84,12 @@ class JobMemoryPlanTest : public testing::Test {
   std::shared_ptr<const LivePlan> LiveRotation() {
     const auto pattern = LearnedIteration(job_.get());
     if (!pattern) return nullptr;
-    auto live = LivePlan::Make(pattern, Rotation(*pattern), 1'000'000, 3 * kBufferBytes);
+    auto live = LivePlan::Make(pattern, Rotation(*pattern), 1'000'000, 3 * kPlanBufferBytes);
     return live ? std::make_shared<const LivePlan>(std::move(*live)) : nullptr;
   }
 
   void ExpectTheBytes() {
-    for (size_t buffer = 0; buffer < kBuffers; ++buffer) {
+    for (size_t buffer = 0; buffer < kPlanBuffers; ++buffer) {
       Addresses addresses;
       addresses.push_back(buffers_[buffer]);
       TouchSet set;
@@ -107,8 +107,8 @@ class JobMemoryPlanTest : public testing::Test {
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
   std::unique_ptr<JobMemory> job_;
-  CUdeviceptr buffers_[kBuffers] = {};
-  size_t written_[kBuffers] = {};
+  CUdeviceptr buffers_[kPlanBuffers] = {};
+  size_t written_[kPlanBuffers] = {};
 };
 
 TEST_F(JobMemoryPlanTest, FollowedNothingIsFetchedOnDemand) {
@@ -123,8 +123,8 @@ TEST_F(JobMemoryPlanTest, FollowedNothingIsFetchedOnDemand) {
   const Counters after = Count();
 
   EXPECT_EQ(after.demand_fetches, before.demand_fetches);
-  EXPECT_EQ(after.prefetch_hits - before.prefetch_hits, 8 * kBuffers);
-  EXPECT_EQ(after.planned_departures - before.planned_departures, 8 * kBuffers);
+  EXPECT_EQ(after.prefetch_hits - before.prefetch_hits, 8 * kPlanBuffers);
+  EXPECT_EQ(after.planned_departures - before.planned_departures, 8 * kPlanBuffers);
   EXPECT_EQ(after.planned_iterations - before.planned_iterations, 8u);
   ExpectTheBytes();
 }
@@ -136,19 +136,19 @@ TEST_F(JobMemoryPlanTest, WhatIsAskedForGetsMemoryBeforeWhatIsAllocatedLater) {
   job_->Adopt(plan);
   Iterate(3);
   // Given room for one buffer: the next one is asked for and has none until the first has left
-  ASSERT_TRUE(job_->Charge(2 * kBufferBytes));
+  ASSERT_TRUE(job_->Charge(2 * kPlanBufferBytes));
   Step(0);
   const Counters before = Count();
   Driver().cuCtxSynchronize();
 
   CUdeviceptr later = 0;
-  ASSERT_EQ(job_->Allocate(kBufferBytes, &later), CUDA_SUCCESS);
+  ASSERT_EQ(job_->Allocate(kPlanBufferBytes, &later), CUDA_SUCCESS);
   EXPECT_EQ(Count().prefetches, before.prefetches + 1);
   Step(1);
   EXPECT_EQ(Count().demand_fetches, before.demand_fetches);
 
   ASSERT_TRUE(job_->Free(later));
-  job_->Discharge(2 * kBufferBytes);
+  job_->Discharge(2 * kPlanBufferBytes);
   ExpectTheBytes();
 }
 
@@ -187,7 +187,7 @@ TEST_F(JobMemoryPlanTest, StrangersAreServedAndThePlanGoesOn) {
   const Counters before = Count();
   Iterate(4);
 
-  EXPECT_GE(Count().prefetch_hits - before.prefetch_hits, 3 * kBuffers);
+  EXPECT_GE(Count().prefetch_hits - before.prefetch_hits, 3 * kPlanBuffers);
   ExpectTheBytes();
 }
 
@@ -198,10 +198,10 @@ TEST_F(JobMemoryPlanTest, AJobThatDoesSomethingElseKeepsItsBytes) {
   job_->Adopt(plan);
   Iterate(2);
 
-  for (size_t i = 0; i < 40; ++i) Step(i * 7 % kBuffers, 50 + i % 5);
+  for (size_t i = 0; i < 40; ++i) Step(i * 7 % kPlanBuffers, 50 + i % 5);
 
   ExpectTheBytes();
-  EXPECT_LE(job_->Read().held_peak_bytes, 3 * kBufferBytes);
+  EXPECT_LE(job_->Read().held_peak_bytes, 3 * kPlanBufferBytes);
 }
 
 TEST_F(JobMemoryPlanTest, ABudgetThatShrinksIsMetAndThePlanStaysAHint) {
@@ -211,11 +211,11 @@ TEST_F(JobMemoryPlanTest, ABudgetThatShrinksIsMetAndThePlanStaysAHint) {
   job_->Adopt(plan);
   Iterate(3);
 
-  job_->SetBudget(2 * kBufferBytes);
-  EXPECT_LE(job_->Read().held_bytes, 2 * kBufferBytes);
+  job_->SetBudget(2 * kPlanBufferBytes);
+  EXPECT_LE(job_->Read().held_bytes, 2 * kPlanBufferBytes);
   Iterate(5);
-  EXPECT_LE(job_->Read().held_bytes, 2 * kBufferBytes);
-  job_->SetBudget(4 * kBufferBytes);
+  EXPECT_LE(job_->Read().held_bytes, 2 * kPlanBufferBytes);
+  job_->SetBudget(4 * kPlanBufferBytes);
   Iterate(5);
 
   EXPECT_EQ(Count().budget_changes, 2u);
@@ -230,7 +230,7 @@ TEST_F(JobMemoryPlanTest, WhatIsFreedWhileItIsAskedForIsForgotten) {
   Iterate(3);
 
   ASSERT_TRUE(job_->Free(buffers_[3]));
-  ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[3]), CUDA_SUCCESS);
+  ASSERT_EQ(job_->Allocate(kPlanBufferBytes, &buffers_[3]), CUDA_SUCCESS);
   written_[3] = 0;
   Iterate(6);
 

@@ -17,8 +17,8 @@ namespace {
 
 using driver::Driver;
 
-constexpr size_t kBufferBytes = 16 * kMiB;
-constexpr size_t kBuffers = 6;
+constexpr size_t kQuotaBufferBytes = 16 * kMiB;
+constexpr size_t kQuotaBuffers = 6;
 
 // Two of its six buffers fit the device; 96 MiB of host memory are needed for the others and what is on its way.
 class JobMemoryQuotaTest : public testing::Test {
@@ -37,9 +37,9 @@ class JobMemoryQuotaTest : public testing::Test {
   }
 
   void Begin(size_t own_host_limit_bytes, ParkChoice park = ParkChoice::kOff) {
-    job_ = std::make_unique<JobMemory>(context_, 0, 2 * kBufferBytes, own_host_limit_bytes, park);
+    job_ = std::make_unique<JobMemory>(context_, 0, 2 * kQuotaBufferBytes, own_host_limit_bytes, park);
   }
-  CUresult Allocate(size_t buffer) { return job_->Allocate(kBufferBytes, &buffers_[buffer]); }
+  CUresult Allocate(size_t buffer) { return job_->Allocate(kQuotaBufferBytes, &buffers_[buffer]); }
   template <class Work>
   void With(size_t buffer, Effect effect, Work work) {
     Addresses addresses;
@@ -50,17 +50,17 @@ class JobMemoryQuotaTest : public testing::Test {
     job_->End(&set, effect);
   }
   void WriteAll(unsigned int round) {
-    for (size_t buffer = 0; buffer < kBuffers; ++buffer) {
+    for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) {
       With(buffer, Effect::kLaunches, [&](CUdeviceptr base) {
-        Driver().cuMemsetD32Async(base, Value(round, buffer), kBufferBytes / 4, stream_);
+        Driver().cuMemsetD32Async(base, Value(round, buffer), kQuotaBufferBytes / 4, stream_);
       });
     }
   }
   void ExpectAll(unsigned int round) {
-    std::vector<unsigned int> words(kBufferBytes / 4);
-    for (size_t buffer = 0; buffer < kBuffers; ++buffer) {
+    std::vector<unsigned int> words(kQuotaBufferBytes / 4);
+    for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) {
       With(buffer, Effect::kReads, [&](CUdeviceptr base) {
-        Driver().cuMemcpyDtoHAsync_v2(words.data(), base, kBufferBytes, stream_);
+        Driver().cuMemcpyDtoHAsync_v2(words.data(), base, kQuotaBufferBytes, stream_);
         Driver().cuStreamSynchronize(stream_);
       });
       ASSERT_EQ(words, std::vector<unsigned int>(words.size(), Value(round, buffer))) << "buffer " << buffer;
@@ -73,14 +73,14 @@ class JobMemoryQuotaTest : public testing::Test {
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
   std::unique_ptr<JobMemory> job_;
-  CUdeviceptr buffers_[kBuffers] = {};
+  CUdeviceptr buffers_[kQuotaBuffers] = {};
 };
 
 TEST_F(JobMemoryQuotaTest, WhatTheAgentDoesNotGrantLiesInOrdinaryMemory) {
-  constexpr size_t quota_bytes = 3 * kBufferBytes;
+  constexpr size_t quota_bytes = 3 * kQuotaBufferBytes;
   Begin(size_t{1} << 30);
   job_->SetHostLimit(quota_bytes);
-  for (size_t buffer = 0; buffer < kBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
+  for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
 
   for (unsigned int round = 0; round < 3; ++round) {
     WriteAll(round);
@@ -88,7 +88,7 @@ TEST_F(JobMemoryQuotaTest, WhatTheAgentDoesNotGrantLiesInOrdinaryMemory) {
   }
 
   const JobMemory::Snapshot seen = job_->Read();
-  EXPECT_LE(seen.held_peak_bytes, 2 * kBufferBytes);
+  EXPECT_LE(seen.held_peak_bytes, 2 * kQuotaBufferBytes);
   EXPECT_LE(seen.pinned_peak_bytes, quota_bytes);
   EXPECT_GT(seen.ordinary_peak_bytes, 0u);
   EXPECT_EQ(seen.counters.refused_allocations, 0u);
@@ -97,21 +97,21 @@ TEST_F(JobMemoryQuotaTest, WhatTheAgentDoesNotGrantLiesInOrdinaryMemory) {
 TEST_F(JobMemoryQuotaTest, WithoutAnyGrantWhatIsOnItsWayIsPinnedAllTheSame) {
   Begin(size_t{1} << 30);
   job_->SetHostLimit(0);
-  for (size_t buffer = 0; buffer < kBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
+  for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
 
   WriteAll(1);
   ExpectAll(1);
 
-  EXPECT_LE(job_->Read().pinned_peak_bytes, 2 * kBufferBytes);
+  EXPECT_LE(job_->Read().pinned_peak_bytes, 2 * kQuotaBufferBytes);
 }
 
 TEST_F(JobMemoryQuotaTest, ALargerGrantIsUsedAgain) {
   Begin(size_t{1} << 30);
-  job_->SetHostLimit(2 * kBufferBytes);
-  for (size_t buffer = 0; buffer < kBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
+  job_->SetHostLimit(2 * kQuotaBufferBytes);
+  for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
   WriteAll(1);
 
-  job_->SetHostLimit(8 * kBufferBytes);
+  job_->SetHostLimit(8 * kQuotaBufferBytes);
   WriteAll(2);
   WriteAll(3);
   ExpectAll(3);
@@ -121,10 +121,10 @@ TEST_F(JobMemoryQuotaTest, ALargerGrantIsUsedAgain) {
 
 // Only pinned memory can be mapped at device addresses. It was refused beyond the quota, and the program ended.
 TEST_F(JobMemoryQuotaTest, AJobThatParksPinsWhatItsQuotaLacks) {
-  constexpr size_t quota_bytes = 3 * kBufferBytes;
+  constexpr size_t quota_bytes = 3 * kQuotaBufferBytes;
   Begin(size_t{1} << 30, ParkChoice::kHost);
   job_->SetHostLimit(quota_bytes);
-  for (size_t buffer = 0; buffer < kBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
+  for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
 
   for (unsigned int round = 0; round < 3; ++round) {
     WriteAll(round);
@@ -132,10 +132,10 @@ TEST_F(JobMemoryQuotaTest, AJobThatParksPinsWhatItsQuotaLacks) {
   }
 
   const JobMemory::Snapshot seen = job_->Read();
-  EXPECT_LE(seen.held_peak_bytes, 2 * kBufferBytes);
+  EXPECT_LE(seen.held_peak_bytes, 2 * kQuotaBufferBytes);
   EXPECT_GT(seen.counters.parked_peak_bytes, 0u);
   EXPECT_GT(seen.pinned_peak_bytes, quota_bytes) << "and this is what the agent is told";
-  EXPECT_LE(seen.pinned_peak_bytes, 6 * kBufferBytes) << "four away, two on their way";
+  EXPECT_LE(seen.pinned_peak_bytes, 6 * kQuotaBufferBytes) << "four away, two on their way";
   EXPECT_EQ(seen.ordinary_peak_bytes, 0u);
 }
 
@@ -143,7 +143,7 @@ TEST_F(JobMemoryQuotaTest, AJobThatParksPinsWhatItsQuotaLacks) {
 TEST_F(JobMemoryQuotaTest, AJobThatParksNeedsNoQuotaAtAll) {
   Begin(size_t{1} << 30, ParkChoice::kHost);
   job_->SetHostLimit(0);
-  for (size_t buffer = 0; buffer < kBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
+  for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
 
   WriteAll(1);
   ExpectAll(1);
@@ -152,15 +152,15 @@ TEST_F(JobMemoryQuotaTest, AJobThatParksNeedsNoQuotaAtAll) {
 }
 
 TEST_F(JobMemoryQuotaTest, WhatTheLauncherForbidsAJobThatParksDoesNotPin) {
-  Begin(3 * kBufferBytes, ParkChoice::kHost);
-  job_->SetHostLimit(kBufferBytes);
+  Begin(3 * kQuotaBufferBytes, ParkChoice::kHost);
+  job_->SetHostLimit(kQuotaBufferBytes);
   for (size_t buffer = 0; buffer < 3; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
 
   EXPECT_EQ(Allocate(3), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 TEST_F(JobMemoryQuotaTest, BeyondWhatTheLauncherAllowsIsOutOfMemory) {
-  Begin(3 * kBufferBytes);
+  Begin(3 * kQuotaBufferBytes);
   ASSERT_EQ(Allocate(0), CUDA_SUCCESS);
   ASSERT_EQ(Allocate(1), CUDA_SUCCESS);
   ASSERT_EQ(Allocate(2), CUDA_SUCCESS);
@@ -190,10 +190,10 @@ class HeldBudgetTest : public JobMemoryQuotaTest {
   }
   void Write(size_t buffer) {
     With(buffer, Effect::kLaunches, [&](CUdeviceptr base) {
-      Driver().cuMemsetD32Async(base, Value(1, buffer), kBufferBytes / 4, stream_);
+      Driver().cuMemsetD32Async(base, Value(1, buffer), kQuotaBufferBytes / 4, stream_);
     });
   }
-  void HoldForLong() { job_->HoldBudget(kBufferBytes, base::MonotonicNs() + 60'000'000'000); }
+  void HoldForLong() { job_->HoldBudget(kQuotaBufferBytes, base::MonotonicNs() + 60'000'000'000); }
   // The answer comes when the program waits for it: in a call, however often one looks.
   std::thread GrantToWhoWaits(size_t bytes) {
     return std::thread([this, bytes] {
@@ -210,9 +210,9 @@ class HeldBudgetTest : public JobMemoryQuotaTest {
 TEST_F(HeldBudgetTest, AnAllocationThatMayNotParkWaitsForTheGrant) {
   HoldForLong();
 
-  std::thread agent = GrantToWhoWaits(4 * kBufferBytes);
+  std::thread agent = GrantToWhoWaits(4 * kQuotaBufferBytes);
   CUdeviceptr large = 0;
-  const CUresult result = job_->Allocate(2 * kBufferBytes, &large);
+  const CUresult result = job_->Allocate(2 * kQuotaBufferBytes, &large);
   agent.join();
 
   EXPECT_EQ(result, CUDA_SUCCESS);
@@ -221,10 +221,10 @@ TEST_F(HeldBudgetTest, AnAllocationThatMayNotParkWaitsForTheGrant) {
 
 TEST_F(HeldBudgetTest, ACallThatNamesMoreThanIsHeldWaitsForTheGrant) {
   ASSERT_EQ(Allocate(1), CUDA_SUCCESS);
-  job_->SetBudget(kBufferBytes);  // one of them leaves
+  job_->SetBudget(kQuotaBufferBytes);  // one of them leaves
   HoldForLong();
 
-  std::thread agent = GrantToWhoWaits(2 * kBufferBytes);
+  std::thread agent = GrantToWhoWaits(2 * kQuotaBufferBytes);
   Addresses both;
   both.push_back(buffers_[0]);
   both.push_back(buffers_[1]);
@@ -239,17 +239,17 @@ TEST_F(HeldBudgetTest, ACallThatNamesMoreThanIsHeldWaitsForTheGrant) {
 TEST_F(HeldBudgetTest, MemoryOfTheDriversWaitsForTheGrant) {
   HoldForLong();
 
-  std::thread agent = GrantToWhoWaits(4 * kBufferBytes);
-  const bool charged = job_->Charge(2 * kBufferBytes, Unmovable::kDriverServed);
+  std::thread agent = GrantToWhoWaits(4 * kQuotaBufferBytes);
+  const bool charged = job_->Charge(2 * kQuotaBufferBytes, Unmovable::kDriverServed);
   agent.join();
 
   EXPECT_TRUE(charged);
 }
 
 TEST_F(HeldBudgetTest, NobodyWaitsForAnAnswerThatIsOverdue) {
-  job_->HoldBudget(kBufferBytes, base::MonotonicNs());
+  job_->HoldBudget(kQuotaBufferBytes, base::MonotonicNs());
   CUdeviceptr large = 0;
-  EXPECT_EQ(job_->Allocate(2 * kBufferBytes, &large), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(job_->Allocate(2 * kQuotaBufferBytes, &large), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace {
 
 using driver::Driver;
 
-constexpr size_t kBuffers = 4;
-constexpr size_t kBufferBytes = 16 * kMiB;
+constexpr size_t kRolesBuffers = 4;
+constexpr size_t kRolesBufferBytes = 16 * kMiB;
 
 // Three of the four buffers fit.
 class JobMemoryRolesTest : public testing::Test {
@@ -29,10 +29,10 @@ class JobMemoryRolesTest : public testing::Test {
     MakeJob(ParkChoice::kOff);
   }
   void MakeJob(ParkChoice choice) {
-    job_ = std::make_unique<JobMemory>(context_, 0, 3 * kBufferBytes, size_t{1} << 30, choice,
+    job_ = std::make_unique<JobMemory>(context_, 0, 3 * kRolesBufferBytes, size_t{1} << 30, choice,
                                        LearnChoice::kAlways);
-    for (CUdeviceptr& buffer : buffers_) ASSERT_EQ(job_->Allocate(kBufferBytes, &buffer), CUDA_SUCCESS);
-    for (size_t i = 0; i < kBuffers; ++i) Fill(i, Word(i));
+    for (CUdeviceptr& buffer : buffers_) ASSERT_EQ(job_->Allocate(kRolesBufferBytes, &buffer), CUDA_SUCCESS);
+    for (size_t i = 0; i < kRolesBuffers; ++i) Fill(i, Word(i));
   }
   void TearDown() override {
     Driver().cuCtxSynchronize();
@@ -45,7 +45,7 @@ class JobMemoryRolesTest : public testing::Test {
   // All four leave: another allocation takes the budget.
   void SendAllAway() {
     CUdeviceptr large = 0;
-    ASSERT_EQ(job_->Allocate(3 * kBufferBytes, &large), CUDA_SUCCESS);
+    ASSERT_EQ(job_->Allocate(3 * kRolesBufferBytes, &large), CUDA_SUCCESS);
     Addresses addresses;
     addresses.push_back(large);
     TouchSet set;
@@ -67,14 +67,14 @@ class JobMemoryRolesTest : public testing::Test {
   }
   void Fill(size_t buffer, unsigned int word, const Claims* claims = nullptr) {
     Launch(buffer, claims,
-           [&](CUdeviceptr at) { Driver().cuMemsetD32Async(at, word, kBufferBytes / 4, stream_); });
+           [&](CUdeviceptr at) { Driver().cuMemsetD32Async(at, word, kRolesBufferBytes / 4, stream_); });
   }
   void Look(size_t buffer, const Claims* claims = nullptr) {
     Launch(buffer, claims, [](CUdeviceptr) {});
   }
   // All others are used: the buffer, which was used before them, leaves.
   void SendAway(size_t buffer) {
-    for (size_t i = 0; i < kBuffers; ++i) {
+    for (size_t i = 0; i < kRolesBuffers; ++i) {
       if (i != buffer) Look(i);
     }
     Driver().cuCtxSynchronize();
@@ -82,21 +82,21 @@ class JobMemoryRolesTest : public testing::Test {
   }
   Claims Reading(size_t buffer) const {
     Claims claims;
-    claims.Reads(buffers_[buffer], kBufferBytes);
+    claims.Reads(buffers_[buffer], kRolesBufferBytes);
     return claims;
   }
   Claims Overwriting(size_t buffer) const {
     Claims claims;
-    claims.Overwrites(buffers_[buffer], kBufferBytes);
+    claims.Overwrites(buffers_[buffer], kRolesBufferBytes);
     return claims;
   }
   void ExpectAll(size_t buffer, unsigned int word) {
-    std::vector<unsigned int> words(kBufferBytes / 4);
+    std::vector<unsigned int> words(kRolesBufferBytes / 4);
     Addresses addresses;
     addresses.push_back(buffers_[buffer]);
     TouchSet set;
     ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
-    Driver().cuMemcpyDtoHAsync_v2(words.data(), buffers_[buffer], kBufferBytes, stream_);
+    Driver().cuMemcpyDtoHAsync_v2(words.data(), buffers_[buffer], kRolesBufferBytes, stream_);
     Driver().cuStreamSynchronize(stream_);
     job_->End(&set, Effect::kReads);
     EXPECT_TRUE(std::all_of(words.begin(), words.end(), [word](unsigned int each) { return each == word; }));
@@ -106,7 +106,7 @@ class JobMemoryRolesTest : public testing::Test {
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
   std::unique_ptr<JobMemory> job_;
-  CUdeviceptr buffers_[kBuffers] = {};
+  CUdeviceptr buffers_[kRolesBuffers] = {};
 };
 
 TEST_F(JobMemoryRolesTest, WhatIsOnlyReadLeavesWithoutACopy) {
@@ -120,7 +120,7 @@ TEST_F(JobMemoryRolesTest, WhatIsOnlyReadLeavesWithoutACopy) {
   SendAway(0);
 
   // Then its copy on the host has served again: only what came in its place was copied out
-  EXPECT_EQ(Count().dropped_bytes - before.dropped_bytes, kBufferBytes);
+  EXPECT_EQ(Count().dropped_bytes - before.dropped_bytes, kRolesBufferBytes);
   ExpectAll(0, Word(0));
 }
 
@@ -149,7 +149,7 @@ TEST_F(JobMemoryRolesTest, WhatIsOverwrittenIsNotBroughtBack) {
   Fill(0, 7, &overwriting);
 
   EXPECT_EQ(Count().restored_bytes, before.restored_bytes);
-  EXPECT_EQ(Count().overwritten_bytes, kBufferBytes);
+  EXPECT_EQ(Count().overwritten_bytes, kRolesBufferBytes);
   ExpectAll(0, 7);
   SendAway(0);
   ExpectAll(0, 7);
@@ -172,7 +172,7 @@ TEST_F(JobMemoryRolesTest, WhatLeavesBetweenTwoLaunchesOfACallComesBackWhole) {
   SendAway(0);
   Claims overwriting = Overwriting(0);
   Launch(0, &overwriting,
-         [&](CUdeviceptr at) { Driver().cuMemsetD32Async(at, 7, kBufferBytes / 4, stream_); });
+         [&](CUdeviceptr at) { Driver().cuMemsetD32Async(at, 7, kRolesBufferBytes / 4, stream_); });
   overwriting.NoteNamed({&buffers_[0], 1});
   SendAway(0);
 
@@ -188,7 +188,7 @@ TEST_F(JobMemoryRolesTest, AfterACallThatFailedItsStreamAwaitsWhatComesBack) {
   Claims overwriting;
   Addresses addresses;
   for (size_t i = 0; i < 3; ++i) {
-    overwriting.Overwrites(buffers_[i], kBufferBytes);
+    overwriting.Overwrites(buffers_[i], kRolesBufferBytes);
     addresses.push_back(buffers_[i]);
   }
   TouchSet set;
@@ -220,7 +220,7 @@ TEST_F(JobMemoryRolesTest, AnotherThreadsReadOfWhatIsBeingOverwrittenSeesOldOrNe
     has_read = true;
   });
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();
-  Driver().cuMemsetD32Async(buffers_[0], 7, kBufferBytes / 4, stream_);
+  Driver().cuMemsetD32Async(buffers_[0], 7, kRolesBufferBytes / 4, stream_);
   EXPECT_FALSE(has_read);
   job_->End(&set, Effect::kLaunches);
   reader.join();
@@ -261,7 +261,7 @@ class ProvenJobRolesTest : public JobMemoryRolesTest {
     TouchSet set;
     set.claims = &overwriting;
     ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
-    if (!fails) Driver().cuMemsetD32Async(buffers_[0], 7, kBufferBytes / 4, stream_);
+    if (!fails) Driver().cuMemsetD32Async(buffers_[0], 7, kRolesBufferBytes / 4, stream_);
     job_->SomethingNew();
     set.failed = fails;
     job_->End(&set, Effect::kLaunches);

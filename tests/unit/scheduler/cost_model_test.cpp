@@ -33,11 +33,11 @@ IterationProfile OneGap() {
                     MakeOperation("use", 10, {0}, {2})});
 }
 
-struct Setting {
+struct CostSetting {
   IterationProfile profile;
   Problem problem;
 
-  Setting(IterationProfile the_profile, int64_t budget_bytes) : profile(std::move(the_profile)) {
+  CostSetting(IterationProfile the_profile, int64_t budget_bytes) : profile(std::move(the_profile)) {
     problem.profile = &profile;
     problem.device = SimpleDevice();
     problem.budget_bytes = budget_bytes;
@@ -50,7 +50,7 @@ struct Setting {
 };
 
 TEST(CostModelTest, WithoutActionsTimeIsTheSumOfOperationsAndPeakIsWhatLives) {
-  const Setting setting(OneGap(), 1000);
+  const CostSetting setting(OneGap(), 1000);
   const Prediction prediction = setting.Predict(setting.MakePlan());
   EXPECT_TRUE(prediction.runs());
   EXPECT_EQ(prediction.iteration_ns, 320);
@@ -59,7 +59,7 @@ TEST(CostModelTest, WithoutActionsTimeIsTheSumOfOperationsAndPeakIsWhatLives) {
 }
 
 TEST(CostModelTest, AStepThatDoesNotFitIsOverBudget) {
-  const Setting setting(OneGap(), 159);
+  const CostSetting setting(OneGap(), 159);
   const Prediction prediction = setting.Predict(setting.MakePlan());
   EXPECT_EQ(prediction.verdict, Verdict::kOverBudget);
   EXPECT_EQ(prediction.stuck_step, 1);
@@ -67,14 +67,14 @@ TEST(CostModelTest, AStepThatDoesNotFitIsOverBudget) {
 
 TEST(CostModelTest, ADemandFetchIsAPrefetchWithTheStepThatReads) {
   // Given room for x or y but not both
-  const Setting setting(OneGap(), 110);
+  const CostSetting setting(OneGap(), 110);
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 2, {}}};
   EXPECT_EQ(setting.Predict(plan).iteration_ns, 520);
 }
 
 TEST(CostModelTest, ABufferThatNothingBringsBackIsADeadlock) {
-  const Setting setting(OneGap(), 110);
+  const CostSetting setting(OneGap(), 110);
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}}};
   const Prediction prediction = setting.Predict(plan);
@@ -84,7 +84,7 @@ TEST(CostModelTest, ABufferThatNothingBringsBackIsADeadlock) {
 
 TEST(CostModelTest, APrefetchWaitsForMemoryAndAStepForItsPrefetch) {
   // Given room for x or y but not both
-  const Setting setting(OneGap(), 110);
+  const CostSetting setting(OneGap(), 110);
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 1, {}}};
 
@@ -106,11 +106,12 @@ TEST(CostModelTest, APrefetchWaitsForMemoryAndAStepForItsPrefetch) {
 
 TEST(CostModelTest, AHiddenSwapCostsNothing) {
   // Given a long operation in the middle of the gap and room enough for the copies' overlap
-  const Setting setting(ProfileOf({Temporary("x", 100), Temporary("y", 60), Temporary("z", 1)},
-                                  {MakeOperation("make", 10, {}, {0}), MakeOperation("long", 300, {}, {2}),
-                                   MakeOperation("big", 1, {2}, {1}), MakeOperation("long", 300, {}, {}),
-                                   MakeOperation("use", 10, {0}, {2})}),
-                        120);
+  const CostSetting setting(
+      ProfileOf({Temporary("x", 100), Temporary("y", 60), Temporary("z", 1)},
+                {MakeOperation("make", 10, {}, {0}), MakeOperation("long", 300, {}, {2}),
+                 MakeOperation("big", 1, {2}, {1}), MakeOperation("long", 300, {}, {}),
+                 MakeOperation("use", 10, {0}, {2})}),
+      120);
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 3, {}}};
   const Prediction prediction = setting.Predict(plan);
@@ -121,11 +122,11 @@ TEST(CostModelTest, AHiddenSwapCostsNothing) {
 
 TEST(CostModelTest, EnginesSlowDownWhileBothCopy) {
   // Given both-way rates of half, and a copy out that meets a copy in
-  Setting setting(ProfileOf({Temporary("a", 100), Temporary("b", 100)},
-                            {MakeOperation("make a", 1, {}, {0}), MakeOperation("long", 99, {}, {}),
-                             MakeOperation("make b", 1, {}, {1}), MakeOperation("long", 1000, {}, {}),
-                             MakeOperation("use", 1, {0, 1}, {})}),
-                  1000);
+  CostSetting setting(ProfileOf({Temporary("a", 100), Temporary("b", 100)},
+                                {MakeOperation("make a", 1, {}, {0}), MakeOperation("long", 99, {}, {}),
+                                 MakeOperation("make b", 1, {}, {1}), MakeOperation("long", 1000, {}, {}),
+                                 MakeOperation("use", 1, {0, 1}, {})}),
+                      1000);
   setting.problem.device.to_host_both_bytes_per_second = kGigabytePerSecond / 2;
   setting.problem.device.to_device_both_bytes_per_second = kGigabytePerSecond / 2;
   Plan plan = setting.MakePlan();
@@ -145,7 +146,7 @@ TEST(CostModelTest, EnginesSlowDownWhileBothCopy) {
 }
 
 TEST(CostModelTest, ALinkShareSlowsCopiesAndLatencyIsPaidPerCopy) {
-  Setting setting(OneGap(), 110);
+  CostSetting setting(OneGap(), 110);
   setting.problem.device.link_share_permille = 500;
   setting.problem.device.copy_latency_ns = 7;
   Plan plan = setting.MakePlan();
@@ -154,7 +155,7 @@ TEST(CostModelTest, ALinkShareSlowsCopiesAndLatencyIsPaidPerCopy) {
 }
 
 TEST(CostModelTest, AStepThatWaitedForMemoryPaysTheLaunch) {
-  Setting setting(OneGap(), 110);
+  CostSetting setting(OneGap(), 110);
   setting.problem.device.launch_ns = 5;
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 1, {}}};
@@ -164,7 +165,7 @@ TEST(CostModelTest, AStepThatWaitedForMemoryPaysTheLaunch) {
 }
 
 TEST(CostModelTest, MemoryCountsInChunksAndSmallBuffersInSlabUnits) {
-  Setting setting(OneGap(), 1000);
+  CostSetting setting(OneGap(), 1000);
   setting.problem.min_movable_bytes = 50;
   setting.problem.device.chunk_bytes = 64;
   setting.problem.device.slab_unit_bytes = 16;
@@ -174,10 +175,11 @@ TEST(CostModelTest, MemoryCountsInChunksAndSmallBuffersInSlabUnits) {
 
 TEST(CostModelTest, ACleanBufferLeavesWithoutACopy) {
   // Given weights that nobody changes, away twice per iteration
-  const Setting setting(ProfileOf({Persistent("w", 100)},
-                                  {MakeOperation("one", 500, {0}, {}), MakeOperation("two", 500, {}, {}),
-                                   MakeOperation("three", 500, {0}, {}), MakeOperation("four", 500, {}, {})}),
-                        100);
+  const CostSetting setting(
+      ProfileOf({Persistent("w", 100)},
+                {MakeOperation("one", 500, {0}, {}), MakeOperation("two", 500, {}, {}),
+                 MakeOperation("three", 500, {0}, {}), MakeOperation("four", 500, {}, {})}),
+      100);
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}},
                   {ActionKind::kPrefetch, {0}, 1, {}},
@@ -195,10 +197,10 @@ TEST(CostModelTest, ACleanBufferLeavesWithoutACopy) {
 
 TEST(CostModelTest, DeadContentThatIsOffloadedIsCopiedOutAndNotBack) {
   // Given scratch memory that each iteration overwrites, dropped in between
-  Setting setting(ProfileOf({Persistent("s", 100)},
-                            {MakeOperation("fill", 10, {}, {0}), MakeOperation("use", 10, {0}, {}),
-                             MakeOperation("rest", 500, {}, {}), MakeOperation("again", 10, {}, {0})}),
-                  100);
+  CostSetting setting(ProfileOf({Persistent("s", 100)},
+                                {MakeOperation("fill", 10, {}, {0}), MakeOperation("use", 10, {0}, {}),
+                                 MakeOperation("rest", 500, {}, {}), MakeOperation("again", 10, {}, {0})}),
+                      100);
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kDrop, {0}, 1, {}}};
   EXPECT_EQ(setting.Predict(plan).to_host_bytes, 0);
@@ -219,10 +221,10 @@ TEST(CostModelTest, DeadContentThatIsOffloadedIsCopiedOutAndNotBack) {
 
 TEST(CostModelTest, AWrappingIntervalIsSteadyState) {
   // Given weights that change at the iteration's end and are needed at its begin
-  const Setting setting(ProfileOf({Persistent("w", 100), Temporary("t", 90)},
-                                  {MakeOperation("use", 10, {0}, {}), MakeOperation("rest", 200, {}, {1}),
-                                   MakeOperation("update", 10, {0}, {0})}),
-                        1000);
+  const CostSetting setting(ProfileOf({Persistent("w", 100), Temporary("t", 90)},
+                                      {MakeOperation("use", 10, {0}, {}), MakeOperation("rest", 200, {}, {1}),
+                                       MakeOperation("update", 10, {0}, {0})}),
+                            1000);
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kPrefetch, {0}, 0, {}}, {ActionKind::kOffload, {0}, 2, {}}};
 
@@ -237,7 +239,7 @@ TEST(CostModelTest, AWrappingIntervalIsSteadyState) {
 
 TEST(CostModelTest, RecomputingStepsTakeTheirTimeAndBringBackWhatWasDropped) {
   // Given x dropped after it was made, and made again before it is used
-  const Setting setting(OneGap(), 110);
+  const CostSetting setting(OneGap(), 110);
   Plan plan = setting.MakePlan();
   plan.steps.insert(plan.steps.begin() + 2, Step{{0}, true, 0});
   plan.actions = {{ActionKind::kDrop, {0}, 0, {}}};
@@ -249,14 +251,14 @@ TEST(CostModelTest, RecomputingStepsTakeTheirTimeAndBringBackWhatWasDropped) {
 }
 
 TEST(CostModelTest, ReadingWhatWasDroppedIsMalformed) {
-  const Setting setting(OneGap(), 1000);
+  const CostSetting setting(OneGap(), 1000);
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kDrop, {0}, 0, {}}};
   EXPECT_EQ(setting.Predict(plan).verdict, Verdict::kMalformed);
 }
 
 TEST(CostModelTest, WorkspacesCountDuringTheirStepAndDecideItsDuration) {
-  Setting setting(OneGap(), 1000);
+  CostSetting setting(OneGap(), 1000);
   setting.profile.operations[1].workspaces = {{"small", 0, 300}, {"large", 500, 100}};
   Plan plan = setting.MakePlan();
   plan.steps[1].workspace = 1;
@@ -266,7 +268,7 @@ TEST(CostModelTest, WorkspacesCountDuringTheirStepAndDecideItsDuration) {
 }
 
 TEST(CostModelTest, PlansThatNameWhatIsNotThereAreMalformed) {
-  const Setting setting(OneGap(), 1000);
+  const CostSetting setting(OneGap(), 1000);
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kDrop, {7}, 0, {}}};
   EXPECT_EQ(setting.Predict(plan).verdict, Verdict::kMalformed);
@@ -278,7 +280,7 @@ TEST(CostModelTest, PlansThatNameWhatIsNotThereAreMalformed) {
 }
 
 TEST(CostModelTest, TheTimelineSaysWhatIsUsedWhen) {
-  const Setting setting(OneGap(), 1000);
+  const CostSetting setting(OneGap(), 1000);
   Timeline timeline;
   setting.Predict(setting.MakePlan(), &timeline);
   EXPECT_THAT(timeline.used_bytes, ElementsAre(Pair(0, 100), Pair(10, 160), Pair(310, 100), Pair(310, 101),
@@ -290,7 +292,7 @@ constexpr MappingPrices kPrices{.map_ns = 1, .set_access_ns = 20, .unmap_ns = 7,
 
 TEST(CostModelTest, MappingHidesBehindTheDeviceUnlessTheHostHadToWaitForTheMemory) {
   // Given memory for x and y: once they are mapped nothing is mapped again
-  Setting setting(OneGap(), 1000);
+  CostSetting setting(OneGap(), 1000);
   setting.problem.device.mapping = kPrices;
   Timeline timeline;
   EXPECT_EQ(setting.Predict(setting.MakePlan(), &timeline).iteration_ns, 320);
@@ -310,10 +312,10 @@ TEST(CostModelTest, MappingHidesBehindTheDeviceUnlessTheHostHadToWaitForTheMemor
 
 TEST(CostModelTest, WhatLeavesWhileTheHostWaitsForMemoryIsUnmappedMeanwhile) {
   // Given memory that y needs of both x and z, which leave one after the other
-  Setting setting(ProfileOf({Temporary("x", 50), Temporary("z", 50), Temporary("y", 100)},
-                            {MakeOperation("make", 10, {}, {0, 1}), MakeOperation("between", 10, {}, {2}),
-                             MakeOperation("use", 10, {0, 1}, {})}),
-                  100);
+  CostSetting setting(ProfileOf({Temporary("x", 50), Temporary("z", 50), Temporary("y", 100)},
+                                {MakeOperation("make", 10, {}, {0, 1}), MakeOperation("between", 10, {}, {2}),
+                                 MakeOperation("use", 10, {0, 1}, {})}),
+                      100);
   setting.problem.device.mapping = kPrices;
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}},
@@ -332,9 +334,9 @@ TEST(CostModelTest, WhatLeavesWhileTheHostWaitsForMemoryIsUnmappedMeanwhile) {
 TEST(CostModelTest, WhatDiedServesTheNextOfItsSizeAsItIsMapped) {
   // Given two that never live at once, and memory for one: of another size the second must be mapped, of the same not
   const auto iteration_ns = [](int64_t second_bytes) {
-    Setting setting(ProfileOf({Temporary("x", 100), Temporary("y", second_bytes)},
-                              {MakeOperation("one", 10, {}, {0}), MakeOperation("two", 10, {}, {1})}),
-                    100);
+    CostSetting setting(ProfileOf({Temporary("x", 100), Temporary("y", second_bytes)},
+                                  {MakeOperation("one", 10, {}, {0}), MakeOperation("two", 10, {}, {1})}),
+                        100);
     setting.problem.device.mapping = kPrices;
     return setting.Predict(setting.MakePlan()).iteration_ns;
   };

@@ -25,13 +25,13 @@ IterationProfile ChainOfThree() {
                     MakeOperation("ba", 10, {1, 4}, {4}, false)});
 }
 
-struct Setting {
+struct DecisionSetting {
   IterationProfile profile = ChainOfThree();
   Problem problem;
   RecomputeChains chains{profile};
   std::vector<IdleInterval> intervals;
 
-  Setting() {
+  DecisionSetting() {
     problem.profile = &profile;
     problem.min_movable_bytes = 50;
     problem.budget_bytes = 10'000;
@@ -52,7 +52,7 @@ std::vector<int32_t> OperationsOf(const Plan& plan) {
 }
 
 TEST(RecomputeChainsTest, GoBackToWhatIsThere) {
-  const Setting setting;
+  const DecisionSetting setting;
   const auto nothing = [&](BufferId id) { return id == BufferId{0}; };
   EXPECT_THAT(setting.chains.Find({{3}}, {4}, nothing),
               ElementsAre(OperationId{0}, OperationId{1}, OperationId{2}));
@@ -62,7 +62,7 @@ TEST(RecomputeChainsTest, GoBackToWhatIsThere) {
 }
 
 TEST(RecomputeChainsTest, EndAtOperationsThatMayNotRunAgain) {
-  Setting setting;
+  DecisionSetting setting;
   setting.profile.operations[1].replayable = false;
   const RecomputeChains chains(setting.profile);
   EXPECT_TRUE(chains.Find({{3}}, {4}, [](BufferId id) { return id == BufferId{0}; }).empty());
@@ -70,7 +70,7 @@ TEST(RecomputeChainsTest, EndAtOperationsThatMayNotRunAgain) {
 }
 
 TEST(DecisionsTest, ASwapBecomesAnOffloadAndAPrefetchAsLateAsFits) {
-  const Setting setting;
+  const DecisionSetting setting;
   // a rests from fb to ba: 30 + 10 + 10 + 10 ns; its copy takes 100, so it must start at once.
   const Lowering lowering = setting.Lower({{0, Treatment::kSwap, {}, true, Reason::kHidden}});
   EXPECT_THAT(lowering.plan.actions, ElementsAre(Action{ActionKind::kOffload, {1}, 1, Reason::kHidden},
@@ -78,7 +78,7 @@ TEST(DecisionsTest, ASwapBecomesAnOffloadAndAPrefetchAsLateAsFits) {
 }
 
 TEST(DecisionsTest, LateTriggersLeaveTimeForTheCopyOnly) {
-  Setting setting;
+  DecisionSetting setting;
   setting.problem.device.to_device_bytes_per_second = 10'000'000'000;  // 10 ns per buffer
   const Lowering lowering =
       setting.Lower({{0, Treatment::kSwap, {}, true, {}}, {1, Treatment::kSwap, {}, true, {}}});
@@ -88,7 +88,7 @@ TEST(DecisionsTest, LateTriggersLeaveTimeForTheCopyOnly) {
 }
 
 TEST(DecisionsTest, ARecomputedBufferIsDroppedAndMadeAgainJustBeforeItsUse) {
-  const Setting setting;
+  const DecisionSetting setting;
   const Lowering lowering = setting.Lower({{2, Treatment::kRecompute, {}, true, {}}});
   EXPECT_THAT(OperationsOf(lowering.plan), ElementsAre(0, 1, 2, 3, 2, 4, 5, 6));
   EXPECT_TRUE(lowering.plan.steps[4].recomputes);
@@ -97,7 +97,7 @@ TEST(DecisionsTest, ARecomputedBufferIsDroppedAndMadeAgainJustBeforeItsUse) {
 
 TEST(DecisionsTest, WhatAChainRebuildsIsKeptWhenItsDecisionSaysSo) {
   // Given a and b dropped, so that b's chain makes a on its way
-  const Setting setting;
+  const DecisionSetting setting;
   const Lowering kept =
       setting.Lower({{0, Treatment::kRecompute, {}, true, {}}, {1, Treatment::kRecompute, {}, true, {}}});
   EXPECT_THAT(OperationsOf(kept.plan), ElementsAre(0, 1, 2, 3, 4, 0, 1, 5, 6));
@@ -111,7 +111,7 @@ TEST(DecisionsTest, WhatAChainRebuildsIsKeptWhenItsDecisionSaysSo) {
 
 TEST(DecisionsTest, WhatIsFreedLateLeavesForGoodAndInALiveJobToTheHostUnlessItCanBeMadeUntilThen) {
   // Given c, read last by bc, and freed after ba
-  Setting setting;
+  DecisionSetting setting;
   setting.profile.buffers[3].dies = {6};
   setting.intervals = IdleIntervals(setting.profile, 50);
   const auto late = static_cast<int32_t>(setting.intervals.size()) - 1;
@@ -148,7 +148,7 @@ TEST(DecisionsTest, WhatIsFreedLateLeavesForGoodAndInALiveJobToTheHostUnlessItCa
 }
 
 TEST(DecisionsTest, WhatCannotBeRecomputedStaysAndIsReported) {
-  Setting setting;
+  DecisionSetting setting;
   setting.profile.operations[2].replayable = false;
   const RecomputeChains chains(setting.profile);
   const Lowering lowering = LowerDecisions(setting.problem, chains, setting.intervals,

@@ -15,7 +15,7 @@ using testing::ProfileOf;
 using testing::Temporary;
 
 // x (1000 bytes) rests for 500 + 500 ns around a moment in which y (1000 bytes) lives too; making x takes 300 ns.
-struct Setting {
+struct BoundSetting {
   IterationProfile profile =
       ProfileOf({Temporary("x", 1000), Temporary("y", 1000), Temporary("z", 1)},
                 {MakeOperation("make x", 300, {}, {0}), MakeOperation("before", 500, {}, {}),
@@ -23,7 +23,7 @@ struct Setting {
                  MakeOperation("use x", 100, {0}, {2}, false)});
   Problem problem;
 
-  explicit Setting(int64_t budget_bytes) {
+  explicit BoundSetting(int64_t budget_bytes) {
     problem.profile = &profile;
     problem.min_movable_bytes = 10;
     problem.budget_bytes = budget_bytes;
@@ -34,7 +34,7 @@ struct Setting {
 };
 
 TEST(LowerBoundTest, EverythingThatFitsTakesTheSumOfItsOperations) {
-  const Setting setting(2000);
+  const BoundSetting setting(2000);
   const LowerBound bound = FindLowerBound(setting.problem);
   EXPECT_TRUE(bound.possible);
   EXPECT_EQ(bound.iteration_ns, 1401);
@@ -42,16 +42,16 @@ TEST(LowerBoundTest, EverythingThatFitsTakesTheSumOfItsOperations) {
 }
 
 TEST(LowerBoundTest, MemoryIsAtLeastWhatOneOperationTouches) {
-  const Setting setting(1001);
+  const BoundSetting setting(1001);
   const LowerBound bound = FindLowerBound(setting.problem);
   EXPECT_EQ(bound.memory_bytes, 1001);
   EXPECT_EQ(bound.memory_at, OperationId{4});
   EXPECT_TRUE(bound.possible);
-  EXPECT_FALSE(FindLowerBound(Setting(1000).problem).possible);
+  EXPECT_FALSE(FindLowerBound(BoundSetting(1000).problem).possible);
 }
 
 TEST(LowerBoundTest, ImmovableBuffersWorkspacesAndSmallOnesAreAlwaysThere) {
-  Setting setting(5000);
+  BoundSetting setting(5000);
   setting.profile.buffers[0].movable = false;
   setting.profile.operations[2].workspaces = {{"least", 70, 1}, {"more", 700, 1}};
   EXPECT_EQ(FindLowerBound(setting.problem).memory_bytes, 2070);
@@ -59,10 +59,10 @@ TEST(LowerBoundTest, ImmovableBuffersWorkspacesAndSmallOnesAreAlwaysThere) {
 
 TEST(LowerBoundTest, TheExcessIsSwappedAsFarAsTheLinkAllowsOrRecomputed) {
   // Half of x moves within 500 ns each way: 501 bytes of excess, of which 500 are free of charge
-  EXPECT_EQ(FindLowerBound(Setting(1500).problem).iteration_ns, 1401);
+  EXPECT_EQ(FindLowerBound(BoundSetting(1500).problem).iteration_ns, 1401);
   // All of it: the missing 499 bytes before and after, or 300 ns to make x again, of which half overlaps the wait: 150 ns for
   // half of x. What is recomputed for that half costs least.
-  const LowerBound bound = FindLowerBound(Setting(1001).problem);
+  const LowerBound bound = FindLowerBound(BoundSetting(1001).problem);
   EXPECT_GT(bound.iteration_ns, 1401 + 100);
   EXPECT_LE(bound.iteration_ns, 1401 + 150);
   EXPECT_EQ(bound.time_at, OperationId{2});
@@ -70,7 +70,7 @@ TEST(LowerBoundTest, TheExcessIsSwappedAsFarAsTheLinkAllowsOrRecomputed) {
 
 // Two iterations of a job that are learned as one: each has its peak, and each peak its price.
 TEST(LowerBoundTest, PeaksOneAfterTheOtherAddUp) {
-  Setting once(1001), twice(1001);
+  BoundSetting once(1001), twice(1001);
   IterationProfile& profile = twice.profile;
   for (const char* name : {"x again", "y again", "z again"})
     profile.buffers.push_back(Temporary(name, name[0] == 'z' ? 1 : 1000));
@@ -89,7 +89,7 @@ TEST(LowerBoundTest, PeaksOneAfterTheOtherAddUp) {
 }
 
 TEST(LowerBoundTest, WithoutRecomputationTheLinkDecides) {
-  Setting setting(1001);
+  BoundSetting setting(1001);
   setting.profile.operations[0].replayable = false;
   const LowerBound bound = FindLowerBound(setting.problem);
   EXPECT_NEAR(static_cast<double>(bound.iteration_ns), 1401 + 2 * 499, 8);
@@ -105,7 +105,7 @@ TEST(LowerBoundTest, DistanceIsInHundredthsOfAPercent) {
 // whole, x needs 1000 ns each way, so a plan waits for 500 + 500 ns or takes the slow algorithm; two thirds of the fast one's
 // workspace would fit beside x, which is where relaxing ends.
 TEST(LowerBoundTest, PricesKnowWhatAFastAlgorithmCostsOthers) {
-  Setting setting(2000);
+  BoundSetting setting(2000);
   setting.profile.operations[0].replayable = false;
   setting.profile.operations[2] = MakeOperation("choose", 1000, {}, {}, false);
   setting.profile.operations[2].workspaces = {{"slow", 0, 1000}, {"fast", 1500, 100}};

@@ -16,7 +16,7 @@ using testing::ProfileOf;
 using testing::Temporary;
 
 // x makes room for y and comes back; w stays over the iteration's end.
-struct Setting {
+struct PlacingSetting {
   IterationProfile profile =
       ProfileOf({Persistent("w", 100), Temporary("x", 1000), Temporary("y", 900)},
                 {MakeOperation("make x", 10, {0}, {1}), MakeOperation("rest", 3000, {}, {}),
@@ -26,7 +26,7 @@ struct Setting {
   Plan plan = PlanWithoutActions(profile);
   Timeline timeline;
 
-  Setting() {
+  PlacingSetting() {
     problem.profile = &profile;
     problem.min_movable_bytes = 10;
     problem.budget_bytes = 1200;
@@ -44,7 +44,7 @@ struct Setting {
 };
 
 TEST(PlacingTest, WhatIsNeverThereTogetherSharesAddresses) {
-  Setting setting;
+  PlacingSetting setting;
   setting.Place();
 
   EXPECT_EQ(setting.plan.arena_bytes, 1100);
@@ -52,7 +52,7 @@ TEST(PlacingTest, WhatIsNeverThereTogetherSharesAddresses) {
 }
 
 TEST(PlacingTest, TheValidatorSeesMissingAndSharedPlaces) {
-  Setting setting;
+  PlacingSetting setting;
   setting.Place();
   const auto fault = [&](const Plan& plan) {
     return ValidatePlacements(setting.problem, plan, setting.timeline)->fault;

@@ -13,7 +13,7 @@ using testing::ProfileOf;
 using testing::Temporary;
 
 // Weights w, activations x and y, a scratch buffer in between, an update of the weights at the end.
-struct Setting {
+struct ValidatorSetting {
   IterationProfile profile =
       ProfileOf({Persistent("w", 50), Temporary("x", 100), Temporary("y", 80), Temporary("scratch", 120),
                  Temporary("g", 50)},
@@ -22,7 +22,7 @@ struct Setting {
                  MakeOperation("use x", 10, {1, 4}, {4}), MakeOperation("update", 10, {0, 4}, {0}, false)});
   Problem problem;
 
-  Setting() {
+  ValidatorSetting() {
     problem.profile = &profile;
     problem.device.to_host_bytes_per_second = problem.device.to_device_bytes_per_second = 1'000'000'000;
     problem.device.to_host_both_bytes_per_second = problem.device.to_device_both_bytes_per_second =
@@ -60,13 +60,13 @@ struct Setting {
 };
 
 TEST(PlanValidatorTest, AcceptsAPlanThatMovesDropsAndRecomputes) {
-  const Setting setting;
+  const ValidatorSetting setting;
   EXPECT_EQ(setting.FaultOf(setting.MakePlan()), std::nullopt);
   EXPECT_EQ(setting.FaultOf(PlanWithoutActions(setting.profile)), std::nullopt);
 }
 
 TEST(PlanValidatorTest, RejectsIdsThatDoNotExist) {
-  const Setting setting;
+  const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   plan.actions[0].buffer = {5};
   EXPECT_EQ(setting.FaultOf(plan), PlanFault::kUnknownId);
@@ -79,7 +79,7 @@ TEST(PlanValidatorTest, RejectsIdsThatDoNotExist) {
 }
 
 TEST(PlanValidatorTest, RejectsMissingOrDisorderedSteps) {
-  const Setting setting;
+  const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   plan.steps.pop_back();
   EXPECT_EQ(setting.FaultOf(plan), PlanFault::kStepsIncomplete);
@@ -89,47 +89,47 @@ TEST(PlanValidatorTest, RejectsMissingOrDisorderedSteps) {
 }
 
 TEST(PlanValidatorTest, RejectsActionsOutOfOrder) {
-  const Setting setting;
+  const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   std::swap(plan.actions[0], plan.actions[2]);
   EXPECT_EQ(setting.FaultOf(plan), PlanFault::kActionsOutOfOrder);
 }
 
 TEST(PlanValidatorTest, RejectsMovesOfTheUnmovable) {
-  Setting setting;
+  ValidatorSetting setting;
   setting.profile.buffers[1].movable = false;
   EXPECT_EQ(setting.FaultOf(setting.MakePlan()), PlanFault::kMovesTheUnmovable);
 }
 
 TEST(PlanValidatorTest, RejectsReadsOfWhatIsAway) {
-  const Setting setting;
+  const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   plan.actions.pop_back();
   EXPECT_EQ(setting.FaultOf(plan), PlanFault::kReadsWhatIsAway);
 }
 
 TEST(PlanValidatorTest, RejectsReadsOfWhatIsGone) {
-  const Setting setting;
+  const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   plan.steps.erase(plan.steps.begin() + 3);
   EXPECT_EQ(setting.FaultOf(plan), PlanFault::kReadsWhatIsGone);
 }
 
 TEST(PlanValidatorTest, RejectsReplaysOfWhatIsNotReplayable) {
-  Setting setting;
+  ValidatorSetting setting;
   setting.profile.operations[1].replayable = false;
   EXPECT_EQ(setting.FaultOf(setting.MakePlan()), PlanFault::kRecomputesForbidden);
 }
 
 TEST(PlanValidatorTest, RejectsReplaysOfWhatChangesInPlace) {
-  const Setting setting;
+  const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   plan.steps.insert(plan.steps.begin() + 6, Step{{4}, true, 0});
   EXPECT_EQ(setting.FaultOf(plan), PlanFault::kRecomputesForbidden);
 }
 
 TEST(PlanValidatorTest, RejectsReplaysBeforeTheFirstRun) {
-  const Setting setting;
+  const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   plan.steps.insert(plan.steps.begin() + 1, Step{{1}, true, 0});
   for (Action& action : plan.actions) ++action.step;
@@ -138,7 +138,7 @@ TEST(PlanValidatorTest, RejectsReplaysBeforeTheFirstRun) {
 
 TEST(PlanValidatorTest, RejectsReplaysFromInputsThatHaveChanged) {
   // Given weights that change before x is made again from them
-  Setting setting;
+  ValidatorSetting setting;
   setting.profile.operations[2].reads.push_back({0});
   setting.profile.operations[2].writes.push_back({0});
   Plan plan = PlanWithoutActions(setting.profile);
@@ -148,7 +148,7 @@ TEST(PlanValidatorTest, RejectsReplaysFromInputsThatHaveChanged) {
 }
 
 TEST(PlanValidatorTest, RejectsReplaysOverOutputsThatHaveChanged) {
-  Setting setting;
+  ValidatorSetting setting;
   setting.profile.operations[2].reads.push_back({2});
   setting.profile.operations[2].writes.push_back({2});
   Plan plan = PlanWithoutActions(setting.profile);
@@ -157,14 +157,14 @@ TEST(PlanValidatorTest, RejectsReplaysOverOutputsThatHaveChanged) {
 }
 
 TEST(PlanValidatorTest, RejectsTakingWhatIsNotThere) {
-  const Setting setting;
+  const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   plan.actions.insert(plan.actions.begin() + 1, {ActionKind::kOffload, {1}, 1, {}});
   EXPECT_EQ(setting.FaultOf(plan), PlanFault::kTakesWhatIsNotThere);
 }
 
 TEST(PlanValidatorTest, RejectsFetchingWhatTheHostDoesNotHave) {
-  const Setting setting;
+  const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   plan.actions[0].kind = ActionKind::kDrop;
   EXPECT_EQ(setting.FaultOf(plan), PlanFault::kFetchesNothing);
@@ -172,7 +172,7 @@ TEST(PlanValidatorTest, RejectsFetchingWhatTheHostDoesNotHave) {
 
 TEST(PlanValidatorTest, RejectsWhatIsLeftBehind) {
   // Given y made again after it has died
-  const Setting setting;
+  const ValidatorSetting setting;
   Plan plan = PlanWithoutActions(setting.profile);
   plan.steps.insert(plan.steps.begin() + 4, Step{{1}, true, 0});
   EXPECT_EQ(setting.FaultOf(plan), PlanFault::kLeftBehind);
@@ -181,19 +181,19 @@ TEST(PlanValidatorTest, RejectsWhatIsLeftBehind) {
 }
 
 TEST(TimelineValidatorTest, AcceptsWhatTheModelPredicts) {
-  const Setting setting;
+  const ValidatorSetting setting;
   EXPECT_EQ(setting.FaultOf(setting.MakePlan(), setting.TimelineOf(setting.MakePlan())), std::nullopt);
 }
 
 TEST(TimelineValidatorTest, RejectsOtherStepsThanThePlans) {
-  const Setting setting;
+  const ValidatorSetting setting;
   Timeline timeline = setting.TimelineOf(setting.MakePlan());
   timeline.step_start_ns.pop_back();
   EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kTimelineShape);
 }
 
 TEST(TimelineValidatorTest, RejectsStepsThatAreTooShortOrOverlap) {
-  const Setting setting;
+  const ValidatorSetting setting;
   Timeline timeline = setting.TimelineOf(setting.MakePlan());
   --timeline.step_end_ns[2];
   EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kStepTooShort);
@@ -203,14 +203,14 @@ TEST(TimelineValidatorTest, RejectsStepsThatAreTooShortOrOverlap) {
 }
 
 TEST(TimelineValidatorTest, RejectsTouchesBeforeTheRestoreHasEnded) {
-  const Setting setting;
+  const ValidatorSetting setting;
   Timeline timeline = setting.TimelineOf(setting.MakePlan());
   timeline.to_device[0].end_ns += 1000;
   EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kTouchesWhileAway);
 }
 
 TEST(TimelineValidatorTest, RejectsCopiesFasterThanTheLink) {
-  const Setting setting;
+  const ValidatorSetting setting;
   Timeline timeline = setting.TimelineOf(setting.MakePlan());
   timeline.to_host[0].end_ns -= 5;
   EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kCopyTooFast);
@@ -218,7 +218,7 @@ TEST(TimelineValidatorTest, RejectsCopiesFasterThanTheLink) {
 
 TEST(TimelineValidatorTest, RejectsBothWayCopiesAtTheRateOfOne) {
   // Given two copies that met, each at the rate it would have had alone
-  const Setting setting;
+  const ValidatorSetting setting;
   Plan plan = PlanWithoutActions(setting.profile);
   plan.actions = {{ActionKind::kOffload, {1}, 1, {}},
                   {ActionKind::kPrefetch, {1}, 2, {}},
@@ -234,14 +234,14 @@ TEST(TimelineValidatorTest, RejectsBothWayCopiesAtTheRateOfOne) {
 }
 
 TEST(TimelineValidatorTest, RejectsCopiesThatOverlapOnOneEngine) {
-  const Setting setting;
+  const ValidatorSetting setting;
   Timeline timeline = setting.TimelineOf(setting.MakePlan());
   timeline.to_host.push_back(timeline.to_host[0]);
   EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kCopiesOverlap);
 }
 
 TEST(TimelineValidatorTest, RejectsCopiesThatStartTooEarly) {
-  const Setting setting;
+  const ValidatorSetting setting;
   Timeline timeline = setting.TimelineOf(setting.MakePlan());
   timeline.to_host[0].start_ns -= 5;
   EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kCopyTooEarly);
@@ -251,7 +251,7 @@ TEST(TimelineValidatorTest, RejectsCopiesThatStartTooEarly) {
 }
 
 TEST(TimelineValidatorTest, RejectsMemoryThatCannotBeMappedByThen) {
-  Setting setting;
+  ValidatorSetting setting;
   const Timeline free_of_charge = setting.TimelineOf(setting.MakePlan());
   setting.problem.device.mapping = {.map_ns = 1, .set_access_ns = 5, .unmap_ns = 1, .large_chunk_bytes = 10};
   EXPECT_EQ(setting.FaultOf(setting.MakePlan(), free_of_charge), PlanFault::kMapsTooFast);
@@ -260,7 +260,7 @@ TEST(TimelineValidatorTest, RejectsMemoryThatCannotBeMappedByThen) {
 
 TEST(TimelineValidatorTest, RejectsMemoryThatIsMappedBeforeItIsFree) {
   // Given room for one of two buffers: its memory is free when the first has left
-  Setting setting;
+  ValidatorSetting setting;
   setting.profile = testing::ProfileOf(
       {testing::Temporary("x", 100), testing::Temporary("y", 90)},
       {testing::MakeOperation("long", 500, {}, {0}), testing::MakeOperation("two", 10, {}, {1})});
@@ -275,14 +275,14 @@ TEST(TimelineValidatorTest, RejectsMemoryThatIsMappedBeforeItIsFree) {
 }
 
 TEST(TimelineValidatorTest, RejectsCopiesThatNobodyPlanned) {
-  const Setting setting;
+  const ValidatorSetting setting;
   Timeline timeline = setting.TimelineOf(setting.MakePlan());
   timeline.to_host.push_back({{0}, 5000, 9000});
   EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kCopyUnplanned);
 }
 
 TEST(TimelineValidatorTest, RejectsAnythingOverTheBudget) {
-  Setting setting;
+  ValidatorSetting setting;
   const Plan plan = setting.MakePlan();
   const Timeline timeline = setting.TimelineOf(plan);
   const int64_t peak_bytes = CostModel(setting.problem).Predict(plan).peak_bytes;

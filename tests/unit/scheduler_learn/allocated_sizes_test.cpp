@@ -2,23 +2,23 @@
 
 #include <vector>
 
+#include "base/units.h"
 #include "scheduler/learn/iteration_learner.h"
 
 namespace spillway::scheduler {
 namespace {
 
-constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr uint64_t kWeights = 1;
 
 // Eight operations on weights that were there before, and on what is made for them in each iteration, of so many bytes.
 IterationLearner::Pattern LearnedFrom(const std::vector<int64_t>& content_bytes) {
   IterationLearner learner;
-  learner.AddAlive(kWeights, 10 * kMiB, 9 * kMiB);
+  learner.AddAlive(kWeights, 10 * base::kMebibyte, 9 * base::kMebibyte);
   IterationLearner::Pattern learned;
   uint64_t made = kWeights;
   for (int64_t bytes : content_bytes) {
     ++made;
-    learner.Add(JobEvent::Allocate(made, 4 * kMiB, bytes));
+    learner.Add(JobEvent::Allocate(made, 4 * base::kMebibyte, bytes));
     for (uint64_t kernel = 0; kernel < 8; ++kernel) {
       if (auto found = learner.Add(JobEvent::Operation(kernel, std::vector<JobTouch>{{kWeights}, {made}})))
         learned = found;
@@ -29,19 +29,22 @@ IterationLearner::Pattern LearnedFrom(const std::vector<int64_t>& content_bytes)
 }
 
 TEST(AllocatedSizesTest, CopiesAreOfTheContentAndRecognitionIsByWhatIsOccupied) {
-  const auto pattern = LearnedFrom({3 * kMiB, 3 * kMiB, 3 * kMiB, 3 * kMiB, 3 * kMiB});
+  const auto pattern = LearnedFrom({3 * base::kMebibyte, 3 * base::kMebibyte, 3 * base::kMebibyte,
+                                    3 * base::kMebibyte, 3 * base::kMebibyte});
   ASSERT_TRUE(pattern);
   ASSERT_EQ(pattern->buffers.size(), 2u);
   for (size_t i = 0; i < 2; ++i) {
     const bool is_weights = pattern->buffers[i].persistent;
-    EXPECT_EQ(pattern->buffers[i].size_bytes, (is_weights ? 10 : 4) * kMiB);
-    EXPECT_EQ(pattern->profile.buffers[i].size_bytes, (is_weights ? 9 : 3) * kMiB);
+    EXPECT_EQ(pattern->buffers[i].size_bytes, (is_weights ? 10 : 4) * base::kMebibyte);
+    EXPECT_EQ(pattern->profile.buffers[i].size_bytes, (is_weights ? 9 : 3) * base::kMebibyte);
   }
 }
 
 TEST(AllocatedSizesTest, ContentsOfOtherSizesInEqualMemoryAreTheSameIteration) {
-  const auto other = LearnedFrom({3 * kMiB, 3 * kMiB + 8, 3 * kMiB + 512, 3 * kMiB + 8, 3 * kMiB});
-  const auto equal = LearnedFrom({3 * kMiB, 3 * kMiB, 3 * kMiB, 3 * kMiB, 3 * kMiB});
+  const auto other = LearnedFrom({3 * base::kMebibyte, 3 * base::kMebibyte + 8, 3 * base::kMebibyte + 512,
+                                  3 * base::kMebibyte + 8, 3 * base::kMebibyte});
+  const auto equal = LearnedFrom({3 * base::kMebibyte, 3 * base::kMebibyte, 3 * base::kMebibyte,
+                                  3 * base::kMebibyte, 3 * base::kMebibyte});
   ASSERT_TRUE(other && equal);
   EXPECT_EQ(other->fingerprint, equal->fingerprint);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/units.h"
 #include "scheduler/plan/job_planner.h"
 #include "scheduler/plan/strategies/registry.h"
 #include "tests/unit/scheduler/make_profile.h"
@@ -16,15 +17,14 @@ using testing::Persistent;
 using testing::ProfileOf;
 using testing::Temporary;
 
-constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kMs = 1'000'000;
 
 // A fully connected layer's weight gradient (100 MiB) is made from its input (2 MiB), which is freed at once; while other layers need
 // all memory it waits for the update.
 IterationProfile Training(int64_t input_bytes) {
   return ProfileOf(
-      {Persistent("weights", 100 * kMiB), Temporary("input", input_bytes), Temporary("gradient", 100 * kMiB),
-       Temporary("large", 200 * kMiB)},
+      {Persistent("weights", 100 * base::kMebibyte), Temporary("input", input_bytes),
+       Temporary("gradient", 100 * base::kMebibyte), Temporary("large", 200 * base::kMebibyte)},
       {MakeOperation("forward", 10 * kMs, {0}, {1}), MakeOperation("backward", 1 * kMs, {1}, {2}),
        MakeOperation("others", 2 * kMs, {}, {3}), MakeOperation("others", 2 * kMs, {3}, {3}),
        MakeOperation("update", 1 * kMs, {0, 2}, {0})});
@@ -48,12 +48,12 @@ constexpr DeviceModel kDevice{.to_host_bytes_per_second = 10'000'000'000,
                               .to_device_bytes_per_second = 10'000'000'000,
                               .to_host_both_bytes_per_second = 10'000'000'000,
                               .to_device_both_bytes_per_second = 10'000'000'000,
-                              .chunk_bytes = 2 * kMiB};
+                              .chunk_bytes = 2 * base::kMebibyte};
 
 TEST(HeldInputsTest, WhatIsLargeIsMadeAgainFromWhatIsSmallAndFreed) {
   // Given a budget that has no room for the gradient while others run, and a link that is too slow for it
-  const auto pattern = PatternOf(Training(2 * kMiB));
-  const PlanRequest request{pattern, kDevice, 310 * kMiB, FindStrategy("spillway")};
+  const auto pattern = PatternOf(Training(2 * base::kMebibyte));
+  const PlanRequest request{pattern, kDevice, 310 * base::kMebibyte, FindStrategy("spillway")};
 
   const PlanAnswer answer = PlanFor(request);
 
@@ -72,8 +72,8 @@ TEST(HeldInputsTest, NothingLargeIsHeld) {
     const auto held = WithInputsHeld({.profile = &pattern->profile, .device = kDevice, .is_live = true});
     return held ? held->buffers[1].dies.index : -1;
   };
-  EXPECT_EQ(lives_until(25 * kMiB), 4);
-  EXPECT_EQ(lives_until(25 * kMiB + 1), -1);
+  EXPECT_EQ(lives_until(25 * base::kMebibyte), 4);
+  EXPECT_EQ(lives_until(25 * base::kMebibyte + 1), -1);
 }
 
 }  // namespace

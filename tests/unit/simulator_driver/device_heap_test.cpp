@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "simulator/driver/failure.h"
+#include "tests/unit/simulator_driver/units.h"
 
 namespace spillway::simulator {
 namespace {
-
-constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 
 class DeviceHeapTest : public ::testing::Test {
  protected:

@@ -11,10 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/simulator_driver/units.h"
+
 namespace spillway::simulator {
 namespace {
 
-constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 constexpr std::size_t kPage = 4096;
 
 class SparseMemory {

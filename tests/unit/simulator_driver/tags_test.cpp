@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "simulator/driver/declared_uses.h"
+#include "tests/unit/simulator_driver/units.h"
 
 namespace spillway::simulator {
 namespace {
-
-constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 
 using Bytes = std::vector<char>;
 

@@ -1,0 +1,10 @@
+// What the simulated driver's tests count in.
+#pragma once
+
+#include <cstddef>
+
+namespace spillway::simulator {
+
+inline constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+
+}  // namespace spillway::simulator
