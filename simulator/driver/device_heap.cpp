@@ -5,7 +5,6 @@
 #include "simulator/driver/failure.h"
 
 namespace spillway::simulator {
-namespace {}  // namespace
 
 DeviceHeap::~DeviceHeap() {
   while (!ranges_.empty()) UnmapRange(ranges_.begin()->first);
