@@ -1,5 +1,6 @@
 // How the agent bears many sessions: 1,000 processes, each with a session that tells its usage twice a second; one of them asks for
-// more and for less, and measures the time from its word to its grant. Then one user connects as fast as it can.
+// more and for less, and measures the time from its word to its grant. Then one user connects as fast as it can: first to another agent,
+// which takes the processors as much time and tells what of the delay is the machine's, then to this one.
 //
 // usage: agent_sessions SPILLWAYD [PROCESSES] [ROUND TRIPS]
 #include <poll.h>
@@ -14,6 +15,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <new>
 #include <string>
@@ -116,9 +118,15 @@ pid_t StartFlood(const std::string& socket, std::atomic<int64_t>* attempts) {
   }
 }
 
-void Print(const char* what, std::vector<double> took_us) {
-  std::printf("%-28s median %8.0f us   p99 %8.0f us   largest %8.0f us\n", what, Percentile(took_us, 0.5),
-              Percentile(took_us, 0.99), Percentile(took_us, 1));
+struct Delay {
+  double median_us, p99_us;
+};
+
+Delay Print(const char* what, std::vector<double> took_us) {
+  const Delay delay = {Percentile(took_us, 0.5), Percentile(took_us, 0.99)};
+  std::printf("%-36s median %8.0f us   p99 %8.0f us   largest %8.0f us\n", what, delay.median_us,
+              delay.p99_us, Percentile(took_us, 1));
+  return delay;
 }
 
 double CpuSeconds(pid_t pid) {
@@ -153,17 +161,36 @@ pid_t StartAgent(const char* executable, const std::string& folder, const std::s
   std::exit(1);
 }
 
+// What a round trip with the agent at `socket` takes while `flooded`, this one or another, is flooded.
+Delay BesideFlood(const char* what, const std::string& flooded, const std::string& socket, int count) {
+  void* const shared =
+      mmap(nullptr, sizeof(std::atomic<int64_t>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) std::exit(1);
+  auto* const attempts = new (shared) std::atomic<int64_t>(0);
+  const pid_t flood = StartFlood(flooded, attempts);
+  const uint64_t begin = base::MonotonicNs();
+  const Delay delay = Print(what, RoundTrips(socket, count));
+  const double seconds = static_cast<double>(base::MonotonicNs() - begin) / 1e9;
+  std::printf("the flood: %.0f connection attempts a second\n",
+              static_cast<double>(attempts->load()) / seconds);
+  kill(flood, SIGKILL);
+  waitpid(flood, nullptr, 0);
+  munmap(shared, sizeof(std::atomic<int64_t>));
+  return delay;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) return std::fprintf(stderr, "usage: agent_sessions SPILLWAYD [PROCESSES] [ROUND TRIPS]\n"), 2;
   const int processes = argc > 2 ? std::atoi(argv[2]) : 1000;
-  const int count = argc > 3 ? std::atoi(argv[3]) : 1000;
+  const int count = argc > 3 ? std::atoi(argv[3]) : 3000;
   char folder[] = "/tmp/agent_sessions.XXXXXX";
   if (mkdtemp(folder) == nullptr || chmod(folder, 0755) != 0) return 1;
-  const std::string socket = std::string(folder) + "/agent.sock";
-  const pid_t agent = StartAgent(argv[1], folder, socket);
-  while (!protocol::ConnectTo(socket)) usleep(10'000);
+  const std::string socket = std::string(folder) + "/agent.sock",
+                    other_socket = std::string(folder) + "/other.sock";
+  const pid_t agent = StartAgent(argv[1], folder, socket), other = StartAgent(argv[1], folder, other_socket);
+  while (!protocol::ConnectTo(socket) || !protocol::ConnectTo(other_socket)) usleep(10'000);
 
   Print("alone", RoundTrips(socket, count));
   int ready[2];
@@ -181,22 +208,14 @@ int main(int argc, char** argv) {
   const double wall = static_cast<double>(base::MonotonicNs() - begin) / 1e9;
   std::printf("%d sessions, 2 reports a second each: agent %ld MiB, %.2f of a core\n", processes,
               ResidentMib(agent), (CpuSeconds(agent) - cpu_before) / wall);
-  void* const shared =
-      mmap(nullptr, sizeof(std::atomic<int64_t>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) return 1;
-  auto* const attempts = new (shared) std::atomic<int64_t>(0);
-  const pid_t flood = StartFlood(socket, attempts);
-  const uint64_t flood_begin = base::MonotonicNs();
-  Print("and a user who floods", RoundTrips(socket, count));
-  std::printf(
-      "the flood: %.0f connection attempts a second\n",
-      static_cast<double>(attempts->load()) * 1e9 / static_cast<double>(base::MonotonicNs() - flood_begin));
+  const Delay elsewhere = BesideFlood("and a user who floods another agent", other_socket, socket, count);
+  const Delay here = BesideFlood("and a user who floods this one", socket, socket, count);
+  std::printf("the flood delays by: median %.2f, p99 %.2f times\n", here.median_us / elsewhere.median_us,
+              here.p99_us / elsewhere.p99_us);
   for (pid_t child : tenants) kill(child, SIGKILL);
-  for (pid_t child : {flood, agent}) kill(child, SIGKILL);
+  for (pid_t child : {agent, other}) kill(child, SIGKILL);
   while (wait(nullptr) > 0) {
   }
-  unlink(socket.c_str());
-  unlink((std::string(folder) + "/spillway.toml").c_str());
-  rmdir(folder);
+  std::filesystem::remove_all(folder);
   return 0;
 }
