@@ -150,5 +150,42 @@ TEST(ArbiterToggleTest, WhoeverFallsAsleepOrWakesFewHearOfItAndAllHaveAboutTheir
   }
 }
 
+// Everybody obeys at once.
+void Settle(Arbiter* arbiter) {
+  for (Decisions decisions = arbiter->Decide(0); !decisions.grants.empty(); decisions = arbiter->Decide(0)) {
+    for (const GrantDecision& grant : decisions.grants)
+      arbiter->Obeyed(grant.seat, grant.serial, grant.memory_bytes, grant.host_bytes);
+  }
+}
+
+TEST(ArbiterToggleTest, WhatAProcessLeavesStaysWithItsJobUntilSomebodyLacksAGrantsWorth) {
+  // Given forty jobs that want all of the device, and one of two processes that has what these need
+  constexpr int64_t wanted_bytes = 400 * kMebibyte, needed_bytes = wanted_bytes + wanted_bytes / 8;
+  constexpr uint64_t jobs = 40, of_two = 100;
+  Arbiter arbiter{ArbiterRules{.headroom_bytes = 0}};
+  arbiter.SetDevice(kDevice, (jobs + 1) * kGibibyte);
+  const Terms terms = {
+      .memory = {kFloorBytes, 0, (jobs + 1) * kGibibyte}, .host = {}, .link = {0, 0, kWholeLink}};
+  const auto join = [&](uint64_t job, uint64_t session, int64_t bytes) {
+    arbiter.Join({JobId{job}, SessionId{session}, kDevice}, terms, {.wanted_bytes = bytes}, 0);
+    Settle(&arbiter);
+  };
+  const auto granted = [&] { return arbiter.Tenancies().back().granted_bytes; };
+  join(of_two, 1, wanted_bytes);
+  join(of_two, 2, wanted_bytes);
+  for (uint64_t job = 1; job <= jobs; ++job) join(job, 10 + job, (jobs + 1) * kGibibyte);
+  ASSERT_EQ(granted(), 2 * needed_bytes);
+
+  // When one of the two ends, each of the forty could have 11 MiB more: that is not worth a grant
+  arbiter.Leave({JobId{of_two}, SessionId{2}, kDevice});
+  Settle(&arbiter);
+  EXPECT_EQ(granted(), 2 * needed_bytes);
+  EXPECT_EQ(arbiter.Tenancies().back().seats_promised_bytes, needed_bytes);
+
+  // And who comes has it.
+  join(jobs + 1, 99, (jobs + 1) * kGibibyte);
+  EXPECT_EQ(granted(), needed_bytes);
+}
+
 }  // namespace
 }  // namespace spillway::agent
