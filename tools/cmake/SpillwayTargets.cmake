@@ -8,7 +8,7 @@ set(SPILLWAY_TESTS_DIR ${CMAKE_BINARY_DIR}/tests-bin)
 # Off where a compiler that nobody has tried must not stop the build: tests/gpu/run.
 option(SPILLWAY_WARNINGS_ARE_ERRORS "Compile with -Werror" ON)
 
-# One call of the compiler reads up to eight files of a target, and their headers once: a build from nothing costs half. Names
+# One call of the compiler reads up to eight files of a target, and their headers once: a build from nothing takes a fifth less. Names
 # in unnamed namespaces must differ within a target for that; UNITY_BUILD OFF stands where they do not. -DSPILLWAY_UNITY=OFF
 # gives every file a call, as tools like it that look for a file in compile_commands.json.
 option(SPILLWAY_UNITY "Compile several source files in one call" ON)

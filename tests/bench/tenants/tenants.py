@@ -6,7 +6,7 @@ follow a real spillwayd. All times are the simulator's (virtual clock). What has
 alone; what the simulator's books say it holds is never more than the agent has promised it; nothing is recorded as a violation.
 If not, the exit code is 1. What is wished for besides (issue 6) is printed as met or missed, with the figure.
 
-  tenants.py                         equal weights, K40c            (about two minutes on two cores)
+  tenants.py                         equal weights, K40c            (up to half an hour on two cores)
   tenants.py --weights 2,1,1,1
   tenants.py --profile h200          a device whose link is slow beside its arithmetic
   tenants.py --quick                 small jobs: shows that all of it works
