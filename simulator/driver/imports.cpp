@@ -5,6 +5,7 @@
 #include "simulator/driver/failure.h"
 
 namespace spillway::simulator {
+
 std::uintptr_t Imports::Open(const ExportedMemory& memory, const Context& context, bool& fresh) {
   fresh = false;
   for (auto& [address, opening] : open_) {

@@ -146,13 +146,17 @@ long ResidentMib(pid_t pid) {
   return resident * sysconf(_SC_PAGESIZE) >> 20;
 }
 
-pid_t StartAgent(const char* executable, const std::string& folder, const std::string& socket) {
-  const std::string config = folder + "/spillway.toml";
+std::string WriteConfig(const std::string& folder) {
+  std::string config = folder + "/spillway.toml";
   std::ofstream(config)
       << "[agent]\nresume_ms = 0\nlog_level = \"error\"\n[devices]\nfind = false\nreserve = 0\n"
          "[[device]]\nuuid = \"GPU-01000000-0000-0000-0000-000000000000\"\nmemory = \"4TiB\"\n"
          "[arbiter]\nheadroom = 0\n[defaults]\nfloor = 0\n"
          "[limits]\nconnections_per_second_per_user = 2000\nsessions_per_user = 4000\n";
+  return config;
+}
+
+pid_t StartAgent(const char* executable, const std::string& config, const std::string& socket) {
   const pid_t agent = fork();
   if (agent != 0) return agent;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -189,7 +193,8 @@ int main(int argc, char** argv) {
   if (mkdtemp(folder) == nullptr || chmod(folder, 0755) != 0) return 1;
   const std::string socket = std::string(folder) + "/agent.sock",
                     other_socket = std::string(folder) + "/other.sock";
-  const pid_t agent = StartAgent(argv[1], folder, socket), other = StartAgent(argv[1], folder, other_socket);
+  const std::string config = WriteConfig(folder);
+  const pid_t agent = StartAgent(argv[1], config, socket), other = StartAgent(argv[1], config, other_socket);
   while (!protocol::ConnectTo(socket) || !protocol::ConnectTo(other_socket)) usleep(10'000);
 
   Print("alone", RoundTrips(socket, count));
