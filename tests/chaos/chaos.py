@@ -42,7 +42,9 @@ JOB_USERS = (61001, 61002) if IS_ROOT else (None,)
 POISONER_USERS = (61011, 61012, 61013) if IS_ROOT else (None,)
 MORE = (f'[host]\nmemory = "1GiB"\nslab = {SLAB_BYTES}\nspare = {4 * SLAB_BYTES}\nhuge_pages = false\n[defaults]\nfloor = "48MiB"\n'
         + "".join(f'[[rule]]\njob = "local-*"\nuid = {user}\nfloor = "2MiB"\nlimit = "16MiB"\n' for user in POISONER_USERS if user))
+RESUME_MS = 5000  # a job tries again every 2 s at most (docs/agent.md), and the machine is busy; who comes later is new to the agent
 FRAME_BYTES = 256
+TOLD_EVENTS = 12
 
 
 class Harm(Exception):
@@ -91,13 +93,14 @@ class Chaos:
         self.options, self.folder = options, folder
         self.random = random.Random(options.seed)
         self.machine = node_agent.Machine(options.build, folder, capacity_bytes=CAPACITY_BYTES + RESERVE_BYTES)
-        config = node_agent.configuration("h200", CAPACITY_BYTES, MORE, resume_ms=1000)
+        config = node_agent.configuration("h200", CAPACITY_BYTES, MORE, resume_ms=RESUME_MS)
         folder.chmod(0o777)
         self.agent = node_agent.NodeAgent(options.build, folder, config)
         self.jobs, self.begun, self.looks = [], 0, 0
         self.poisoners, self.poisoned, self.slabs_poisoned, self.slabs_looked_at = [], 0, 0, 0
         self.is_agent_stopped = False
         self.counts = {}
+        self.harm = []  # of late, with its time
 
     def bare(self):
         place = self.folder / "bare"
@@ -258,9 +261,11 @@ class Chaos:
         for _ in range(self.options.events):
             while True:
                 event = self.random.choice(self.EVENTS)
+                began = time.time()
                 if event(self):
                     break
             self.counts[event.__name__] = self.counts.get(event.__name__, 0) + 1
+            self.harm = [*self.harm[1 - TOLD_EVENTS:], f"{time.strftime('%T', time.gmtime(began))}.{int(began % 1 * 1000):03} {event.__name__}"]
             if self.agent.process.poll() is not None:
                 raise Harm(f"the agent has ended with {self.agent.process.returncode}")
             time.sleep(self.random.uniform(0, 0.15))
@@ -336,7 +341,9 @@ def main():
             chaos.run()
             chaos.come_right(bare)
         except Harm as harm:
-            print(f"chaos: {harm}\n--- the agent's log\n{chaos.agent.log()[-3000:]}", file=sys.stderr)
+            # What came out wrong is said last: a report that is cut keeps its end.
+            print("--- the agent's log\n" + chaos.agent.log()[-3000:] + "--- the harm\n" + "\n".join(chaos.harm) + f"\nchaos: {harm}",
+                  file=sys.stderr)
             return 1
         finally:
             chaos.end()
