@@ -28,7 +28,7 @@ constexpr int kExitPatience = 5'000;  // pauses of a millisecond
 constexpr std::size_t kMostJobs = 64;
 
 constinit std::atomic<bool> started{false};
-constinit std::atomic<bool> ending{false};
+constinit std::atomic<bool> program_ends{false};
 constinit std::atomic<bool> ended{true};
 constinit std::atomic<pid_t> pid{0};
 constinit std::atomic<TraceQueue*> queue{nullptr};
@@ -67,7 +67,7 @@ class Writer {
   }
 
   void Run() {
-    for (int pauses = 0; !ending.load(std::memory_order_acquire); ++pauses) {
+    for (int pauses = 0; !program_ends.load(std::memory_order_acquire); ++pauses) {
       Drain();
       if (pauses % kPausesPerFlush == 0) Flush();
       Pause(kPauseNs);
@@ -132,7 +132,7 @@ void AtExit() {
     if (JobTrace* const left = job.load()) left->Settle();
   }
   internal::trace_is_on.store(false, std::memory_order_relaxed);
-  ending.store(true, std::memory_order_release);
+  program_ends.store(true, std::memory_order_release);
   for (int i = 0; i < kExitPatience && !ended.load(std::memory_order_acquire); ++i) Pause(1'000'000);
 }
 
