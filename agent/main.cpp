@@ -50,6 +50,7 @@ Wish ReadCommandLine(int argc, char** argv, AgentOptions* options, bool* json) {
     switch (letter) {
       case 'c':
         options->config_path = optarg;
+        options->config_file = MainFile::kMustBeThere;
         break;
       case 's':
         options->socket = optarg;
@@ -115,11 +116,14 @@ int Main(int argc, char** argv) {
   if (wish == Wish::kHelp) return std::fputs(kHelp, stdout), 0;
   if (wish == Wish::kVersion) return std::puts("spillwayd " SPILLWAY_VERSION), 0;
   if (wish == Wish::kNothing) return std::fputs("see: spillwayd --help\n", stderr), 2;
-  const ConfigResult result = ReadConfigFiles(options.config_path);
+  const ConfigResult result = ReadConfigFiles(options.config_path, options.config_file);
   for (const std::string& error : result.errors) std::fprintf(stderr, "%s\n", error.c_str());
   if (json && wish != Wish::kServe) return TellAsJson(wish, result);
   if (!result.errors.empty()) return 1;
   if (wish != Wish::kServe) return Tell(wish, result, options.config_path);
+  // A reload that finds it gone is a mistake, and no wish for the defaults.
+  if (!result.files.empty() && result.files.front() == options.config_path)
+    options.config_file = MainFile::kMustBeThere;
   StartLog(result.config.log_level);
   MemoryReserve::Install();
   return Agent(options, result.config).Run();

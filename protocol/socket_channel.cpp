@@ -49,6 +49,20 @@ std::vector<base::UniqueFd> FilesIn(msghdr* header) {
 // Nothing was sent, and later it can be: the queue is full, or too many files are on their way.
 bool IsFull(int error) { return error == EAGAIN || error == ENOBUFS || error == ETOOMANYREFS; }
 
+// A socket's file outlives who listened, and goes. One where somebody still listens (maybe too busy to take us) stays, as what is
+// no socket does. False, with errno: it stays.
+bool MakeRoomFor(const sockaddr_un& name, socklen_t length) {
+  struct stat facts;
+  if (lstat(name.sun_path, &facts) != 0) return true;
+  errno = EEXIST;
+  if (!S_ISSOCK(facts.st_mode)) return false;
+  const base::UniqueFd probe = NewSocket();
+  const bool is_taken = connect(probe.get(), reinterpret_cast<const sockaddr*>(&name), length) == 0 ||
+                        errno == EAGAIN || errno == EPROTOTYPE;
+  errno = EADDRINUSE;
+  return !is_taken && unlink(name.sun_path) == 0;
+}
+
 Received Ended(Received::What what, Fault fault = Fault::kNone) {
   Received received;
   received.what = what;
@@ -113,11 +127,17 @@ base::UniqueFd ListenOn(std::string_view address, unsigned mode) {
   base::UniqueFd socket = NewSocket();
   if (length == 0 || !socket) return {};
   const bool is_path = name.sun_path[0] != 0;
-  if (is_path) unlink(name.sun_path);
+  if (is_path && !MakeRoomFor(name, length)) return {};
   if (bind(socket.get(), reinterpret_cast<sockaddr*>(&name), length) != 0) return {};
   if (is_path && chmod(name.sun_path, mode) != 0) return {};
   if (listen(socket.get(), SOMAXCONN) != 0) return {};
   return socket;
+}
+
+bool KeepsMessagesApart(int socket) {
+  int type = 0;
+  socklen_t size = sizeof type;
+  return getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
 base::UniqueFd ConnectTo(std::string_view address) {

@@ -21,7 +21,10 @@ class SocketChannel : public Channel {
 };
 
 // A path, or "@name" for an abstract address. Non-blocking, closed on exec.
+// A socket's file that nobody listens at any more is replaced; where somebody does: none, EADDRINUSE.
 base::UniqueFd ListenOn(std::string_view address, unsigned mode);
+// Whether it is a socket of type SEQPACKET.
+bool KeepsMessagesApart(int socket);
 base::UniqueFd ConnectTo(std::string_view address);
 base::UniqueFd AcceptFrom(int listener);
 

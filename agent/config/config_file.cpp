@@ -1,7 +1,8 @@
 #include "agent/config/config_file.h"
 
-#include <dirent.h>
-#include <unistd.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include <toml++/toml.h>
 #include <algorithm>
@@ -17,8 +18,13 @@ class FileReader {
  public:
   FileReader(std::string path, ConfigResult* result) : path_(std::move(path)), result_(*result) {}
 
-  void Read() {
-    if (access(path_.c_str(), F_OK) != 0) return;
+  void Read(MainFile presence) {
+    struct stat facts {};
+    if (stat(path_.c_str(), &facts) != 0) {
+      if (errno != ENOENT || presence == MainFile::kMustBeThere) SayUnreadable(strerror(errno));
+      return;
+    }
+    if (S_ISDIR(facts.st_mode)) return SayUnreadable(strerror(EISDIR));
     result_.files.push_back(path_);
     try {
       const toml::table root = toml::parse_file(path_);
@@ -32,6 +38,7 @@ class FileReader {
   void Say(const toml::source_region& where, const std::string& what) {
     result_.errors.push_back(path_ + ":" + std::to_string(where.begin.line) + ": " + what);
   }
+  void SayUnreadable(const std::string& why) { result_.errors.push_back(path_ + " cannot be read: " + why); }
   void SayUnknown(const toml::source_region& where, const std::string& what, const std::string& name,
                   const std::vector<std::string>& names) {
     const std::string nearest = Nearest(name, names);
@@ -175,13 +182,15 @@ class FileReader {
   ConfigResult& result_;
 };
 
-std::vector<std::string> DropIns(const std::string& path) {
+std::vector<std::string> DropIns(const std::string& path, std::vector<std::string>* errors) {
   std::vector<std::string> files;
   std::error_code error;
   const auto folder = std::filesystem::path(path).parent_path() / "spillway.d";
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     if (entry.path().extension() == ".toml") files.push_back(entry.path());
   }
+  if (error && error != std::errc::no_such_file_or_directory)
+    errors->push_back(folder.string() + " cannot be read: " + error.message());
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -233,10 +242,11 @@ std::string ShowLists(const Config& config) {
 
 }  // namespace
 
-ConfigResult ReadConfigFiles(const std::string& path) {
+ConfigResult ReadConfigFiles(const std::string& path, MainFile main_file) {
   ConfigResult result;
-  FileReader(path, &result).Read();
-  for (const std::string& file : DropIns(path)) FileReader(file, &result).Read();
+  FileReader(path, &result).Read(main_file);
+  for (const std::string& file : DropIns(path, &result.errors))
+    FileReader(file, &result).Read(MainFile::kMustBeThere);
   return result;
 }
 

@@ -5,7 +5,7 @@
 // Invariants
 //  1. A name that is not known is an error, with the nearest one that is.
 //  2. Later files set again what earlier ones said; rules and devices add up in order.
-//  3. A file that is not there is empty; one that cannot be read is an error.
+//  3. A file that is not there is empty, where nobody named it; one that cannot be read is an error, as is a folder of drop-ins.
 #pragma once
 
 #include <string>
@@ -21,7 +21,8 @@ struct ConfigResult {
   std::vector<std::string> files;   // that were read
 };
 
-ConfigResult ReadConfigFiles(const std::string& path);
+enum class MainFile : uint8_t { kMayBeMissing, kMustBeThere };
+ConfigResult ReadConfigFiles(const std::string& path, MainFile main_file = MainFile::kMayBeMissing);
 
 // The whole configuration as a file that ReadConfigFiles takes.
 std::string ShowConfig(const Config& config);

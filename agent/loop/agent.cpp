@@ -96,6 +96,8 @@ sigset_t HandledSignals() {
   return handled;
 }
 
+bool HasNoFiles() { return errno == EMFILE || errno == ENFILE; }
+
 double SecondsSince1970() { return static_cast<double>(time(nullptr)); }
 
 uint64_t RandomNumber() {
@@ -188,6 +190,10 @@ bool Agent::Open() {
     LogError("cannot listen on " + config.socket + ": " + strerror(errno));
     return false;
   }
+  if (!protocol::KeepsMessagesApart(listener_.get())) {
+    LogError("the socket that was passed on is not of type SEQPACKET (ListenSequentialPacket=)");
+    return false;
+  }
   Publish();
   if (!config.http.empty()) {
     http_ = std::make_unique<HttpServer>(config.http, &latest_, &used_memory_);
@@ -200,6 +206,14 @@ bool Agent::Open() {
   if (shares_->file() >= 0) Watch(shares_->file(), Token(About::kSlabs));
   Watch(desk_->file(), Token(About::kPlans));
   return true;
+}
+
+// Whoever runs anew with a configuration that is refused has ended for good.
+bool Agent::CanRunAnew() const {
+  const ConfigResult result = ReadConfigFiles(options_.config_path, options_.config_file);
+  for (const std::string& error : result.errors) LogError(error);
+  if (!result.errors.empty()) LogError("does not run anew with this configuration; goes on as it is");
+  return result.errors.empty();
 }
 
 // With what is installed now, and with this agent's socket, slabs and books; sessions end, jobs keep what they have and come back.
@@ -259,9 +273,10 @@ void Agent::AcceptSome() {
   if (MemoryReserve::IsShort()) return TurnAway("memory");
   for (int i = 0; i < kMostAccepted; ++i) {
     base::UniqueFd socket = protocol::AcceptFrom(listener_.get());
-    if (!socket && (errno == EMFILE || errno == ENFILE)) return TurnAway("file descriptors");
+    if (!socket && HasNoFiles()) return TurnAway("file descriptors");
     if (!socket) return;
     std::unique_ptr<SocketPeer> peer = SocketPeer::Of(socket.get());
+    if (peer == nullptr && HasNoFiles()) return TurnAway("file descriptors");  // the last was its socket's
     if (peer == nullptr) continue;
     const int channel_file = socket.get(), process_file = peer->file();
     const auto session = node_->Connected(std::make_unique<protocol::SocketChannel>(std::move(socket)),
@@ -309,7 +324,7 @@ void Agent::TakeSignal() {
     } else if (taken.ssi_signo == SIGUSR1) {
       spillway::agent::SetLogLevel("debug");
       LogInfo("log level debug, by signal");
-    } else {
+    } else if (taken.ssi_signo != SIGUSR2 || CanRunAnew()) {
       stopping_ = true;
       runs_anew_ = taken.ssi_signo == SIGUSR2;
     }
@@ -349,7 +364,7 @@ void Agent::Note(const std::string& line) { LogNote(line); }
 
 std::string Agent::Reload() {
   service_.Reloading(NowNs() / 1000);
-  const ConfigResult result = ReadConfigFiles(options_.config_path);
+  const ConfigResult result = ReadConfigFiles(options_.config_path, options_.config_file);
   service_.Ready("serving " + node_->config().socket);
   node_->NoteReload(result.errors.empty());
   for (const std::string& error : result.errors) LogError(error);

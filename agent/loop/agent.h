@@ -21,6 +21,7 @@ namespace spillway::agent {
 
 struct AgentOptions {
   std::string config_path = "/etc/spillway/spillway.toml";
+  MainFile config_file = MainFile::kMayBeMissing;
   std::string socket;                // instead of the configuration's
   char* const* arguments = nullptr;  // of the process: to run it anew
 };
@@ -34,6 +35,7 @@ class Agent : private NodeServices, private FileKeeper {
  private:
   void TakeInherited(std::vector<NodeShares::KeptFile>* kept);
   bool Open();
+  bool CanRunAnew() const;
   void RunAnew();
   void Wait();
   void Handle(uint64_t token);

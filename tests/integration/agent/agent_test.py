@@ -337,8 +337,8 @@ class AgentTest(AgentFixture):
             told = notices.recv(4096)
         self.assertFalse(self.path.exists())
 
-    def test_socket_of_a_supervisor_is_taken_over(self):
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    def start_on_passed_socket(self, kind):
+        listener = socket.socket(socket.AF_UNIX, kind)
         self.addCleanup(listener.close)
         listener.bind(str(self.path))
         listener.listen()
@@ -348,10 +348,59 @@ class AgentTest(AgentFixture):
             ["sh", "-c", f'LISTEN_FDS=1 LISTEN_PID=$$ exec "$@" 3<&{listener.fileno()}', "sh", BUILD / "bin/spillwayd",
              "--config", self.folder / "spillway.toml"], stdout=log, stderr=log, pass_fds=[listener.fileno()])
 
+    def test_socket_of_a_supervisor_is_taken_over(self):
+        self.start_on_passed_socket(socket.SOCK_SEQPACKET)
+
         self.assertEqual(self.spillway("status").returncode, 0)
         self.assertEqual(self.spillway("jobs").stdout.splitlines()[-1], "no jobs")
         self.stop()
         self.assertTrue(self.path.exists(), "it is the supervisor's")
+
+    # With ListenStream= it said READY, and nobody could reach it.
+    def test_socket_of_another_type_is_refused(self):
+        self.start_on_passed_socket(socket.SOCK_STREAM)
+
+        self.assertEqual(self.agent.wait(PATIENCE_S), 1)
+        self.assertIn("not of type SEQPACKET", self.log())
+        self.agent = None
+
+    # It served beside the first, which nobody could reach any more: a device was promised twice.
+    def test_second_agent_takes_nothing_from_the_first(self):
+        self.start()
+        second = subprocess.run([BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", self.path],
+                                capture_output=True, text=True, timeout=PATIENCE_S)
+
+        self.assertEqual(second.returncode, 1)
+        self.assertIn("Address already in use", second.stderr)
+        self.assertEqual(self.spillway("status").returncode, 0)
+
+    # It ended, and the node was without an agent.
+    def test_does_not_run_anew_with_a_configuration_that_is_refused(self):
+        self.start()
+        self.configure("[agnet]\n")
+        self.agent.send_signal(signal.SIGUSR2)
+        wait_for(self.log, lambda log: "goes on as it is" in log)
+
+        self.assertIn("do you mean 'agent'?", self.log())
+        self.assertEqual(self.spillway("status").returncode, 0)
+
+    # An editor or a deployment that fails in the middle must not give every job the defaults.
+    def test_reload_without_the_file_changes_nothing(self):
+        self.configure('[defaults]\nlimit = "4GiB"\n')
+        self.start()
+        (self.folder / "spillway.toml").unlink()
+        refused = self.spillway("config", "reload")
+
+        self.assertEqual(refused.returncode, 3)
+        self.assertIn("spillway.toml cannot be read: No such file or directory", refused.stderr)
+        self.assertFalse(self.status()["last_reload_succeeded"])
+
+    def test_named_configuration_must_be_there(self):
+        begun = subprocess.run([BUILD / "bin/spillwayd", "--config", self.folder / "spilway.toml", "--socket", self.path],
+                               capture_output=True, text=True, timeout=PATIENCE_S)
+
+        self.assertEqual(begun.returncode, 1)
+        self.assertIn("spilway.toml cannot be read: No such file or directory", begun.stderr)
 
     def test_without_an_agent_the_command_says_so(self):
         refused = self.spillway("status")

@@ -142,6 +142,19 @@ class AgentTest(ShortageFixture):
 
         self.assert_as_bare(self.finish(job))
 
+    # Where the last file took a connection and none was left for its process, it was closed without a word.
+    def test_however_few_files_are_left_it_is_said_that_new_ones_are_turned_away(self):
+        for left in range(4):
+            self.start()
+            used = self.files_at_rest()
+            files = min(set(range(len(used) + 1)) - used) + left
+            resource.prlimit(self.agent.pid, resource.RLIMIT_NOFILE, (files, files))
+            crowd = [agent_test.Session(self.path) for _ in range(4)]
+            self.await_log("no file descriptors left", left + 1)
+            for one in crowd:
+                one.socket.close()
+            self.stop()
+
     def files_at_rest(self):
         """The agent's, once it has closed those of the last command: those that stayed the same for a while."""
         seen = []

@@ -40,6 +40,25 @@ TEST_F(ConfigFileTest, NothingSaidMeansTheDefaults) {
   EXPECT_EQ(result.config, Config{});
 }
 
+TEST_F(ConfigFileTest, WhatIsNamedAndNotThereIsAnError) {
+  const ConfigResult result = ReadConfigFiles(folder_ + "/spillway.toml", MainFile::kMustBeThere);
+
+  EXPECT_EQ(result.errors, Lines{folder_ + "/spillway.toml cannot be read: No such file or directory"});
+}
+
+// Each was taken for an empty file: everything was as by default, and `config check` said that it is ok.
+TEST_F(ConfigFileTest, WhatCannotBeReadIsAnError) {
+  std::filesystem::create_directories(folder_ + "/spillway.toml");
+  std::filesystem::create_symlink("nowhere", folder_ + "/spillway.d/10-lost.toml");
+
+  EXPECT_EQ(Errors(), (Lines{"spillway.toml cannot be read: Is a directory",
+                             "spillway.d/10-lost.toml cannot be read: No such file or directory"}));
+
+  std::filesystem::remove_all(folder_ + "/spillway.d");
+  Write("spillway.d", "a file");
+  EXPECT_EQ(Errors().back(), "spillway.d cannot be read: Not a directory");
+}
+
 TEST_F(ConfigFileTest, ReadsEveryKindOfSetting) {
   Write("spillway.toml", R"(
 [agent]

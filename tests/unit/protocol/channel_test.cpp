@@ -172,5 +172,30 @@ TEST(SocketChannelTest, ConnectsAndAcceptsByPath) {
   EXPECT_FALSE(ListenOn(std::string(200, 'x'), 0600));
 }
 
+// A second agent, started by mistake, took the first one's socket: both promised the same device, and as the second ended nobody could
+// reach the first.
+TEST(SocketChannelTest, TakesNoSocketFromWhoListensThere) {
+  const std::string path = testing::TempDir() + "channel_test." + std::to_string(getpid());
+  base::UniqueFd listener = ListenOn(path, 0600);
+
+  EXPECT_FALSE(ListenOn(path, 0600));
+
+  EXPECT_EQ(errno, EADDRINUSE);
+  EXPECT_TRUE(ConnectTo(path));
+  listener.Reset();
+  EXPECT_TRUE(ListenOn(path, 0600)) << "what a dead agent left is in nobody's way";
+  unlink(path.c_str());
+}
+
+TEST(SocketChannelTest, RemovesNothingThatIsNoSocket) {
+  const std::string path = testing::TempDir() + "channel_test_file." + std::to_string(getpid());
+  { const base::UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT, 0600)); }
+
+  EXPECT_FALSE(ListenOn(path, 0600));
+
+  EXPECT_EQ(errno, EEXIST);
+  EXPECT_EQ(unlink(path.c_str()), 0);
+}
+
 }  // namespace
 }  // namespace spillway::protocol
