@@ -1,7 +1,6 @@
 #include "cli/agent_client.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 
 #include <cstdlib>
@@ -36,19 +35,26 @@ std::string AgentAddress(const std::string& socket) {
   return set != nullptr && *set != 0 ? set : kDefaultSocket;
 }
 
-AgentClient::AgentClient(const std::string& socket)
-    : address_(AgentAddress(socket)), channel_(Connect(address_)) {
+AgentClient::AgentClient(const std::string& socket, std::vector<pollfd> interrupts)
+    : address_(AgentAddress(socket)), interrupts_(std::move(interrupts)), channel_(Connect(address_)) {
   protocol::Hello hello;
   hello.role = protocol::Role::kOperator;
   hello.software = "spillway";
   Exchange(hello);
 }
 
+void AgentClient::AwaitAnswer() const {
+  std::vector<pollfd> watched = interrupts_;
+  watched.push_back({channel_.file(), POLLIN, 0});
+  int ready = 0;
+  while ((ready = poll(watched.data(), watched.size(), kPatienceMs)) < 0 && errno == EINTR) {
+  }
+  if (ready > 0 && watched.back().revents == 0) throw Interrupted();
+}
+
 protocol::Received AgentClient::Exchange(const protocol::Message& message) {
   if (channel_.Send(message) == protocol::Sent::kSent) {
-    pollfd watched{channel_.file(), POLLIN, 0};
-    while (poll(&watched, 1, kPatienceMs) < 0 && errno == EINTR) {
-    }
+    AwaitAnswer();
     protocol::Received received = channel_.Receive();
     const auto* error = std::get_if<protocol::Error>(&received.message);
     if (received.what == protocol::Received::What::kMessage && error == nullptr) return received;

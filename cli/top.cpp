@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <optional>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "cli/agent_client.h"
@@ -88,7 +90,7 @@ class Events {
   explicit Events(bool reads) : reads_(reads) {
     sigset_t taken;
     sigemptyset(&taken);
-    for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH}) sigaddset(&taken, signal);
+    for (int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH}) sigaddset(&taken, signal);
     sigprocmask(SIG_BLOCK, &taken, nullptr);
     signals_.Reset(signalfd(-1, &taken, SFD_CLOEXEC));
     signal(SIGPIPE, SIG_IGN);
@@ -104,10 +106,15 @@ class Events {
 
   // The first that comes; kNone also for another size of the terminal, and when the time has passed.
   Event Await(int64_t milliseconds) const {
-    pollfd watched[] = {{signals_.get(), POLLIN, 0}, {reads_ ? STDIN_FILENO : -1, POLLIN, 0}};
-    if (poll(watched, 2, static_cast<int>(milliseconds)) <= 0) return Event::kNone;
+    std::vector<pollfd> watched = Files();
+    if (poll(watched.data(), watched.size(), static_cast<int>(milliseconds)) <= 0) return Event::kNone;
     if (watched[0].revents != 0) return TakeSignal();
     return TakeKey();
+  }
+
+  // Readable when one has come.
+  std::vector<pollfd> Files() const {
+    return {{signals_.get(), POLLIN, 0}, {reads_ ? STDIN_FILENO : -1, POLLIN, 0}};
   }
 
  private:
@@ -130,11 +137,11 @@ class Events {
 };
 
 // A terminal's page has the terminal's width.
-std::string PageOf(const std::string& socket, int columns) {
+std::string PageOf(const std::string& socket, int columns, std::vector<pollfd> interrupts = {}) {
   protocol::Ask ask;
   ask.question = protocol::Question::kStatus;
   ask.columns = static_cast<uint16_t>(std::clamp(columns, 0, 1000));
-  return AgentClient(socket).Ask(ask);
+  return AgentClient(socket, std::move(interrupts)).Ask(ask);
 }
 
 std::string LineOf(const std::string& socket) {
@@ -152,9 +159,12 @@ std::string LineOrWhyNot(const std::string& socket) {
   }
 }
 
-std::string PageOrWhyNot(const std::string& socket, int columns) {
+// None when an event comes first: an agent that hangs keeps nobody from quitting.
+std::optional<std::string> PageOrWhyNot(const std::string& socket, int columns, const Events& events) {
   try {
-    return PageOf(socket, columns);
+    return PageOf(socket, columns, events.Files());
+  } catch (const Interrupted&) {
+    return std::nullopt;
   } catch (const Failure& failure) {
     return failure.text() + "\nIt is tried again every second.\n";
   }
@@ -169,7 +179,8 @@ int ShowUntilQuit(const std::string& socket) {
   Screen screen;
   const Events events(screen.reads());
   for (;;) {
-    if (!screen.Show(PageOrWhyNot(socket, ColumnsOfTerminal()))) return 1;
+    const std::optional<std::string> page = PageOrWhyNot(socket, ColumnsOfTerminal(), events);
+    if (page && !screen.Show(*page)) return 1;
     switch (events.Await(kEveryMs)) {
       case Event::kNone:
         break;

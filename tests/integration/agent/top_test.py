@@ -165,6 +165,21 @@ class TopTest(agent_test.AgentFixture):
         self.start()
         terminal.await_shown(b"Promised", after=shown)
 
+    # It waited five seconds for the agent's answer before it looked at its keys.
+    def test_an_agent_that_hangs_keeps_nobody_from_quitting(self):
+        self.start()
+        for how in (lambda terminal: terminal.type(b"q"), lambda terminal: terminal.process.send_signal(signal.SIGQUIT)):
+            terminal = self.begin()
+            self.agent.send_signal(signal.SIGSTOP)
+            self.addCleanup(self.agent.send_signal, signal.SIGCONT)
+            time.sleep(1.5)  # it asks each second
+            begin = time.monotonic()
+            how(terminal)
+            self.assertEqual(terminal.end(), 0)
+            self.assertLess(time.monotonic() - begin, 2)
+            self.assertTrue(terminal.is_as_before())
+            self.agent.send_signal(signal.SIGCONT)
+
     def test_where_there_is_no_terminal_it_prints_one_page(self):
         self.start()
         printed = self.spillway("top")
