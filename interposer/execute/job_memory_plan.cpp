@@ -68,7 +68,9 @@ void JobMemory::BeginIteration(StreamName stream, const PlanStep& step) {
   const CurrentContext current(context_);
   const bool was_stopped = NoteIteration(step);
   if (!driver::ContextCensus::HasSeveral())
-    recorder_.IterationBegan(stream.handle, step.last_misses, was_stopped);
+    recorder_.IterationBegan(
+        stream.handle,
+        {.pattern = step.pattern, .last_misses = step.last_misses, .last_was_stopped = was_stopped});
 }
 
 // Whether a census was made in the one before.

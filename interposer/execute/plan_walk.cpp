@@ -77,7 +77,10 @@ void PlanWalk::AddAfter(std::int32_t position, const LiveAction& action, PlanSte
 // An iteration that began with an allocation is told of at its first operation.
 void PlanWalk::Tell(const Followed& followed, PlanStep* step) {
   step->began_iteration = std::exchange(has_begun_, false);
-  if (step->began_iteration) step->last_misses = static_cast<std::uint64_t>(now_->follower.last_misses());
+  if (step->began_iteration) {
+    step->last_misses = static_cast<std::uint64_t>(now_->follower.last_misses());
+    step->pattern = now_->plan->pattern().fingerprint;
+  }
   step->keeps_recipe = now_->plan->RunsAgain(followed.position);
   for (const LiveAction& action : now_->plan->Before(followed.position))
     AddBefore(followed.position, action, step);

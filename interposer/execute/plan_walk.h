@@ -37,6 +37,7 @@ struct PlanStep {
   bool keeps_recipe = false;  // what it writes is dropped later on: note how it is made
   bool began_iteration = false;
   std::uint64_t last_misses = 0;  // when an iteration began: of the one before
+  std::uint64_t pattern = 0;      // likewise, its fingerprint
 };
 
 class PlanWalk {

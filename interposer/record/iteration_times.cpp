@@ -6,14 +6,13 @@ namespace spillway::interposer {
 
 using driver::Driver;
 
-void IterationTimes::Began(CUstream stream, std::uint64_t misses, bool was_stopped) {
+void IterationTimes::Began(CUstream stream, const IterationBegin& begin) {
   const std::uint64_t iteration = begun_.fetch_add(1, std::memory_order_relaxed);
   const std::uint64_t place = marked_.load(std::memory_order_relaxed);
   if (place - read_.load(std::memory_order_acquire) == kMarks) return;
   Mark& mark = marks_[place % kMarks];
   mark.iteration = iteration;
-  mark.misses = misses;
-  mark.was_stopped = was_stopped;
+  mark.begin = begin;
   if (!mark.event && Driver().cuEventCreate(&mark.event, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
     mark.event = nullptr;
   mark.is_recorded = mark.event && Driver().cuEventRecord(mark.event, stream) == CUDA_SUCCESS;
@@ -32,8 +31,9 @@ bool IterationTimes::Next(IterationTime* out) {
     const bool is_read =
         has_time && Driver().cuEventElapsedTime(&milliseconds, from.event, to.event) == CUDA_SUCCESS;
     *out = {.duration_ns = static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6),
-            .misses = to.misses,
-            .was_stopped = to.was_stopped};
+            .pattern = from.begin.pattern == to.begin.pattern ? from.begin.pattern : 0,
+            .misses = to.begin.last_misses,
+            .was_stopped = to.begin.last_was_stopped};
     read_.store(place + 1, std::memory_order_release);
     if (is_read) return true;
   }

@@ -1,4 +1,4 @@
-// How long the iterations of a plan take on the device, and how far each was the plan's.
+// How long the iterations of plans take on the device, of which pattern each was, and how far it was that plan's.
 //
 // Began is called where a plan's follower comes to an iteration's first event, by one thread at a time, with the job's
 // context current; Next by the recorder's reader. Owns a few events, which it uses again and again.
@@ -6,6 +6,8 @@
 // Invariants
 //  1. A time is read only when the device has passed both its ends: nothing waits.
 //  2. When the reader is behind, iterations go untold; a time never spans two.
+//  3. A time is told of a pattern only when the iteration began and ended by it: in one in which another plan took effect
+//     neither is known to have been followed.
 #pragma once
 
 #include <atomic>
@@ -16,17 +18,24 @@
 
 namespace spillway::interposer {
 
+// What is known where an iteration begins.
+struct IterationBegin {
+  std::uint64_t pattern = 0;      // its plan's: the fingerprint
+  std::uint64_t last_misses = 0;  // of the iteration that this one follows
+  bool last_was_stopped = false;  // likewise
+};
+
 struct IterationTime {
   std::int64_t duration_ns = 0;
-  std::uint64_t misses = 0;  // events that were other than the plan's
+  std::uint64_t pattern = 0;  // 0: not of one alone
+  std::uint64_t misses = 0;   // events that were other than the plan's
   bool was_stopped =
       false;  // a census stopped it: it took longer than its plan says, and the next ones will not
 };
 
 class IterationTimes {
  public:
-  // `misses`, `was_stopped`: of the iteration that this one follows.
-  void Began(CUstream stream, std::uint64_t misses, bool was_stopped = false);
+  void Began(CUstream stream, const IterationBegin& begin);
   // The oldest that has not been told; false when there is none yet.
   bool Next(IterationTime* out);
   std::uint64_t begun() const { return begun_.load(std::memory_order_relaxed); }
@@ -38,8 +47,7 @@ class IterationTimes {
     CUevent event = nullptr;
     bool is_recorded = false;
     std::uint64_t iteration = 0;
-    std::uint64_t misses = 0;
-    bool was_stopped = false;
+    IterationBegin begin;
   };
   static constexpr std::size_t kMarks = 16;
 

@@ -83,11 +83,8 @@ class Recorder {
   bool IsSampling() const { return samples_.IsOn(); }
   void BeforeLaunch(CUstream stream, Sample* sample) { samples_.Before(stream, sample); }
   void AfterLaunch(CUstream stream, const Sample& sample) { samples_.After(stream, sample); }
-  // A plan's follower has come to the first event of an iteration, `misses` events of the last one having been other than
-  // the plan's, and a census having stopped it or not. The job's context is current; no stream captures.
-  void IterationBegan(CUstream stream, std::uint64_t misses, bool was_stopped) {
-    iterations_.Began(stream, misses, was_stopped);
-  }
+  // A plan's follower has come to the first event of an iteration. The job's context is current; no stream captures.
+  void IterationBegan(CUstream stream, const IterationBegin& begin) { iterations_.Began(stream, begin); }
 
   // The reader's, one at a time.
   struct Drained {

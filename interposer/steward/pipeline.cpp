@@ -341,6 +341,7 @@ void Pipeline::Watch(std::uint64_t now_ns) {
     if (!monitor_) continue;
     ++counts_.iterations_followed;
     NoteStep(time.duration_ns);
+    if (time.pattern != live_->pattern().fingerprint) continue;  // of the plan before
     clean_in_a_row_ = time.misses == 0 ? clean_in_a_row_ + 1 : 0;
     const bool settles = settling_iterations_ > 0 && settling_iterations_-- > 0;
     if (time.misses == 0 && !time.was_stopped && !settles) {

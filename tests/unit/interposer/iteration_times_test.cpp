@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "interposer/driver/driver_api.h"
 
 namespace spillway::interposer {
@@ -9,36 +11,54 @@ namespace {
 
 using driver::Driver;
 
-TEST(IterationTimesTest, EachIterationIsToldWithWhatWasKnownWhenTheNextBegan) {
-  ASSERT_EQ(Driver().cuInit(0), CUDA_SUCCESS) << "SPILLWAY_DRIVER names the simulated driver";
-  CUcontext context = nullptr;
-  ASSERT_EQ(Driver().cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-  ASSERT_EQ(Driver().cuCtxSetCurrent(context), CUDA_SUCCESS);
-  CUstream stream = nullptr;
-  ASSERT_EQ(Driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+class IterationTimesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(Driver().cuInit(0), CUDA_SUCCESS) << "SPILLWAY_DRIVER names the simulated driver";
+    CUcontext context = nullptr;
+    ASSERT_EQ(Driver().cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    ASSERT_EQ(Driver().cuCtxSetCurrent(context), CUDA_SUCCESS);
+    ASSERT_EQ(Driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  }
+  void TearDown() override {
+    times_.Release();
+    Driver().cuStreamDestroy_v2(stream_);
+    Driver().cuDevicePrimaryCtxRelease_v2(0);
+  }
 
+  CUstream stream_ = nullptr;
+  IterationTimes times_;
+};
+
+TEST_F(IterationTimesTest, EachIterationIsToldWithWhatWasKnownWhenTheNextBegan) {
   // Given three iterations: one as planned, one that a census stopped, one with misses
-  IterationTimes times;
-  times.Began(stream, 0, false);
-  times.Began(stream, 0, false);
-  times.Began(stream, 0, true);
-  times.Began(stream, 2, false);
-  ASSERT_EQ(Driver().cuStreamSynchronize(stream), CUDA_SUCCESS);
+  times_.Began(stream_, {});
+  times_.Began(stream_, {});
+  times_.Began(stream_, {.last_was_stopped = true});
+  times_.Began(stream_, {.last_misses = 2});
+  ASSERT_EQ(Driver().cuStreamSynchronize(stream_), CUDA_SUCCESS);
 
   IterationTime time;
-  ASSERT_TRUE(times.Next(&time));
+  ASSERT_TRUE(times_.Next(&time));
   EXPECT_FALSE(time.was_stopped);
-  ASSERT_TRUE(times.Next(&time));
+  ASSERT_TRUE(times_.Next(&time));
   EXPECT_TRUE(time.was_stopped);
   EXPECT_EQ(time.misses, 0u);
-  ASSERT_TRUE(times.Next(&time));
+  ASSERT_TRUE(times_.Next(&time));
   EXPECT_FALSE(time.was_stopped);
   EXPECT_EQ(time.misses, 2u);
-  EXPECT_FALSE(times.Next(&time));
+  EXPECT_FALSE(times_.Next(&time));
+}
 
-  times.Release();
-  Driver().cuStreamDestroy_v2(stream);
-  Driver().cuDevicePrimaryCtxRelease_v2(0);
+TEST_F(IterationTimesTest, AnIterationInWhichAnotherPlanTookEffectIsOfNeitherPattern) {
+  // Given an iteration of one pattern, one that began by it and ended by another's plan, and one of the other
+  for (const std::uint64_t pattern : {7u, 7u, 8u, 8u}) times_.Began(stream_, {.pattern = pattern});
+  ASSERT_EQ(Driver().cuStreamSynchronize(stream_), CUDA_SUCCESS);
+
+  std::vector<std::uint64_t> told;
+  IterationTime time;
+  while (times_.Next(&time)) told.push_back(time.pattern);
+  EXPECT_EQ(told, (std::vector<std::uint64_t>{7, 0, 8}));
 }
 
 }  // namespace

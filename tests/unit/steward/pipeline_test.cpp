@@ -8,6 +8,7 @@
 #include <functional>
 #include <set>
 
+#include "interposer/driver/driver_api.h"
 #include "scheduler/plan/strategies/registry.h"
 #include "tests/unit/steward/small_job.h"
 
@@ -165,6 +166,33 @@ TEST_F(PipelineTest, AJobWhoseBudgetNoPlanMeetsIsToldWhy) {
   job.budget_bytes = kActivationBytes;
   EXPECT_EQ(job.RunUntilPlanned(8), 0);
   EXPECT_THAT(job.counts().not_planned_because.load(), ::testing::HasSubstr("one operation touches"));
+}
+
+// A plan that has just been adopted was measured by what the one before still told, of another pattern.
+TEST_F(PipelineTest, APlanIsMeasuredByIterationsOfItsOwnPattern) {
+  ASSERT_EQ(driver::Driver().cuInit(0), CUDA_SUCCESS) << "SPILLWAY_DRIVER names the simulated driver";
+  CUcontext context = nullptr;
+  ASSERT_EQ(driver::Driver().cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  ASSERT_EQ(driver::Driver().cuCtxSetCurrent(context), CUDA_SUCCESS);
+  FakeJob job;
+  ASSERT_GT(job.RunUntilPlanned(12), 0);
+  const std::uint64_t own = job.adopted.back()->pattern().fingerprint;
+  const auto tell = [&](std::uint64_t pattern) {
+    for (int i = 0; i < 6; ++i) job.recorder().IterationBegan(nullptr, {.pattern = pattern});
+    ASSERT_EQ(driver::Driver().cuCtxSynchronize(), CUDA_SUCCESS);
+    job.EventsAreThere();
+  };
+
+  // When iterations of another pattern are told of, which took some time, nothing is known of this one's
+  tell(own + 1);
+  EXPECT_EQ(job.counts().iterations_followed, 5u);
+  EXPECT_EQ(job.counts().measured_iteration_ns, 0u);
+
+  // Then its own are what counts
+  tell(own);
+  EXPECT_GT(job.counts().measured_iteration_ns, 0u);
+  job.recorder().iterations().Release();
+  driver::Driver().cuDevicePrimaryCtxRelease_v2(0);
 }
 
 TEST_F(PipelineTest, AJobThatNeverRepeatsItselfGetsNoPlan) {
