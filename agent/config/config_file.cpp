@@ -13,6 +13,17 @@
 namespace spillway::agent {
 namespace {
 
+struct TermsPair {
+  const char *less_key, *most_key;
+  std::optional<int64_t> TermsChange::*less, TermsChange::*most;
+};
+using T = TermsChange;
+constexpr TermsPair kTermsPairs[] = {
+    {"guaranteed", "limit", &T::guaranteed_bytes, &T::limit_bytes},
+    {"floor", "limit", &T::floor_bytes, &T::limit_bytes},
+    {"host_guaranteed", "host_limit", &T::host_guaranteed_bytes, &T::host_limit_bytes},
+    {"link_guaranteed", "link_limit", &T::link_guaranteed_permille, &T::link_limit_permille}};
+
 // What one file says, put into a Config; keeps going after an error, to name them all.
 class FileReader {
  public:
@@ -144,6 +155,15 @@ class FileReader {
         terms->*(field->place) = *number;
       }
     }
+    for (const TermsPair& pair : kTermsPairs) CheckPair(table, *terms, pair);
+  }
+
+  // What is said in one place agrees with itself; across places the limit that holds at last is the guarantee's bound.
+  void CheckPair(const toml::table& table, const TermsChange& terms, const TermsPair& pair) {
+    const std::optional<int64_t> less = terms.*pair.less, most = terms.*pair.most;
+    const toml::node* const node = table.get(pair.less_key);
+    if (less && most && node != nullptr && *less > *most)
+      Say(node->source(), std::string(pair.less_key) + " is more than " + pair.most_key);
   }
 
   void ReadRule(const toml::table& table) {

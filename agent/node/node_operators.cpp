@@ -133,6 +133,11 @@ Outcome Node::On(Session& session, const protocol::SetBudget& wanted) {
       continue;
     }
     const Terms terms = TermsOf(*job, view.device);
+    if (wanted.guaranteed_bytes > terms.memory.limit) {
+      refusal = "its limit on device " + std::to_string(static_cast<uint32_t>(view.device)) + " is " +
+                InBytes(terms.memory.limit);
+      continue;
+    }
     refusal = arbiter_.WhyNot(job->id, view.device, terms);
   }
   const bool takes = refusal.empty() && !wanted.dry_run;

@@ -249,6 +249,9 @@ class AgentTest(AgentFixture):
         session.obey(serial, budget)
         self.assertEqual(self.spillway("budget", "set", job, "12GiB").returncode, 0)
         self.assertGreater(session.grant()[1], 11 * GIB)
+        beyond = self.spillway("budget", "set", job, "--guaranteed", "4GiB", "2GiB")  # was done, with 2 GiB guaranteed
+        self.assertEqual(beyond.returncode, 3)
+        self.assertIn("its limit on device 0 is 2.0 GiB", beyond.stderr)
         refused = self.spillway("budget", "set", job, "--guaranteed", "20GiB", "20GiB")
         self.assertEqual(refused.returncode, 3)
         self.assertIn("device 0 has only 16.0 GiB", refused.stderr)

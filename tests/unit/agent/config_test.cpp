@@ -46,6 +46,22 @@ TEST_F(ConfigFileTest, WhatIsNamedAndNotThereIsAnError) {
   EXPECT_EQ(result.errors, Lines{folder_ + "/spillway.toml cannot be read: No such file or directory"});
 }
 
+// `config check` said that it is ok, and the guarantee was silently the limit.
+TEST_F(ConfigFileTest, AGuaranteeAboveItsLimitIsAnError) {
+  Write("spillway.toml", R"([defaults]
+limit = "4GiB"
+host_guaranteed = "2GiB"
+[[rule]]
+job = "slurm-*"
+guaranteed = "8GiB"
+limit = "4GiB"
+)");
+  Write("spillway.d/10-less.toml", "[defaults]\nhost_limit = '1GiB'\nfloor = '5GiB'\n");
+
+  EXPECT_EQ(Errors(), (Lines{"spillway.toml:6: guaranteed is more than limit",
+                             "spillway.d/10-less.toml:3: floor is more than limit"}));
+}
+
 // Each was taken for an empty file: everything was as by default, and `config check` said that it is ok.
 TEST_F(ConfigFileTest, WhatCannotBeReadIsAnError) {
   std::filesystem::create_directories(folder_ + "/spillway.toml");
