@@ -4,12 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/agent/fake_node.h"
+#include "tests/unit/agent/units.h"
 
 namespace spillway::agent {
 
 using protocol::ErrorCode;
-
-inline constexpr int64_t kSecond = 1'000'000'000;
 
 // Wants so much that, with the eighth that is added, it is about so many GiB.
 inline protocol::Register Wanting(int64_t gib, int64_t held_bytes = 0) {

@@ -3,11 +3,10 @@
 
 #include "agent/node/node.h"
 #include "tests/unit/agent/fake_node.h"
+#include "tests/unit/agent/units.h"
 
 namespace spillway::agent {
 namespace {
-
-constexpr int64_t kSecond = 1'000'000'000;
 
 // The clock moves by a millisecond whenever it is asked.
 class TickingServices : public FakeServices {

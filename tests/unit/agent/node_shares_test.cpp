@@ -10,6 +10,7 @@
 
 #include "base/mapping.h"
 #include "tests/unit/agent/fake_node.h"
+#include "tests/unit/agent/units.h"
 
 namespace spillway::agent {
 namespace {
@@ -18,7 +19,6 @@ using protocol::SlabName;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kSlab = kMiB;
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr int kPatienceMs = 10'000;
 constexpr int kMomentMs = 300;  // for what must not happen
 

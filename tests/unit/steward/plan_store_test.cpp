@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kJob = 0xabc;
+constexpr std::uint64_t kStoredJob = 0xabc;
 
 class PlanStoreTest : public ::testing::Test {
  protected:
@@ -54,25 +54,25 @@ class PlanStoreTest : public ::testing::Test {
 };
 
 TEST_F(PlanStoreTest, FindsWhatAnEarlierProcessKept) {
-  PlanStore(folder_.string()).Keep(kJob, PlanNumber(5));
+  PlanStore(folder_.string()).Keep(kStoredJob, PlanNumber(5));
 
   const PlanStore store(folder_.string());
 
-  EXPECT_TRUE(store.Has(kJob));
-  EXPECT_EQ(NumbersOf(store.Find(kJob)), (std::vector<std::int64_t>{5}));
-  EXPECT_FALSE(store.Has(kJob + 1));
-  EXPECT_TRUE(store.Find(kJob + 1).empty());
+  EXPECT_TRUE(store.Has(kStoredJob));
+  EXPECT_EQ(NumbersOf(store.Find(kStoredJob)), (std::vector<std::int64_t>{5}));
+  EXPECT_FALSE(store.Has(kStoredJob + 1));
+  EXPECT_TRUE(store.Find(kStoredJob + 1).empty());
 }
 
 TEST_F(PlanStoreTest, KeepsOnePlanForAnIteration) {
   PlanStore store(folder_.string());
   StoredPlan plan = PlanNumber(5);
-  store.Keep(kJob, plan);
+  store.Keep(kStoredJob, plan);
   plan.budget_bytes = 77;
-  store.Keep(kJob, plan);
+  store.Keep(kStoredJob, plan);
 
-  ASSERT_EQ(store.Find(kJob).size(), 1u);
-  EXPECT_EQ(store.Find(kJob)[0].budget_bytes, 77);
+  ASSERT_EQ(store.Find(kStoredJob).size(), 1u);
+  EXPECT_EQ(store.Find(kStoredJob)[0].budget_bytes, 77);
   EXPECT_EQ(Files().size(), 1u);
 }
 
@@ -80,26 +80,26 @@ TEST_F(PlanStoreTest, FindsTheOneUsedLastFirst) {
   PlanStore store(folder_.string());
   for (const std::int64_t number : {1, 2, 3}) {
     AgeAll(100 - static_cast<int>(10 * number));
-    store.Keep(kJob, PlanNumber(number));
+    store.Keep(kStoredJob, PlanNumber(number));
   }
-  EXPECT_EQ(NumbersOf(store.Find(kJob)), (std::vector<std::int64_t>{3, 2, 1}));
+  EXPECT_EQ(NumbersOf(store.Find(kStoredJob)), (std::vector<std::int64_t>{3, 2, 1}));
 
   AgeAll(50);
-  store.NoteUse(kJob, PlanNumber(1).pattern.fingerprint);
+  store.NoteUse(kStoredJob, PlanNumber(1).pattern.fingerprint);
 
-  EXPECT_EQ(NumbersOf(store.Find(kJob))[0], 1);
+  EXPECT_EQ(NumbersOf(store.Find(kStoredJob))[0], 1);
 }
 
 TEST_F(PlanStoreTest, WhatWasUsedLongestAgoGoesFirst) {
   // Given room for two plans
   const auto plan_bytes = static_cast<std::int64_t>(Encode(PlanNumber(1)).size());
   PlanStore store(folder_.string(), 2 * plan_bytes);
-  store.Keep(kJob, PlanNumber(1));
+  store.Keep(kStoredJob, PlanNumber(1));
   Age(Files()[0], 100);
   const fs::path oldest = Files()[0];
-  store.Keep(kJob, PlanNumber(2));
+  store.Keep(kStoredJob, PlanNumber(2));
 
-  store.Keep(kJob, PlanNumber(3));
+  store.Keep(kStoredJob, PlanNumber(3));
 
   EXPECT_FALSE(fs::exists(oldest));
   EXPECT_EQ(Files().size(), 2u);
@@ -107,14 +107,14 @@ TEST_F(PlanStoreTest, WhatWasUsedLongestAgoGoesFirst) {
 
 TEST_F(PlanStoreTest, APlanThatAloneIsTooLargeIsNotKept) {
   PlanStore store(folder_.string(), 100);
-  store.Keep(kJob, PlanNumber(1));
+  store.Keep(kStoredJob, PlanNumber(1));
   EXPECT_TRUE(Files().empty());
 }
 
 TEST_F(PlanStoreTest, WhatIsNoPlanIsDiscardedWithALine) {
   // Given a good plan, one that was cut off, one of noise, one that is empty
   PlanStore store(folder_.string());
-  store.Keep(kJob, PlanNumber(1));
+  store.Keep(kStoredJob, PlanNumber(1));
   const fs::path good = Files()[0];
   const std::string prefix = good.string().substr(0, good.string().size() - 6);
   fs::copy_file(good, prefix + "0.plan");
@@ -124,7 +124,7 @@ TEST_F(PlanStoreTest, WhatIsNoPlanIsDiscardedWithALine) {
 
   // When they are looked for
   ::testing::internal::CaptureStderr();
-  const std::vector<StoredPlan> found = store.Find(kJob);
+  const std::vector<StoredPlan> found = store.Find(kStoredJob);
   const std::string said = ::testing::internal::GetCapturedStderr();
 
   // Then the good one is found, and each other one is named and gone
@@ -139,28 +139,28 @@ TEST_F(PlanStoreTest, SaysOnceThatNothingCanBeKept) {
   PlanStore store((folder_ / "none").string());
 
   ::testing::internal::CaptureStderr();
-  store.Keep(kJob, PlanNumber(1));
-  store.Keep(kJob, PlanNumber(2));
+  store.Keep(kStoredJob, PlanNumber(1));
+  store.Keep(kStoredJob, PlanNumber(2));
 
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
-  EXPECT_FALSE(store.Has(kJob));
+  EXPECT_FALSE(store.Has(kStoredJob));
 }
 
 // /dev/full has room for nothing: a link to it stands for a disk that is full. It is not followed to be written through.
 TEST_F(PlanStoreTest, AFullDiskLeavesNothingBehind) {
   PlanStore store(folder_.string());
-  store.Keep(kJob, PlanNumber(1));
+  store.Keep(kStoredJob, PlanNumber(1));
   const std::string beside = Files()[0].string() + ".tmp" + std::to_string(getpid());
   fs::remove(Files()[0]);
   ASSERT_EQ(symlink("/dev/full", beside.c_str()), 0);
 
   ::testing::internal::CaptureStderr();
-  store.Keep(kJob, PlanNumber(1));
+  store.Keep(kStoredJob, PlanNumber(1));
   const std::string said = ::testing::internal::GetCapturedStderr();
 
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
-  EXPECT_TRUE(store.Find(kJob).empty());
+  EXPECT_TRUE(store.Find(kStoredJob).empty());
 }
 
 TEST_F(PlanStoreTest, WhatAKilledProcessLeftIsCleanedUp) {
@@ -170,7 +170,7 @@ TEST_F(PlanStoreTest, WhatAKilledProcessLeftIsCleanedUp) {
   std::ofstream(young) << "half";
   Age(old, 2 * 3600);
 
-  PlanStore(folder_.string()).Keep(kJob, PlanNumber(1));
+  PlanStore(folder_.string()).Keep(kStoredJob, PlanNumber(1));
 
   EXPECT_FALSE(fs::exists(old));
   EXPECT_TRUE(fs::exists(young));
@@ -178,8 +178,8 @@ TEST_F(PlanStoreTest, WhatAKilledProcessLeftIsCleanedUp) {
 
 TEST_F(PlanStoreTest, WithoutAFolderNothingIsKept) {
   PlanStore store("");
-  store.Keep(kJob, PlanNumber(1));
-  EXPECT_FALSE(store.Has(kJob));
+  store.Keep(kStoredJob, PlanNumber(1));
+  EXPECT_FALSE(store.Has(kStoredJob));
 }
 
 }  // namespace

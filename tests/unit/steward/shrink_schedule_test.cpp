@@ -5,7 +5,7 @@
 namespace spillway::interposer {
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000, kNow = 100 * kSecond;
+constexpr std::uint64_t kSecondNs = 1'000'000'000, kNow = 100 * kSecondNs;
 
 TEST(ShrinkScheduleTest, NothingIsDueBeforeABudgetCame) { EXPECT_FALSE(ShrinkSchedule().IsDue(kNow)); }
 
@@ -18,7 +18,7 @@ TEST(ShrinkScheduleTest, ANewBudgetIsMetAtOnceAndOnce) {
   EXPECT_FALSE(schedule.IsDue(kNow)) << "somebody is at it";
   schedule.End(true, kNow);
 
-  EXPECT_FALSE(schedule.IsDue(kNow + 3600 * kSecond));
+  EXPECT_FALSE(schedule.IsDue(kNow + 3600 * kSecondNs));
 }
 
 TEST(ShrinkScheduleTest, WhatIsNotMetIsTriedAgainMoreAndMoreSeldom) {
@@ -29,13 +29,13 @@ TEST(ShrinkScheduleTest, WhatIsNotMetIsTriedAgainMoreAndMoreSeldom) {
   for (const std::uint64_t pause_s : {1, 2, 4, 8, 16, 32, 32, 32}) {
     schedule.Begin();
     schedule.End(false, now_ns);
-    EXPECT_FALSE(schedule.IsDue(now_ns + pause_s * kSecond - 1)) << pause_s;
-    now_ns += pause_s * kSecond;
+    EXPECT_FALSE(schedule.IsDue(now_ns + pause_s * kSecondNs - 1)) << pause_s;
+    now_ns += pause_s * kSecondNs;
     EXPECT_TRUE(schedule.IsDue(now_ns)) << pause_s;
   }
   schedule.Begin();
   schedule.End(true, now_ns);
-  EXPECT_FALSE(schedule.IsDue(now_ns + 3600 * kSecond));
+  EXPECT_FALSE(schedule.IsDue(now_ns + 3600 * kSecondNs));
 }
 
 TEST(ShrinkScheduleTest, ANewBudgetWaitsForNoPauseAndBeginsThePausesAnew) {
@@ -51,7 +51,7 @@ TEST(ShrinkScheduleTest, ANewBudgetWaitsForNoPauseAndBeginsThePausesAnew) {
   EXPECT_TRUE(schedule.IsDue(kNow));
   schedule.Begin();
   schedule.End(false, kNow);
-  EXPECT_TRUE(schedule.IsDue(kNow + kSecond));
+  EXPECT_TRUE(schedule.IsDue(kNow + kSecondNs));
 }
 
 TEST(ShrinkScheduleTest, ABudgetThatComesDuringATurnHasATurnOfItsOwn) {
