@@ -325,14 +325,15 @@ void AddPlanned(const Figures& all) {
   const LearningFigures learned = Steward::Instance().Read();
   if (learned.iterations_followed == 0) return;
   const driver::MappingCalls& calls = all.iteration_calls;
-  summary.Add(
-      "spillway: an iteration was predicted to take %.3f ms and took %.3f ms; in the last one the driver was "
-      "called "
-      "for %" PRIu64 " creations, %" PRIu64 " mappings, %" PRIu64 " accesses, %" PRIu64
-      " unmappings, %" PRIu64 " releases\n",
-      static_cast<double>(learned.predicted_iteration_ns) * 1e-6,
-      static_cast<double>(learned.measured_iteration_ns) * 1e-6, calls.creates, calls.maps,
-      calls.set_accesses, calls.unmaps, calls.releases);
+  summary.Add("spillway: an iteration was predicted to take %.3f ms and ",
+              static_cast<double>(learned.predicted_iteration_ns) * 1e-6);
+  if (learned.measured_iteration_ns > 0)
+    summary.Add("took %.3f ms", static_cast<double>(learned.measured_iteration_ns) * 1e-6);
+  else
+    summary.Add("was not measured: too few were the plan's alone");
+  summary.Add("; in the last one the driver was called for %" PRIu64 " creations, %" PRIu64
+              " mappings, %" PRIu64 " accesses, %" PRIu64 " unmappings, %" PRIu64 " releases\n",
+              calls.creates, calls.maps, calls.set_accesses, calls.unmaps, calls.releases);
 }
 
 void AddSummary(const Figures& all) {

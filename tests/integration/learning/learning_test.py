@@ -106,6 +106,16 @@ class LearningTest(unittest.TestCase):
         measured = run.report["learning"]["to_host_bytes_per_second"]
         self.assertAlmostEqual(measured / named.report["learning"]["to_host_bytes_per_second"], 1, delta=0.05)
 
+    def test_an_iteration_that_was_not_measured_is_not_said_to_have_taken_no_time(self):
+        budget_bytes, summary = self.half(GPT), {"SPILLWAY_SUMMARY": "1"}
+        run = learn(GPT, budget_bytes, more=summary)
+        self.assertGreater(self.check(GPT, run, budget_bytes)["measured_iteration_ns"], 0)
+        self.assertRegex(run.errors, r"predicted to take [\d.]+ ms and took [\d.]+ ms;")
+        short = GPT.replace("--steps=8", "--steps=6")
+        run = learn(short, budget_bytes, more=summary)
+        self.assertEqual(self.check(short, run, budget_bytes)["measured_iteration_ns"], 0)
+        self.assertRegex(run.errors, r"predicted to take [\d.]+ ms and was not measured")
+
     def test_what_is_not_to_be_learned_is_not(self):
         budget_bytes = self.half(GPT)
         learning = self.check(GPT, learn(GPT, budget_bytes, how="off"), budget_bytes)
