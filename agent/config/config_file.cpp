@@ -247,17 +247,41 @@ std::string ShowTerms(const TermsChange& terms) {
   return text;
 }
 
-std::string ShowLists(const Config& config) {
-  std::string text;
-  for (const DeviceSetting& device : config.devices)
-    text +=
-        "\n[[device]]\nuuid = \"" + device.uuid + "\"\nmemory = \"" + ShowBytes(device.memory_bytes) + "\"\n";
-  for (const JobRule& rule : config.rules) {
-    text += "\n[[rule]]\njob = \"" + rule.job + "\"\n";
-    if (rule.uid) text += "uid = " + std::to_string(*rule.uid) + "\n";
-    text += ShowTerms(rule.terms);
-  }
-  return text;
+std::string ShowDevice(const DeviceSetting& device) {
+  return "[[device]]\nuuid = \"" + device.uuid + "\"\nmemory = \"" + ShowBytes(device.memory_bytes) + "\"\n";
+}
+
+std::string ShowRule(const JobRule& rule) {
+  return "[[rule]]\njob = \"" + rule.job + "\"\n" +
+         (rule.uid ? "uid = " + std::to_string(*rule.uid) + "\n" : "") + ShowTerms(rule.terms);
+}
+
+// As they stand in a file, in their order: what comes later wins.
+std::vector<std::string> ShowLists(const Config& config) {
+  std::vector<std::string> entries;
+  for (const DeviceSetting& device : config.devices) entries.push_back(ShowDevice(device));
+  for (const JobRule& rule : config.rules) entries.push_back(ShowRule(rule));
+  return entries;
+}
+
+// "[[rule]] job = ..., limit = ...".
+std::string OnOneLine(std::string entry) {
+  entry.pop_back();
+  entry[entry.find('\n')] = ' ';
+  for (size_t at = 0; (at = entry.find('\n', at)) != entry.npos;) entry.replace(at, 1, ", ");
+  return entry;
+}
+
+// Each entry of one side that the other has not; where only their order differs, all of them.
+void AddListDifferences(std::vector<std::string> from, std::vector<std::string> to,
+                        std::vector<std::string>* lines) {
+  if (from == to) return;
+  std::vector<std::string> gone = from, come = to;
+  for (const std::string& entry : to) std::erase(gone, entry);
+  for (const std::string& entry : from) std::erase(come, entry);
+  if (gone.empty() && come.empty()) gone = std::move(from), come = std::move(to);
+  for (const std::string& entry : gone) lines->push_back("no more: " + OnOneLine(entry));
+  for (const std::string& entry : come) lines->push_back("new: " + OnOneLine(entry));
 }
 
 }  // namespace
@@ -278,7 +302,8 @@ std::string ShowConfig(const Config& config) {
     text += std::string(field.key) + " = " + Show(field, config) + "  # " + field.meaning + "\n";
   }
   text += "\n[defaults]\n" + ShowTerms(config.defaults);
-  return text + ShowLists(config);
+  for (const std::string& entry : ShowLists(config)) text += "\n" + entry;
+  return text;
 }
 
 std::vector<std::string> DifferencesBetween(const Config& from, const Config& to) {
@@ -297,9 +322,7 @@ std::vector<std::string> DifferencesBetween(const Config& from, const Config& to
     if (show(from) != show(to))
       lines.push_back(std::string("[defaults] ") + field.key + ": " + show(from) + " -> " + show(to));
   }
-  if (ShowLists(from) != ShowLists(to))
-    lines.push_back("[[rule]] and [[device]]: " + std::to_string(from.rules.size() + from.devices.size()) +
-                    " -> " + std::to_string(to.rules.size() + to.devices.size()) + " entries");
+  AddListDifferences(ShowLists(from), ShowLists(to), &lines);
   return lines;
 }
 

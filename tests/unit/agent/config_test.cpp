@@ -175,6 +175,25 @@ TEST(ConfigDifferencesTest, AreNamedAndSoIsWhatTakesARestart) {
   EXPECT_EQ(NeedRestart(Config{}, next), (Lines{"[agent] http"}));
 }
 
+// It was said how many there were before and after: of a rule that becomes another, nothing.
+TEST(ConfigDifferencesTest, RulesAndDevicesAreShown) {
+  const JobRule first = {.job = "slurm-*", .uid = 3, .terms = {.weight = 2}};
+  const JobRule second = {.job = "*", .uid = {}, .terms = {.limit_bytes = int64_t{1} << 30}};
+  Config from, to;
+  from.rules = {first, second};
+  to.rules = {first, second, second};
+  to.rules[1].terms.limit_bytes = int64_t{2} << 30;
+  to.devices = {{"GPU-7", int64_t{8} << 30}};
+
+  EXPECT_EQ(DifferencesBetween(from, to), (Lines{"new: [[device]] uuid = \"GPU-7\", memory = \"8GiB\"",
+                                                 "new: [[rule]] job = \"*\", limit = \"2GiB\""}));
+  EXPECT_EQ(DifferencesBetween(to, from), (Lines{"no more: [[device]] uuid = \"GPU-7\", memory = \"8GiB\"",
+                                                 "no more: [[rule]] job = \"*\", limit = \"2GiB\""}));
+  to = from;
+  to.rules = {second, first};
+  EXPECT_EQ(DifferencesBetween(from, to).size(), 4u) << "another order is another configuration";
+}
+
 TEST(ParseBytesTest, TakesBinaryAndDecimalUnits) {
   EXPECT_EQ(ParseBytes("8GiB"), int64_t{8} << 30);
   EXPECT_EQ(ParseBytes("8G"), int64_t{8} << 30);
