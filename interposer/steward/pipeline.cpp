@@ -169,7 +169,7 @@ void Pipeline::OfferToCandidates(const JobEvent& event) {
 }
 
 // Its persistent buffers are allocations of this process, as far as they have been seen. How much of the budget cannot move
-// is not known so early: it was the same in the run that left the plan.
+// is not known so early: it was the same in the run that left the plan. Another strategy's plan is made anew.
 void Pipeline::Recognise(Candidate* candidate) {
   auto pattern = std::make_shared<IterationPattern>(*candidate->pattern);
   for (std::size_t i = 0; i < pattern->buffers.size(); ++i) {
@@ -177,7 +177,9 @@ void Pipeline::Recognise(Candidate* candidate) {
       pattern->buffers[i].allocation = candidate->follower.AllocationOf(static_cast<std::int32_t>(i));
   }
   StoredPlan& stored = candidate->stored;
-  if (stored.job_budget_bytes == least_.budget_bytes()) {
+  const bool is_asked_for =
+      stored.job_budget_bytes == least_.budget_bytes() && stored.plan.strategy == options_.strategy->name();
+  if (is_asked_for) {
     stored.pattern = *pattern;
     Remember(pattern, stored.plan);
     awaited_ = std::move(stored);
@@ -329,10 +331,12 @@ void Pipeline::NoteRefusal(const PlanAnswer& answer) {
 
 void Pipeline::KeepInStore(const PlanAnswer& answer) {
   if (!options_.store) return;
-  options_.store->Keep(options_.job_key, {.pattern = answer.live->pattern(),
-                                          .plan = answer.plan,
-                                          .budget_bytes = answer.live->budget_bytes(),
-                                          .job_budget_bytes = least_.budget_bytes()});
+  StoredPlan stored = {.pattern = answer.live->pattern(),
+                       .plan = answer.plan,
+                       .budget_bytes = answer.live->budget_bytes(),
+                       .job_budget_bytes = least_.budget_bytes()};
+  stored.plan.strategy = options_.strategy->name();  // one may have taken another's plan
+  options_.store->Keep(options_.job_key, stored);
 }
 
 void Pipeline::Watch(std::uint64_t now_ns) {

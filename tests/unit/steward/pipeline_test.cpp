@@ -23,8 +23,9 @@ constexpr std::uint64_t kJob = 1;
 class FakeJob final : public PlannedJob, public RecordListener {
  public:
   explicit FakeJob(PlanStore* store = nullptr, PlanSource* elsewhere = nullptr,
-                   std::vector<StoredPlan> recalled = {})
-      : pipeline_(this, {.strategy = scheduler::FindStrategy(scheduler::kDefaultStrategy),
+                   std::vector<StoredPlan> recalled = {},
+                   std::string_view strategy = scheduler::kDefaultStrategy)
+      : pipeline_(this, {.strategy = scheduler::FindStrategy(strategy),
                          .device = kSmallDevice,
                          .store = store,
                          .job_key = kJob,
@@ -238,6 +239,19 @@ TEST_F(PipelineTest, AStoredIterationIsPlannedAnewForAnotherBudget) {
 
   EXPECT_GT(second.adopted[0]->budget_bytes(), kPeakBytes / 100 * 95);
   EXPECT_LT(second.adopted[0]->action_count(), first.adopted[0]->action_count());
+}
+
+// `run --strategy vdnn-all` left its plan to all later runs, which took it whatever strategy they were to have.
+TEST_F(PipelineTest, AStoredIterationIsPlannedAnewByAnotherStrategy) {
+  PlanStore store(folder_.string());
+  FakeJob first(&store, nullptr, {}, "vdnn-all");
+  ASSERT_NE(first.RunUntilPlanned(8), 0);
+  ASSERT_EQ(first.adopted[0]->strategy(), "vdnn-all");
+
+  FakeJob second(&store);
+  ASSERT_EQ(second.RunUntilPlanned(1), 1);
+  EXPECT_EQ(second.adopted[0]->strategy(), scheduler::kDefaultStrategy);
+  EXPECT_LT(second.adopted[0]->predicted_ns(), first.adopted[0]->predicted_ns());
 }
 
 TEST_F(PipelineTest, AnotherJobsStoredPlanIsNotTaken) {
