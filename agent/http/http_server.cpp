@@ -2,7 +2,9 @@
 
 #include <httplib.h>
 
+#include <charconv>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "agent/http/metrics.h"
@@ -15,6 +17,19 @@ constexpr size_t kThreads = 2;
 constexpr time_t kPatienceS = 5;
 constexpr size_t kMostRequestBytes = 4096;
 
+std::optional<uint16_t> PortIn(const std::string& text) {
+  uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty() ? std::optional(port)
+                                                                                   : std::nullopt;
+}
+
+// Not cpp-httplib's own: by SO_REUSEPORT two agents had the port, and each scrape came to one of them by chance.
+void AllowSoonAgain(socket_t socket) {
+  const int yes = 1;
+  setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+}
+
 }  // namespace
 
 class HttpServer::Impl {
@@ -22,6 +37,7 @@ class HttpServer::Impl {
   Impl(std::string address, const LatestReport* latest, UsedMemory* used)
       : address_(std::move(address)), latest_(*latest), used_(used) {
     server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+    server_.set_socket_options(&AllowSoonAgain);
     server_.set_read_timeout(kPatienceS);
     server_.set_write_timeout(kPatienceS);
     server_.set_payload_max_length(kMostRequestBytes);
@@ -46,13 +62,14 @@ class HttpServer::Impl {
 
   std::string Start() {
     const size_t colon = address_.rfind(':');
-    if (colon == std::string::npos) return "'" + address_ + "' is no address and port like 127.0.0.1:9477";
+    const std::optional<uint16_t> port =
+        colon == std::string::npos ? std::nullopt : PortIn(address_.substr(colon + 1));
+    if (!port) return "'" + address_ + "' is no address and port like 127.0.0.1:9477";
     std::string host = address_.substr(0, colon);
     if (host.size() > 1 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-    const int port = std::atoi(address_.c_str() + colon + 1);
-    port_ = port == 0                                  ? server_.bind_to_any_port(host.c_str())
-            : server_.bind_to_port(host.c_str(), port) ? port
-                                                       : -1;
+    port_ = *port == 0                                  ? server_.bind_to_any_port(host.c_str())
+            : server_.bind_to_port(host.c_str(), *port) ? *port
+                                                        : -1;
     if (port_ < 0) return "cannot listen on " + address_;
     thread_ = std::thread([this] { server_.listen_after_bind(); });
     // cpp-httplib 0.11 forgets a stop() that comes before it runs, and the join after it would wait for ever.

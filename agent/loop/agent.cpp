@@ -157,7 +157,7 @@ void Agent::TakeInherited(std::vector<NodeShares::KeptFile>* kept) {
 int Agent::Run() {
   if (!Open()) return 1;
   service_.Ready("serving " + node_->config().socket);
-  LogInfo("serving " + node_->config().socket + (http_ ? ", pages at " + node_->config().http : ""));
+  LogInfo("serving " + node_->config().socket + (http_ ? ", pages at " + PagesAddress() : ""));
   while (!stopping_) {
     Wait();
     node_->Settle(NowNs());
@@ -173,6 +173,12 @@ int Agent::Run() {
   if (!inherited_listener_) unlink(node_->config().socket.c_str());
   LogInfo("stopped; jobs keep what they have");
   return runs_anew_ ? 1 : 0;
+}
+
+// With the port that there is, where any was asked for.
+std::string Agent::PagesAddress() const {
+  const std::string& asked = node_->config().http;
+  return asked.substr(0, asked.rfind(':') + 1) + std::to_string(http_->port());
 }
 
 bool Agent::Open() {

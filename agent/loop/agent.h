@@ -35,6 +35,7 @@ class Agent : private NodeServices, private FileKeeper {
  private:
   void TakeInherited(std::vector<NodeShares::KeptFile>* kept);
   bool Open();
+  std::string PagesAddress() const;
   bool CanRunAnew() const;
   void RunAnew();
   void Wait();

@@ -377,6 +377,25 @@ class AgentTest(AgentFixture):
         self.assertIn("Address already in use", second.stderr)
         self.assertEqual(self.spillway("status").returncode, 0)
 
+    # Both served at it, and each scrape came to one of them by chance; 99999 was another port.
+    def test_a_port_that_is_taken_or_none_is_refused(self):
+        self.start()
+        other = self.folder / "other.toml"
+        for port, why in ((self.port, "cannot listen on"), (99999, "is no address and port"), ("9477x", "is no address and port")):
+            other.write_text(CONFIG.format(port=port, resume_ms=0, usage_interval_ms=500))
+            second = subprocess.run([BUILD / "bin/spillwayd", "--config", other, "--socket", self.folder / "other.sock"],
+                                    capture_output=True, text=True, timeout=PATIENCE_S)
+            self.assertEqual(second.returncode, 1)
+            self.assertIn(why, second.stderr)
+
+    def test_any_port_is_said(self):
+        self.port = 0
+        self.configure()
+        self.start()
+        wait_for(self.log, lambda log: "pages at" in log)
+        self.port = int(self.log().split("pages at 127.0.0.1:")[1].split()[0])
+        self.assertEqual(self.get("/healthz"), (200, "ok\n"))
+
     # It ended, and the node was without an agent.
     def test_does_not_run_anew_with_a_configuration_that_is_refused(self):
         self.start()
