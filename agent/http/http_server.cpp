@@ -38,6 +38,8 @@ class HttpServer::Impl {
       : address_(std::move(address)), latest_(*latest), used_(used) {
     server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
     server_.set_socket_options(&AllowSoonAgain);
+    // Who keeps a connection for its next request has one of few threads till then, and the agent's end waits for it.
+    server_.set_keep_alive_max_count(1);
     server_.set_read_timeout(kPatienceS);
     server_.set_write_timeout(kPatienceS);
     server_.set_payload_max_length(kMostRequestBytes);

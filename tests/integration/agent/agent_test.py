@@ -396,6 +396,20 @@ class AgentTest(AgentFixture):
         self.port = int(self.log().split("pages at 127.0.0.1:")[1].split()[0])
         self.assertEqual(self.get("/healthz"), (200, "ok\n"))
 
+    # Two that kept their connections, as Prometheus does, had both threads: /healthz, and the agent's end, waited five seconds.
+    def test_who_keeps_a_connection_keeps_nobody_waiting(self):
+        self.start()
+        kept = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(2)]
+        for one in kept:
+            self.addCleanup(one.close)
+            one.sendall(b"GET /healthz HTTP/1.1\r\nHost: node\r\n\r\n")
+            self.assertIn(b"200", one.recv(4096))
+        begin = time.monotonic()
+
+        self.assertEqual(self.get("/healthz"), (200, "ok\n"))
+        self.assertEqual(self.stop(), 0)
+        self.assertLess(time.monotonic() - begin, 2)
+
     # It ended, and the node was without an agent.
     def test_does_not_run_anew_with_a_configuration_that_is_refused(self):
         self.start()
