@@ -59,7 +59,7 @@ class PagesTest(unittest.TestCase):
         self.assertEqual(options_of_page("spillwayd.8"), options_of_help(said("spillwayd", "--help")) | {"help"})
 
     def test_settings_and_their_defaults(self):
-        shown = said("spillwayd", "--show", "--config", "/nonexistent").split("\n[defaults]")[0]
+        shown = said("spillwayd", "--show", "--config", "/dev/null").split("\n[defaults]")[0]
         settings = {(key, value.strip('"')) for key, value in re.findall(r"(?m)^(\w+) = (.*?)  #", shown)}
         self.assertGreater(len(settings), 15)
         written = re.findall(r"(?m)^\.It Ic (\w+) No = Li (.*)$", page("spillway.toml.5"))
