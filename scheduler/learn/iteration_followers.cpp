@@ -33,19 +33,6 @@ int32_t IterationFollowers::Add(std::shared_ptr<const IterationPattern> pattern,
   return active_;
 }
 
-int32_t IterationFollowers::AddBeside(std::optional<IterationFollower>* follower) {
-  const IterationPattern& pattern = (*follower)->pattern();
-  const int32_t index = SlotFor(pattern.fingerprint);
-  Slot& slot = slots_[static_cast<size_t>(index)];
-  const bool is_known = slot.follower && slot.follower->pattern().fingerprint == pattern.fingerprint &&
-                        slot.follower->pattern().buffers == pattern.buffers;
-  if (is_known) return index;
-  slot.follower.swap(*follower);
-  slot.last_followed = events_;
-  if (active_ < 0) active_ = index;
-  return index;
-}
-
 IterationFollowers::Step IterationFollowers::Observe(const JobEvent& event) {
   IterationFollower* const active = Active();
   if (active == nullptr) return {};

@@ -32,10 +32,6 @@ class IterationFollowers {
 
   // The pattern's slot. It becomes the active one; `next` is the event that comes next, -1 where that is not known.
   int32_t Add(std::shared_ptr<const IterationPattern> pattern, int32_t next = -1);
-  // As Add, but the active pattern stays so until it meets strangers that the new one knows; for a caller who holds a lock and
-  // must not allocate: the follower was made before, and what it takes the place of is given back in `follower`. One of the
-  // same iteration, on the same memory, is left where it is: it knows more.
-  int32_t AddBeside(std::optional<IterationFollower>* follower);
   Step Observe(const JobEvent& event);
 
   int32_t active() const { return active_; }

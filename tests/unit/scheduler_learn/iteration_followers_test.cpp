@@ -100,35 +100,6 @@ TEST(IterationFollowersTest, ANewPatternTakesThePlaceOfTheOneFollowedLongestAgo)
   EXPECT_EQ(followers.Patterns().size(), 8u);
 }
 
-TEST(IterationFollowersTest, APatternThatIsAddedBesideWaitsUntilItIsMet) {
-  // Given a job of three lengths whose second one is followed
-  JobOfThreeLengths job;
-  const auto patterns = job.followers.Patterns();
-  job.followers = IterationFollowers();
-  for (int i = 0; i < 2; ++i) {
-    std::optional<IterationFollower> follower(patterns[static_cast<size_t>(i)]);
-    EXPECT_EQ(job.followers.AddBeside(&follower), i);
-    EXPECT_FALSE(follower);
-  }
-  // When the first pattern, of the length that came last, comes again, the other changes nothing
-  for (int i = 0; i < 2; ++i) job.jobs[2].Iterate();
-  EXPECT_EQ(job.followers.active(), 0);
-  const IterationFollower* const active = job.followers.at(0);
-  EXPECT_EQ(active->tracking(), Tracking::kFollowing);
-  // And one of the same iteration changes nothing either, but is given back
-  std::optional<IterationFollower> same(patterns[0]);
-  EXPECT_EQ(job.followers.AddBeside(&same), 0);
-  EXPECT_TRUE(same);
-  EXPECT_EQ(job.followers.at(0)->tracking(), Tracking::kFollowing);
-  // When the other length comes, it is followed, and so is a third one that was added at the same time as the second
-  std::optional<IterationFollower> third(patterns[2]);
-  job.followers.AddBeside(&third);
-  job.jobs[0].Iterate();
-  EXPECT_EQ(job.followers.active(), 2);
-  job.jobs[1].Iterate();
-  EXPECT_EQ(job.followers.active(), 1);
-}
-
 TEST(IterationFollowersTest, WithoutAnyPatternNothingIsFollowed) {
   IterationFollowers followers;
   EXPECT_EQ(followers.Observe(JobEvent::Allocate(1, 1)).slot, -1);
