@@ -51,16 +51,14 @@ bool IsFull(int error) { return error == EAGAIN || error == ENOBUFS || error == 
 
 // A socket's file outlives who listened, and goes. One where somebody still listens (maybe too busy to take us) stays, as what is
 // no socket does. False, with errno: it stays.
-bool MakeRoomFor(const sockaddr_un& name, socklen_t length) {
+bool MakeRoomFor(std::string_view address, const char* path) {
   struct stat facts;
-  if (lstat(name.sun_path, &facts) != 0) return true;
+  if (lstat(path, &facts) != 0) return true;
   errno = EEXIST;
   if (!S_ISSOCK(facts.st_mode)) return false;
-  const base::UniqueFd probe = NewSocket();
-  const bool is_taken = connect(probe.get(), reinterpret_cast<const sockaddr*>(&name), length) == 0 ||
-                        errno == EAGAIN || errno == EPROTOTYPE;
+  const bool is_taken = ConnectTo(address) || errno == EAGAIN || errno == EPROTOTYPE;
   errno = EADDRINUSE;
-  return !is_taken && unlink(name.sun_path) == 0;
+  return !is_taken && unlink(path) == 0;
 }
 
 Received Ended(Received::What what, Fault fault = Fault::kNone) {
@@ -127,7 +125,7 @@ base::UniqueFd ListenOn(std::string_view address, unsigned mode) {
   base::UniqueFd socket = NewSocket();
   if (length == 0 || !socket) return {};
   const bool is_path = name.sun_path[0] != 0;
-  if (is_path && !MakeRoomFor(name, length)) return {};
+  if (is_path && !MakeRoomFor(address, name.sun_path)) return {};
   if (bind(socket.get(), reinterpret_cast<sockaddr*>(&name), length) != 0) return {};
   if (is_path && chmod(name.sun_path, mode) != 0) return {};
   if (listen(socket.get(), SOMAXCONN) != 0) return {};

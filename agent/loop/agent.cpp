@@ -214,10 +214,15 @@ bool Agent::Open() {
   return true;
 }
 
+ConfigResult Agent::ReadConfigAgain() const {
+  ConfigResult result = ReadConfigFiles(options_.config_path, options_.config_file);
+  for (const std::string& error : result.errors) LogError(error);
+  return result;
+}
+
 // Whoever runs anew with a configuration that is refused has ended for good.
 bool Agent::CanRunAnew() const {
-  const ConfigResult result = ReadConfigFiles(options_.config_path, options_.config_file);
-  for (const std::string& error : result.errors) LogError(error);
+  const ConfigResult result = ReadConfigAgain();
   if (!result.errors.empty()) LogError("does not run anew with this configuration; goes on as it is");
   return result.errors.empty();
 }
@@ -370,10 +375,9 @@ void Agent::Note(const std::string& line) { LogNote(line); }
 
 std::string Agent::Reload() {
   service_.Reloading(NowNs() / 1000);
-  const ConfigResult result = ReadConfigFiles(options_.config_path, options_.config_file);
+  const ConfigResult result = ReadConfigAgain();
   service_.Ready("serving " + node_->config().socket);
   node_->NoteReload(result.errors.empty());
-  for (const std::string& error : result.errors) LogError(error);
   if (!result.errors.empty()) return "nothing was changed: " + result.errors.front();
   Config next = result.config;
   if (!options_.socket.empty()) next.socket = options_.socket;

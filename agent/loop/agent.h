@@ -36,6 +36,7 @@ class Agent : private NodeServices, private FileKeeper {
   void TakeInherited(std::vector<NodeShares::KeptFile>* kept);
   bool Open();
   std::string PagesAddress() const;
+  ConfigResult ReadConfigAgain() const;  // its errors are logged
   bool CanRunAnew() const;
   void RunAnew();
   void Wait();

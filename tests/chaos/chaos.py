@@ -9,6 +9,7 @@ connected or open any more. The first line is the seed; the same seed does the s
   chaos.py --build BUILD --seed 7 --events 200
 """
 import argparse
+import collections
 import os
 import pathlib
 import random
@@ -100,7 +101,7 @@ class Chaos:
         self.poisoners, self.poisoned, self.slabs_poisoned, self.slabs_looked_at = [], 0, 0, 0
         self.is_agent_stopped = False
         self.counts = {}
-        self.harm = []  # of late, with its time
+        self.harm = collections.deque(maxlen=TOLD_EVENTS)  # of late, with its time
 
     def bare(self):
         place = self.folder / "bare"
@@ -265,7 +266,7 @@ class Chaos:
                 if event(self):
                     break
             self.counts[event.__name__] = self.counts.get(event.__name__, 0) + 1
-            self.harm = [*self.harm[1 - TOLD_EVENTS:], f"{time.strftime('%T', time.gmtime(began))}.{int(began % 1 * 1000):03} {event.__name__}"]
+            self.harm.append(f"{time.strftime('%T', time.gmtime(began))}.{int(began % 1 * 1000):03} {event.__name__}")
             if self.agent.process.poll() is not None:
                 raise Harm(f"the agent has ended with {self.agent.process.returncode}")
             time.sleep(self.random.uniform(0, 0.15))
