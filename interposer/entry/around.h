@@ -7,6 +7,7 @@
 
 #include "interposer/entry/call_claims.h"
 #include "interposer/entry/reentry_guard.h"
+#include "interposer/execute/ordering_rules.h"
 #include "interposer/record/operation_shape.h"
 #include "interposer/runtime.h"
 
@@ -35,6 +36,19 @@ class Collector {
     Says(transfer.width_bytes * transfer.rows);
     transfers_.push_back(transfer);
   }
+  // The call reads these bytes, and puts them where no allocation is: on the host, into an array.
+  void Reads(CUdeviceptr from, std::size_t bytes) {
+    (*this)(from);
+    Says(bytes);
+    reads_.push_back({from, bytes});
+  }
+  // Beside its copies and sets the call does more: it runs kernels, or has parts that nobody could read.
+  void DoesMore() { does_more_ = true; }
+  // Such a part is given this address, and may read and write what is there.
+  void Works(CUdeviceptr word) {
+    (*this)(word);
+    works_.push_back(word);
+  }
   // It is a launch, of which the library's call around it knows what it does.
   void TakesClaims() { claims_ = library_call ? library_call->claims : nullptr; }
   // It is this launch, all of it; to be told when it may be made again.
@@ -59,17 +73,30 @@ class Collector {
   bool is_unsure() const { return is_unsure_; }
   interposer::Shape shape() const { return shape_; }
   const interposer::Transfers& transfers() const { return transfers_; }
-  // What is known of the roles of what the call names; null: nothing. `own` is for those of a copy or set.
+  // What is known of the roles of what the call names; null: nothing. `own` is for those of copies and sets, of a call or a
+  // graph: the union over all its parts. (Note [Roles] in ledger/claims.h)
   const interposer::Claims* Claims(interposer::Claims* own) const {
-    if (transfers_.empty()) return claims_;
-    AddClaims(transfers_, own);
+    if (transfers_.empty() && reads_.empty()) return claims_;
+    AddClaims(transfers_, own, reads_.empty() && !does_more_);
+    for (const Bytes& read : reads_) own->Reads(read.address, read.count);
+    if (interposer::ordering_rules::kGraphsUniteTheirNodes) {
+      for (CUdeviceptr word : works_) own->Touches(word);
+    }
     return own;
   }
 
  private:
+  struct Bytes {
+    CUdeviceptr address;
+    std::size_t count;
+  };
+
   const JobMemory& job_;
   Addresses addresses_;
   interposer::Transfers transfers_;
+  base::InlineVector<Bytes, 2> reads_;
+  base::InlineVector<CUdeviceptr, 2> works_;
+  bool does_more_ = false;
   bool is_unsure_ = false;
   void (*note_look_)(void*) = nullptr;
   void* new_ = nullptr;

@@ -58,8 +58,10 @@ void AddWrite(const CUDA_MEMCPY3D& copy, Collector& add, bool looks_at_payloads)
   if (MayChangeBeforeItIsRead(copy.srcHost)) add.IsUnsure();
 }
 
+// The words are of nodes that may read and write what they name. (Note [Roles] in ledger/claims.h)
 void AddFacts(const NodeFacts& facts, Collector& add, bool looks_at_payloads = false) {
-  for (CUdeviceptr word : facts.words) add(word);
+  if (!facts.kernels.empty() || !facts.words.empty() || !facts.complete) add.DoesMore();
+  for (CUdeviceptr word : facts.words) add.Works(word);
   for (const WriteFacts& write : facts.writes)
     std::visit([&](const auto& one) { AddWrite(one, add, looks_at_payloads); }, write);
 }

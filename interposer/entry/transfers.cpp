@@ -57,12 +57,19 @@ struct Shape {
   size_t width_bytes, rows, slices;
 };
 
-// What comes from an array holds nothing. What goes to one, or to the host, only names its source.
+// What goes to the host or to an array, from the first row of the first slice to the last of the last.
+void AddReads(Collector& add, const End& from, const Shape& shape, const Transfer& layout,
+              size_t slice_bytes) {
+  if (!from.is_memory) return;
+  const size_t rows_bytes = (shape.rows - 1) * layout.from_pitch_bytes;
+  add.Reads(from.address + layout.from, (shape.slices - 1) * slice_bytes + rows_bytes + shape.width_bytes);
+}
+
+// What comes from an array holds nothing. What goes to one, or to the host, is only read.
 void AddEnds(Collector& add, const End& from, const End& to, const Shape& shape, Transfer layout,
              size_t from_slice_bytes, size_t to_slice_bytes) {
   if (!shape.width_bytes || !shape.rows || !shape.slices) return;
-  if (from.is_memory) add(from.address);
-  if (to.source != Source::kDevice) return;
+  if (to.source != Source::kDevice) return AddReads(add, from, shape, layout, from_slice_bytes);
   layout.source = from.source;
   layout.width_bytes = shape.width_bytes;
   layout.rows = shape.rows;
@@ -124,7 +131,7 @@ void AddUnified(Collector& add, CUdeviceptr to, CUdeviceptr from, size_t bytes) 
   if (SourceAt(add, to) == Source::kDevice) {
     add.Transferred({.source = SourceAt(add, from), .to = to, .from = from, .width_bytes = bytes});
   } else {
-    add(from);
+    add.Reads(from, bytes);
   }
 }
 

@@ -67,6 +67,8 @@ SPILLWAY_ORDERING_RULE(kTensorMapsAreNoted);  // SPILLWAY_PARK=off --features te
 SPILLWAY_ORDERING_RULE(kGraphsNameTheirMemory);  // --features graphs --iterations 8 SPILLWAY_PARK=off
 // A graph that is updated names what it was updated with.
 SPILLWAY_ORDERING_RULE(kUpdatesNameTheirMemory);  // --features graphs --iterations 8 SPILLWAY_PARK=off
+// What one node of a graph may write the graph may write, whatever its copies and sets do there.
+SPILLWAY_ORDERING_RULE(kGraphsUniteTheirNodes);  // --features graphs --iterations 8 SPILLWAY_PARK=off
 
 // Recipes (recipe.h).
 // What can only be made from memory that a call may write is made first.

@@ -73,12 +73,12 @@ void Claims::NoteAnything() {
 }
 
 // Of several, some may have been made when the driver refuses the others. Wherever the source is said to be, it is read.
-void AddClaims(const Transfers& transfers, Claims* claims) {
+void AddClaims(const Transfers& transfers, Claims* claims, bool is_alone) {
+  const bool is_single = is_alone && transfers.size() == 1;
   for (const Transfer& transfer : transfers) {
     const std::size_t bytes = transfer.width_bytes * transfer.rows;
     const bool leaves_no_gap = transfer.rows == 1 || transfer.to_pitch_bytes == transfer.width_bytes;
-    leaves_no_gap&& transfers.size() == 1 ? claims->Overwrites(transfer.to, bytes)
-                                          : claims->Touches(transfer.to);
+    leaves_no_gap&& is_single ? claims->Overwrites(transfer.to, bytes) : claims->Touches(transfer.to);
     if (transfer.from)
       claims->Reads(transfer.from, (transfer.rows - 1) * transfer.from_pitch_bytes + transfer.width_bytes);
   }

@@ -11,6 +11,9 @@
 // output covers all of it and nothing else that the call says lies in it: an output in place of an input is not. That what was
 // there is dead holds until the first launch that names it; from then on the call's own work may be in it.
 //
+// A call of several parts (a graph, a batch) does what they do together: what one part may write is written, and nothing is
+// dead, since another part may read it before. Only a call that is a single copy or set overwrites.
+//
 // What a call writes aside (the statistics of a batch norm, a convolution's workspace) it may also read, but nothing of it gets into what it overwrites.
 // Only whoever makes the call's launch again asks for that (execute/recipe.h); for all others it is memory like any other.
 #pragma once
@@ -76,7 +79,7 @@ class Claims {
   bool is_repeatable_ = false;
 };
 
-// What copies and sets do to memory is all that they do.
-void AddClaims(const Transfers& transfers, Claims* claims);
+// What copies and sets do to memory is all that they do. Not `is_alone`: the call does more.
+void AddClaims(const Transfers& transfers, Claims* claims, bool is_alone = true);
 
 }  // namespace spillway::interposer

@@ -50,6 +50,31 @@ TEST_F(EdgesTest, AddressThatACopyDescriptionDoesNotUseMayBeStale) {
   EXPECT_TRUE(IsAll(target, 4096, 7));
 }
 
+// The copy to the host was no part of what the batch was taken to do: the whole buffer counted as overwritten, and came back
+// without the bytes that the other copy reads. Both bring what is there, so their order does not matter.
+TEST_F(EdgesTest, BatchThatReadsToTheHostAndOverwritesReadsWhatWasThere) {
+  setenv("SPILLWAY_PARK", "off", 1);
+  Start();
+  constexpr size_t kBytes = 8 * kMiB;
+  const CUdeviceptr buffer = Filled(kBytes, 7);
+  const auto others = FilledBuffers(8, kBytes);
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  std::vector<std::uint32_t> read(kBytes / 4, 1), same(kBytes / 4, 7);
+
+  CUdeviceptr to[] = {reinterpret_cast<CUdeviceptr>(read.data()), buffer};
+  CUdeviceptr from[] = {buffer, reinterpret_cast<CUdeviceptr>(same.data())};
+  size_t sizes[] = {kBytes, kBytes}, first = 0;
+  CUmemcpyAttributes attributes{};
+  attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  ASSERT_EQ(cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &first, 1, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+
+  EXPECT_EQ(read, same);
+  EXPECT_TRUE(IsAll(buffer, kBytes, 7));
+}
+
 // The end of a read that is far too long wrapped around and lay before the allocation's end.
 TEST_F(EdgesTest, EndlessReadOfABufferThatIsAwayIsRefused) {
   Start();

@@ -128,6 +128,19 @@ TEST(ClaimsTest, OfSeveralCopiesSomeMayBeMadeWhenTheCallIsRefused) {
   EXPECT_EQ(RoleOf(claims, {kBase}), Role::kReadsAndWrites);
 }
 
+// Another part of the call may read what was there before the copy overwrites it: a kernel of the same graph, say.
+TEST(ClaimsTest, ACopyBesideOtherWorkOfItsCallOverwritesNothing) {
+  Claims claims;
+  Transfers transfers;
+  transfers.push_back(
+      {.source = Transfer::Source::kDevice, .to = kBase, .from = 0x50'0000, .width_bytes = kBytes});
+  AddClaims(transfers, &claims, false);
+
+  const std::vector<CUdeviceptr> named{kBase, 0x50'0000};
+  EXPECT_EQ(claims.RoleOf(Memory(), named), Role::kReadsAndWrites);
+  EXPECT_EQ(claims.RoleOf(Memory(0x50'0000), named), Role::kReads);
+}
+
 TEST(ClaimsTest, ASourceThatIsSaidToBeOnTheHostMayLieInTheDestination) {
   Claims claims;
   Transfers transfers;
