@@ -62,6 +62,7 @@ struct Config {
   bool host_pool = true;  // lend jobs slabs of it
   int64_t slab_bytes = int64_t{64} << 20;
   int64_t spare_slab_bytes = 0;  // made before somebody asks
+  int64_t device_factor = 16;    // slabs of a process: so many times the device memory that it has held
   bool huge_pages = true;
   bool driver_slabs = false;                    // slabs are memory that the driver makes
   int64_t link_to_device_bytes_per_second = 0;  // 0: by the device's name, else nobody waits

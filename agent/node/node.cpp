@@ -272,6 +272,7 @@ void Node::On(Session& session, const protocol::Usage& usage) {
   const Seat seat = SeatOf(session, found->second.device);
   arbiter_.Holds(seat, {usage.resident_bytes, usage.host_bytes});
   arbiter_.Use(seat, DemandOf(usage, found->second.host_need_bytes));
+  NoteHeld(session, usage.device, found->second);
 }
 
 void Node::On(Session& session, const protocol::HostNeed& need) {
@@ -318,6 +319,7 @@ void Node::LoseChannel(Session& session) {
   const SessionId id = session.id;
   session.channel.reset();
   if (planning_ != nullptr) planning_->Forget(id);
+  if (HasShares(session) && session.state == State::kJob) shares_->StopAsking(HolderOf(session));
   const bool keeps = session.peer->IsAlive() && (!session.registrations.empty() || IsLastWithSlabs(session));
   gone_.push_back({id, keeps});
   if (keeps) {
@@ -381,6 +383,8 @@ void Node::SetConfig(const Config& config) {
   for (int pass = 0; pass < 2; ++pass) {
     for (auto& [id, job] : jobs_) RefreshTerms(job);
   }
+  if (shares_ == nullptr) return;
+  for (const auto& [id, job] : jobs_) SetQuotaOf(id);
 }
 
 void Node::NoteReload(bool succeeded) {

@@ -105,6 +105,7 @@ class Node {
     bool told_admission = false;
     int64_t granted_host_bytes = 0;
     int64_t wanted_slab_bytes = 0;  // asked for, and not sent yet
+    int64_t most_held_bytes = 0;    // of the device, of what it was promised
     std::optional<Shares::Place> place;
   };
   enum class State : uint8_t { kNew, kJob, kOperator, kDetached };
@@ -182,6 +183,7 @@ class Node {
   void GiveBack(Session& session, std::span<const Lease> leases);
   void ShareBy(Session& session, uint32_t number, Registration& registration, const GrantDecision& decision);
   void SetQuotaOf(JobId id);
+  void NoteHeld(Session& session, uint32_t number, Registration& registration);
   void LeaveLink(const Registration& registration);
   void EndShares(const Session& session);
   void SettleShares(int64_t now_ns);

@@ -12,6 +12,14 @@ namespace {
 constexpr uint16_t kSharesVersion = 2, kDriverSlabsVersion = 5;
 constexpr int64_t kMendNs = 1'000'000'000;
 
+// Note [Slabs for who holds the device]
+// Slabs are memory that the agent itself takes for a process, also of one that has nothing to move into them. So they are for who holds
+// device memory, or held some: what is idle has all its data on the host, and needs the same slabs when it wakes.
+int64_t SlabQuotaOf(int64_t granted_host_bytes, int64_t most_held_bytes, int64_t device_factor) {
+  if (most_held_bytes > granted_host_bytes / device_factor) return granted_host_bytes;
+  return most_held_bytes * device_factor;
+}
+
 template <class Visit>
 void ForEachName(const SlabNames& slabs, Visit visit) {
   for (uint32_t i = 0; i < slabs.count; ++i) visit(slabs.names[i]);
@@ -136,9 +144,21 @@ void Node::SetQuotaOf(JobId id) {
   int64_t bytes = 0;
   for (SessionId session : job.sessions) {
     for (const auto& [number, registration] : sessions_.at(session).registrations)
-      bytes += registration.granted_host_bytes;
+      bytes +=
+          SlabQuotaOf(registration.granted_host_bytes, registration.most_held_bytes, config_.device_factor);
   }
   shares_->SetQuota(PoolJobOf(job), bytes);
+}
+
+// With more of the device come more slabs.
+void Node::NoteHeld(Session& session, uint32_t number, Registration& registration) {
+  const int64_t promised_bytes = arbiter_.PromisedTo(SeatOf(session, registration.device));
+  const int64_t held_bytes = std::min(registration.usage.resident_bytes, promised_bytes);
+  if (held_bytes <= registration.most_held_bytes) return;
+  registration.most_held_bytes = held_bytes;
+  if (!HasShares(session)) return;
+  SetQuotaOf(session.job);
+  ServeSlabs(session, number, registration);
 }
 
 void Node::LeaveLink(const Registration& registration) {
@@ -161,6 +181,7 @@ void Node::SettleShares(int64_t now_ns) {
   if (now_ns >= mend_ns_) {
     mend_ns_ = now_ns + kMendNs;
     shares_->MendLinks(now_ns);
+    shares_->GiveBackUnused(now_ns);
     shares_->SetOutside(OutsideBytes());
   }
   if (!shares_->TakeMadeSlabs() && !std::exchange(slabs_retry_, false)) return;

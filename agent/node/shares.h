@@ -33,9 +33,11 @@ class Shares {
   // What a process that is back has, by the books.
   virtual std::vector<Lease> Claim(const PoolHolder& holder) = 0;
   virtual int64_t HeldBytes(const PoolHolder& holder) = 0;
+  virtual void StopAsking(const PoolHolder& holder) = 0;
   virtual void ProcessGone(const PoolHolder& holder) = 0;
   virtual void JobGone(const PoolJob& job) = 0;
   virtual void ForgetUnclaimed() = 0;
+  virtual void GiveBackUnused(int64_t now_ns) = 0;
   // True: those who were not served should ask again.
   virtual bool TakeMadeSlabs() = 0;
   virtual std::optional<PoolView> View() const = 0;

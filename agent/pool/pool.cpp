@@ -138,6 +138,7 @@ Lease Pool::Hand(Slabs::iterator slab, const PoolHolder& holder) {
   slab->second.state = State::kLeased;
   slab->second.holder = holder;
   slab->second.unclaimed = false;
+  slab->second.idle_since_ns.reset();
   Write(slab->second);
   const SlabFile& file = slab->second.file;
   return {slab->first,     slab->second.name, slab->second.lent.get(), file.size_bytes,
@@ -164,8 +165,12 @@ void Pool::Keep(Slab& slab) {
   Write(slab);
 }
 
+void Pool::StopAsking(const PoolHolder& holder) {
+  if (unserved_.erase(holder) != 0) AskForMore();
+}
+
 void Pool::ProcessGone(const PoolHolder& holder) {
-  unserved_.erase(holder);
+  StopAsking(holder);
   for (auto& [id, slab] : slabs_) {
     if (slab.state == State::kLeased && slab.holder == holder) Keep(slab);
   }
@@ -254,9 +259,10 @@ void Pool::Write(const Slab& slab) {
                              slab.file.page_bytes, slab.file.node, slab.wanted_node, slab.holder});
 }
 
-// Slabs for those who wait, then spare ones, as far as there is room.
+// Slabs for those who wait, then spare ones, as far as there is room. What was asked for and nobody waits for any more is not made.
 void Pool::AskForMore() {
   std::map<int, int64_t> wanted;
+  for (const auto& [node, slabs] : making_) wanted[node] = 0;
   for (const auto& [holder, by_node] : unserved_) {
     for (const auto& [node, slabs] : by_node) wanted[node] += slabs;
   }
@@ -265,11 +271,47 @@ void Pool::AskForMore() {
   for (const auto& [node, slabs] : wanted) {
     const int64_t there = std::min(slabs, unused);
     unused -= there;
-    for (int64_t missing = slabs - there - making_[node]; missing > 0 && Room() > 0; --missing) {
-      ++making_[node];
-      maker_.Ask(node);
-    }
+    MakeAsMany(node, slabs - there);
   }
+}
+
+void Pool::MakeAsMany(int node, int64_t slabs) {
+  int64_t& making = making_[node];
+  if (making > slabs) making -= maker_.Cancel(node, making - slabs);
+  for (; making < slabs && Room() > 0; ++making) maker_.Ask(node);
+}
+
+int64_t Pool::UnservedSlabs() const {
+  int64_t slabs = 0;
+  for (const auto& [holder, by_node] : unserved_) slabs += Sum(by_node);
+  return slabs;
+}
+
+bool Pool::Asks(const PoolJob& job) const {
+  return std::any_of(unserved_.begin(), unserved_.end(),
+                     [&](const auto& entry) { return entry.first.job == job; });
+}
+
+bool Pool::IsIdle(const Slab& slab) const {
+  if (slab.state == State::kUnused) return true;
+  return slab.state == State::kKept && !slab.unclaimed && !Asks(slab.holder.job);
+}
+
+bool Pool::GiveBackUnused(int64_t now_ns) {
+  bool any = false;
+  int64_t unused_too_many = Count(State::kUnused) - UnservedSlabs() - InSlabs(rules_.spare_bytes);
+  for (auto& slab : slabs_) {
+    std::optional<int64_t>& since_ns = slab.second.idle_since_ns;
+    if (!IsIdle(slab.second)) since_ns.reset();
+    if (!IsIdle(slab.second)) continue;
+    if (!since_ns) since_ns = now_ns;
+    if (now_ns - *since_ns < rules_.unused_ns) continue;
+    if (slab.second.state == State::kUnused && unused_too_many-- <= 0) continue;
+    if (slab.second.file.is_drivers && !Retire(slab.second.file)) continue;
+    LetGo(slab, true);
+    any = true;
+  }
+  return any;
 }
 
 // Lets go of slabs that other jobs keep without using them, where that makes room.

@@ -17,7 +17,9 @@
 //     lease: who holds on to what it gave back has no more than who does not. A quota that shrinks takes nothing by force.
 //  3. No byte that a process wrote is ever seen by a process of another job.
 //  4. What a process that may still live has leased is never changed under it.
-//  5. The books say at every moment what an agent that takes over must know (pool_books.h).
+//  5. Nothing is made that nobody asks for any more, and what nobody has used for `unused_ns`, beyond `spare_bytes`, is the
+//     system's again.
+//  6. The books say at every moment what an agent that takes over must know (pool_books.h).
 #pragma once
 
 #include <map>
@@ -36,6 +38,7 @@ struct PoolRules {
   int64_t slab_bytes = int64_t{64} << 20;
   int64_t spare_bytes = 0;  // kept made and unused, so that leases need not wait
   int spare_node = kAnyNode;
+  int64_t unused_ns = 5'000'000'000;
 };
 
 struct Lease {
@@ -89,6 +92,8 @@ class Pool {
   // False: it is not this process's.
   bool Return(const PoolHolder& holder, SlabId slab);
   bool Return(const PoolHolder& holder, protocol::SlabName name);
+  // What it asked for last and has not got, it does not want any more.
+  void StopAsking(const PoolHolder& holder);
   // All that it had is its job's. (It died, or said goodbye.)
   void ProcessGone(const PoolHolder& holder);
   void JobGone(const PoolJob& job);
@@ -96,6 +101,10 @@ class Pool {
   // A process that an earlier agent knew is back: what it had, to be compared with what it says.
   std::vector<Lease> Claim(const PoolHolder& holder);
   void ForgetUnclaimed();
+
+  // Lets go of what has been unused, or kept for a job that asks for nothing, since `unused_ns` before. To be called now and then.
+  // True: there were such slabs.
+  bool GiveBackUnused(int64_t now_ns);
 
   // Takes what the maker has done; called when its file is readable. True: those who were not served should ask again.
   bool Tick();
@@ -125,6 +134,7 @@ class Pool {
     State state = State::kUnused;
     PoolHolder holder = {};
     bool unclaimed = false;
+    std::optional<int64_t> idle_since_ns = {};  // as GiveBackUnused saw it
   };
   using Slabs = std::map<SlabId, Slab>;
 
@@ -137,6 +147,10 @@ class Pool {
   void Keep(Slab& slab);
   void LetGo(Slabs::value_type& slab, bool scrub);
   void AskForMore();
+  void MakeAsMany(int node, int64_t slabs);
+  int64_t UnservedSlabs() const;
+  bool IsIdle(const Slab& slab) const;
+  bool Asks(const PoolJob& job) const;
   void MakeRoom(int64_t slabs, const PoolJob& except);
   int64_t Room() const;
   int64_t Count(State state) const;

@@ -28,6 +28,8 @@ class SlabMaker {
  public:
   virtual ~SlabMaker() = default;
   virtual void Ask(int node) = 0;
+  // Up to so many that were asked for near `node` and are not begun: they are not made. Returns how many.
+  virtual int64_t Cancel(int node, int64_t most) = 0;
   // Those that are ready, in the order in which they were asked for.
   virtual std::vector<MadeSlab> TakeMade() = 0;
   // Its use is over: `scrub` it first, and tell `ticket` when nobody maps it any more. It keeps its memory until then.
@@ -45,6 +47,7 @@ class ThreadedSlabMaker : public SlabMaker {
   ~ThreadedSlabMaker() override;
 
   void Ask(int node) override;
+  int64_t Cancel(int node, int64_t most) override;
   std::vector<MadeSlab> TakeMade() override;
   void End(uint64_t ticket, SlabFile slab, bool scrub) override;
   std::vector<uint64_t> TakeEnded() override;

@@ -130,6 +130,10 @@ std::vector<Lease> NodeShares::Claim(const PoolHolder& holder) {
 
 int64_t NodeShares::HeldBytes(const PoolHolder& holder) { return pool_ ? pool_->HeldBytes(holder) : 0; }
 
+void NodeShares::StopAsking(const PoolHolder& holder) {
+  if (pool_) pool_->StopAsking(holder);
+}
+
 void NodeShares::ProcessGone(const PoolHolder& holder) {
   if (pool_) pool_->ProcessGone(holder);
 }
@@ -142,6 +146,10 @@ void NodeShares::JobGone(const PoolJob& job) {
 void NodeShares::ForgetUnclaimed() {
   changed_ = true;
   if (pool_) pool_->ForgetUnclaimed();
+}
+
+void NodeShares::GiveBackUnused(int64_t now_ns) {
+  if (pool_ && pool_->GiveBackUnused(now_ns)) changed_ = true;
 }
 
 bool NodeShares::TakeMadeSlabs() {

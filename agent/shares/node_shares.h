@@ -61,9 +61,11 @@ class NodeShares final : public Shares {
   void ReturnSlab(const PoolHolder& holder, protocol::SlabName name) override;
   std::vector<Lease> Claim(const PoolHolder& holder) override;
   int64_t HeldBytes(const PoolHolder& holder) override;
+  void StopAsking(const PoolHolder& holder) override;
   void ProcessGone(const PoolHolder& holder) override;
   void JobGone(const PoolJob& job) override;
   void ForgetUnclaimed() override;
+  void GiveBackUnused(int64_t now_ns) override;
   bool TakeMadeSlabs() override;
   std::optional<PoolView> View() const override;
   std::optional<Place> JoinLink(DeviceId device, uint32_t weight) override;

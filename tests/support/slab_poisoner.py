@@ -101,6 +101,8 @@ class Poisoner:
         while len(self.slabs) * self.options.slab > self.host_bytes:
             self.give_back()
         self.say(OBEYED, struct.pack("<IQqq", 0, serial, self.budget_bytes, self.host_bytes))
+        # Slabs are for who holds device memory.
+        self.say(USAGE, struct.pack("<IBB10q", 0, 1, 3, MIB, self.budget_bytes, *[0] * 8))
 
     def take(self, body, count_at, files):
         size_bytes, = struct.unpack_from("<q", body, 4)

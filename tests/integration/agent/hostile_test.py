@@ -68,6 +68,8 @@ class Sharer(agent_test.Session):
         _, serial, budget = struct.unpack_from("<IQq", body)
         self.host_bytes = struct.unpack_from("<q", body, 20)[0]
         self.say(agent_test.OBEYED, struct.pack("<IQqq", 0, serial, budget, self.host_bytes))
+        # Slabs are for who holds device memory.
+        self.say(USAGE, struct.pack("<IBB10q", 0, 1, 3, 4 * GIB * 8 // 9, budget, *[0] * 8))
         if LINK_PLACE not in self.came:
             self.hear(LINK_PLACE)
         return self

@@ -60,12 +60,14 @@ class LifeShares final : public Shares {
   void ReturnSlab(const PoolHolder& holder, protocol::SlabName name) override { pool_->Return(holder, name); }
   std::vector<Lease> Claim(const PoolHolder& holder) override { return pool_->Claim(holder); }
   int64_t HeldBytes(const PoolHolder& holder) override { return FromSlabs(pool_->HeldBytes(holder)); }
+  void StopAsking(const PoolHolder& holder) override { pool_->StopAsking(holder); }
   void ProcessGone(const PoolHolder& holder) override { pool_->ProcessGone(holder); }
   void JobGone(const PoolJob& job) override {
     quotas_.erase(job);
     pool_->JobGone(job);
   }
   void ForgetUnclaimed() override { pool_->ForgetUnclaimed(); }
+  void GiveBackUnused(int64_t now_ns) override { pool_->GiveBackUnused(now_ns); }
   bool TakeMadeSlabs() override { return pool_->Tick(); }
   std::optional<PoolView> View() const override { return pool_->View(); }
   std::optional<Place> JoinLink(DeviceId, uint32_t) override { return std::nullopt; }

@@ -141,6 +141,8 @@ class NodeSharesTest : public testing::Test {
   void Obey(SharingJob& job) {
     const protocol::Grant& grant = job.grant;
     job.Say(protocol::Obeyed{grant.device, grant.serial, grant.budget_bytes, grant.host_bytes}, now_ns_);
+    // Slabs are for who holds device memory.
+    job.Say(protocol::Usage{.wanted_bytes = kGiB, .resident_bytes = grant.budget_bytes}, now_ns_);
   }
   // Who had all obeys, so that who came later has its part.
   void GiveUpFor(SharingJob& earlier, SharingJob& later) {

@@ -23,6 +23,15 @@ inline const PoolHolder kBert = {{1001, "bert-training"}, 21};
 class TestMaker : public SlabMaker {
  public:
   void Ask(int node) override { asked.push_back(node); }
+  int64_t Cancel(int node, int64_t most) override {
+    int64_t cancelled = 0;
+    for (auto it = asked.begin(); it != asked.end() && cancelled < most;) {
+      const bool is_cancelled = *it == node;
+      cancelled += is_cancelled;
+      it = is_cancelled ? asked.erase(it) : it + 1;
+    }
+    return cancelled;
+  }
   std::vector<MadeSlab> TakeMade() override {
     std::vector<MadeSlab> made;
     for (const int node : asked) {

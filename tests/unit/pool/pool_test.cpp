@@ -4,6 +4,8 @@
 namespace spillway::agent {
 namespace {
 
+constexpr int64_t kSecond = 1'000'000'000;
+
 TEST_F(PoolTest, JobGetsWhatItsQuotaAllowsAndLessIsNoError) {
   Pool pool = Make(Rules(10));
   pool.SetQuota(kAnna.job, 3 * kSlab + kSlab / 2);
@@ -35,6 +37,63 @@ TEST_F(PoolTest, SpareSlabsAreMadeBeforeAnybodyAsks) {
 
   EXPECT_EQ(pool.Ask(kAnna, kAnyNode, 2 * kSlab).size(), 2u);
   EXPECT_EQ(maker_.asked.size(), 2u);
+}
+
+// It was made for nobody, and kept.
+TEST_F(PoolTest, WhatNobodyAsksForAnyMoreIsNotMade) {
+  Pool pool = Make(Rules(10, 1));
+  pool.SetQuota(kAnna.job, 10 * kSlab);
+  pool.SetQuota(kBert.job, 10 * kSlab);
+  pool.Ask(kAnna, kAnyNode, 8 * kSlab);
+  pool.Ask(kBert, 1, kSlab);
+  ASSERT_EQ(maker_.asked.size(), 10u);
+
+  pool.StopAsking(kAnna);
+  EXPECT_EQ(maker_.asked.size(), 2u) << "the spare one, and Bert's";
+  pool.ProcessGone(kBert);
+  EXPECT_EQ(maker_.asked.size(), 1u);
+  EXPECT_EQ(pool.View().making_bytes, kSlab);
+}
+
+TEST_F(PoolTest, WhatNobodyUsesIsGivenBackButForTheSpareSlabs) {
+  // Given slabs that were made for who does not ask any more, and one that its job keeps without asking for any
+  Pool pool = Make(Rules(10, 2));
+  pool.Tick();
+  pool.SetQuota(kAnna.job, 10 * kSlab);
+  pool.SetQuota(kBert.job, 10 * kSlab);
+  pool.Return(kAnna, Ask(pool, kAnna, 1).at(0).slab);
+  pool.Ask(kBert, kAnyNode, 5 * kSlab);
+  pool.Tick();
+  pool.StopAsking(kBert);
+  ASSERT_EQ(pool.View().unused_bytes, 6 * kSlab);
+  ASSERT_EQ(pool.View().kept_bytes, kSlab);
+
+  // When they have been unused for a while
+  const PoolRules rules;
+  EXPECT_FALSE(pool.GiveBackUnused(kSecond));
+  EXPECT_FALSE(pool.GiveBackUnused(kSecond + rules.unused_ns - 1));
+  EXPECT_TRUE(pool.GiveBackUnused(kSecond + rules.unused_ns));
+  pool.Tick();
+
+  // Then only the spare ones are left
+  EXPECT_EQ(pool.View().unused_bytes, 2 * kSlab);
+  EXPECT_EQ(pool.View().kept_bytes + pool.View().ending_bytes, 0);
+  EXPECT_FALSE(pool.GiveBackUnused(100 * kSecond));
+}
+
+TEST_F(PoolTest, WhatIsUsedMeanwhileIsNotGivenBack) {
+  Pool pool = Make(Rules(10));
+  const PoolRules rules;
+  pool.SetQuota(kAnna.job, 10 * kSlab);
+  const SlabId slab = Ask(pool, kAnna, 1).at(0).slab;
+  pool.Return(kAnna, slab);
+  pool.GiveBackUnused(0);
+
+  ASSERT_EQ(Ask(pool, kAnna, 1).at(0).slab, slab);
+  EXPECT_FALSE(pool.GiveBackUnused(rules.unused_ns));
+  pool.Return(kAnna, slab);
+  EXPECT_FALSE(pool.GiveBackUnused(rules.unused_ns + 1));
+  EXPECT_EQ(pool.View().kept_bytes, kSlab);
 }
 
 TEST_F(PoolTest, SlabsNearTheDeviceAreTakenFirst) {

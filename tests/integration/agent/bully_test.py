@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Unprivileged clients of the real spillwayd that take from others by what they ask for and say: memory of the node, budgets of working
+jobs, the whole device after a restart. Each test prints what the bully got, and what its victims had.
+
+usage: bully_test.py --build BUILD [unittest arguments]
+"""
+import os
+import select
+import signal
+import struct
+import threading
+import time
+
+import agent_test
+from agent_test import ADMISSION, ASK_SLABS, ERROR, GIB, GRANT, HELLO, OBEYED, USAGE, WELCOME
+
+MIB = 1 << 20
+SLAB = 16 * MIB
+POOL = 2 * GIB
+HOST = f'[host]\nmemory = "{POOL}"\nslab = {SLAB}\nspare = "0"\nhuge_pages = false\n'
+BULLY, OTHER_BULLY, ANNA, BERT = 62001, 62002, 62003, 62004
+GIVEN_BACK_S = 9  # within which nothing is left of what nobody uses
+ALL = 1 << 40
+
+
+def usage(active, wanted, resident):
+    return struct.pack("<IBB10q", 0, active, 3, wanted, resident, *[0] * 8)
+
+
+class Client(agent_test.Session):
+    """Follows what it is told, as a job does; on a thread of the test's, or in a process of another user's."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self.serial = self.budget = 0
+
+    def begin(self, wanted, held=0):
+        self.hello(newest=2)
+        self.register(wanted, held=held)
+
+    def follow(self, within_s):
+        """True while something came."""
+        if not select.select([self.socket], [], [], within_s)[0]:
+            return False
+        data = self.socket.recv(300)
+        if not data:
+            raise EOFError
+        if struct.unpack_from("<H", data, 6)[0] == GRANT:
+            _, self.serial, self.budget, host = struct.unpack_from("<IQqq", data, 16)
+            self.say(OBEYED, struct.pack("<IQqq", 0, self.serial, self.budget, host))
+        return True
+
+
+class Process:
+    """A process of a user's that acts until it is ended; what it writes is the last number that it told."""
+
+    def __init__(self, user, act):
+        told, tell = os.pipe()
+        self.told, self.last = told, 0
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.close(told)
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                os.setgroups([])
+                os.setresgid(user, user, user)
+                os.setresuid(user, user, user)
+                act(lambda number: os.write(tell, struct.pack("<q", number)))
+            finally:
+                os._exit(1)
+        os.close(tell)
+        os.set_blocking(told, False)
+
+    def number(self):
+        try:
+            while data := os.read(self.told, 8):
+                self.last = struct.unpack("<q", data)[0]
+        except BlockingIOError:
+            pass
+        return self.last
+
+    def end(self):
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            os.close(self.told)
+            self.pid = 0
+
+
+class BullyFixture(agent_test.AgentFixture):
+    def setUp(self):
+        if os.getuid() != 0:
+            self.skipTest("takes root, to be several users")
+        super().setUp()
+        self.folder.chmod(0o755)
+
+    def process(self, user, act):
+        process = Process(user, act)
+        self.addCleanup(process.end)
+        return process
+
+    def worker(self, user, wanted, held=0):
+        """Uses all that it is granted, and tells its budget."""
+        def work(tell):
+            client = Client(self.path)
+            client.begin(wanted, held)
+            while True:
+                if client.follow(0.2):
+                    tell(client.budget)
+                if client.serial:
+                    client.say(USAGE, usage(1, wanted * 8 // 9, client.budget))
+
+        return self.process(user, work)
+
+    def await_budgets(self, workers, fits):
+        return agent_test.wait_for(lambda: [one.number() for one in workers], fits)
+
+
+class HostMemoryTest(BullyFixture):
+    def pool_bytes(self):
+        pool = self.status()["host"]["pool"]
+        return sum(pool[f"{state}_bytes"] for state in ("making", "unused", "leased", "kept", "ending"))
+
+    def asks_for_all(self, tell):
+        client = Client(self.path)
+        client.begin(ALL)
+        while not client.serial:
+            client.follow(1)
+        tell(1)
+        while True:
+            client.say(ASK_SLABS, struct.pack("<Iq", 0, ALL))
+            client.follow(0.2)
+
+    def most_kept(self, seconds):
+        most, begin = 0, time.monotonic()
+        while time.monotonic() - begin < seconds:
+            most = max(most, self.pool_bytes())
+            time.sleep(0.05)
+        return most
+
+    def test_who_holds_no_device_memory_takes_none_of_the_node(self):
+        """It took all that the node lends, and the agent kept it after it had ended."""
+        self.configure(HOST)
+        self.start()
+        bully = self.process(BULLY, self.asks_for_all)
+        agent_test.wait_for(bully.number, bool)
+        most = self.most_kept(3)
+        bully.end()
+        begin = time.monotonic()
+        agent_test.wait_for(self.pool_bytes, lambda bytes_now: bytes_now == 0)
+        kept = self.pool_bytes()
+        print(f"host memory of {POOL >> 20} MiB: at most {most >> 20} MiB while a process without device memory asked for all, "
+              f"{kept >> 20} MiB {time.monotonic() - begin:.1f} s after its end")
+
+        self.assertEqual((most, kept), (0, 0))
+
+    def test_what_was_being_made_for_who_has_left_is_not_made_and_what_was_made_is_given_back(self):
+        self.configure(HOST)
+        self.start()
+
+        def holds(tell):
+            client = Client(self.path)
+            client.begin(ALL)
+            while not client.serial:
+                client.follow(1)
+            client.say(USAGE, usage(1, ALL, client.budget))
+            client.say(ASK_SLABS, struct.pack("<Iq", 0, ALL))
+            tell(1)
+            signal.pause()
+
+        bully = self.process(BULLY, holds)
+        agent_test.wait_for(self.pool_bytes, bool)
+        bully.end()
+        agent_test.wait_for(self.status, lambda now: not now["jobs"])
+        time.sleep(0.3)
+        after = self.status()["host"]["pool"]
+        begin = time.monotonic()
+        agent_test.wait_for(self.pool_bytes, lambda bytes_now: bytes_now == 0)
+        took_s = time.monotonic() - begin
+        kept = self.pool_bytes()
+        print(f"0.3 s after the end of who asked for {POOL >> 20} MiB: {after['making_bytes'] >> 20} MiB being made, "
+              f"{after['unused_bytes'] >> 20} unused; {took_s:.1f} s later {kept >> 20} MiB are left")
+
+        self.assertLessEqual(after["making_bytes"], SLAB)
+        self.assertEqual(kept, 0)
+        self.assertLess(took_s, GIVEN_BACK_S)
+
+
+# The fixture's own tests are another program's.
+del agent_test.AgentTest
+
+if __name__ == "__main__":
+    agent_test.main()
