@@ -1,102 +1,227 @@
 #include "agent/http/http_server.h"
 
-#include <httplib.h>
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
 
-#include <charconv>
-#include <chrono>
-#include <optional>
+#include <algorithm>
+#include <map>
 #include <thread>
 
+#include "agent/http/http_connection.h"
 #include "agent/http/metrics.h"
+#include "agent/http/tcp_listener.h"
 #include "agent/report/pages.h"
+#include "base/clock.h"
 
 namespace spillway::agent {
 namespace {
 
-constexpr size_t kThreads = 2;
-constexpr time_t kPatienceS = 5;
-constexpr size_t kMostRequestBytes = 4096;
+// Note [A crowd of clients]
+// One thread serves all clients, and none of them can hold it up. When kMostClients are here, the one that has been silent for longest
+// makes room for the next: a crowd that says nothing displaces only itself. Whoever sends its request with its connection, as every
+// prober and scraper does, is answered before the next client is taken.
+constexpr size_t kMostClients = 256;
+constexpr int kMostReady = 64;
+constexpr int kMostTaken = 64;  // before clients have their turn
+constexpr int64_t kNoFilesNs = 100'000'000;
 
-std::optional<uint16_t> PortIn(const std::string& text) {
-  uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return error == std::errc() && end == text.data() + text.size() && !text.empty() ? std::optional(port)
-                                                                                   : std::nullopt;
-}
+constexpr uint64_t kListener = 0, kMade = 1, kEnd = 2, kFirstClient = 3;
 
-// Not cpp-httplib's own: by SO_REUSEPORT two agents had the port, and each scrape came to one of them by chance.
-void AllowSoonAgain(socket_t socket) {
-  const int yes = 1;
-  setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-}
+int64_t ClockNs() { return static_cast<int64_t>(base::MonotonicNs()); }
 
 }  // namespace
 
 class HttpServer::Impl {
  public:
   Impl(std::string address, const LatestReport* latest, UsedMemory* used)
-      : address_(std::move(address)), latest_(*latest), used_(used) {
-    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-    server_.set_socket_options(&AllowSoonAgain);
-    // Who keeps a connection for its next request has one of few threads till then, and the agent's end waits for it.
-    server_.set_keep_alive_max_count(1);
-    server_.set_read_timeout(kPatienceS);
-    server_.set_write_timeout(kPatienceS);
-    server_.set_payload_max_length(kMostRequestBytes);
-    server_.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
-      const auto used_bytes = used_ != nullptr ? used_->Read() : std::map<std::string, int64_t>();
-      response.set_content(MetricsOf(*latest_.Get(), used_bytes), "text/plain; version=0.0.4; charset=utf-8");
-    });
-    server_.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
-      response.set_content("ok\n", "text/plain");
-    });
-    server_.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) { Ready(response); });
-    server_.Get("/api/v1/status", [this](const httplib::Request&, httplib::Response& response) {
-      protocol::Ask ask;
-      ask.form = protocol::Form::kJson;
-      response.set_content(PageOf(ask, *latest_.Get()), "application/json");
-    });
-  }
+      : address_(std::move(address)),
+        latest_(*latest),
+        used_(used),
+        maker_([this](MadePage page) { return Make(page); }) {}
   ~Impl() {
-    server_.stop();
+    eventfd_write(end_.get(), 1);
     if (thread_.joinable()) thread_.join();
   }
 
   std::string Start() {
-    const size_t colon = address_.rfind(':');
-    const std::optional<uint16_t> port =
-        colon == std::string::npos ? std::nullopt : PortIn(address_.substr(colon + 1));
-    if (!port) return "'" + address_ + "' is no address and port like 127.0.0.1:9477";
-    std::string host = address_.substr(0, colon);
-    if (host.size() > 1 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-    port_ = *port == 0                                  ? server_.bind_to_any_port(host.c_str())
-            : server_.bind_to_port(host.c_str(), *port) ? *port
-                                                        : -1;
-    if (port_ < 0) return "cannot listen on " + address_;
-    thread_ = std::thread([this] { server_.listen_after_bind(); });
-    // cpp-httplib 0.11 forgets a stop() that comes before it runs, and the join after it would wait for ever.
-    while (!server_.is_running()) std::this_thread::yield();
+    TcpListener listener = ListenOnTcp(address_);
+    if (!listener.problem.empty()) return listener.problem;
+    listener_ = std::move(listener.socket);
+    port_ = listener.port;
+    Watch(EPOLL_CTL_ADD, listener_.get(), EPOLLIN, kListener);
+    Watch(EPOLL_CTL_ADD, maker_.file(), EPOLLIN, kMade);
+    Watch(EPOLL_CTL_ADD, end_.get(), EPOLLIN, kEnd);
+    thread_ = std::thread([this] { Run(); });
     return "";
   }
   int port() const { return port_; }
 
  private:
-  void Ready(httplib::Response& response) const {
+  using Clients = std::map<uint64_t, HttpConnection>;  // those that came first are first
+  using State = HttpConnection::State;
+
+  void Run() {
+    for (;;) {
+      epoll_event events[kMostReady];
+      const int count = epoll_wait(poll_.get(), events, kMostReady, WaitMs());
+      for (int i = 0; i < count; ++i) {
+        if (events[i].data.u64 == kEnd) return;
+        Handle(events[i].data.u64);
+      }
+      EndTheLate();
+    }
+  }
+
+  void Handle(uint64_t token) {
+    if (token == kListener) return AcceptSome();
+    if (token == kMade) return SendMadePages();
+    const auto client = clients_.find(token);
+    if (client != clients_.end()) Go(client);
+  }
+
+  void Go(Clients::iterator client) {
+    HttpConnection& connection = client->second;
+    const uint32_t before = connection.events();
+    if (connection.Go(ClockNs())) Respond(connection);
+    Follow(client, before);
+  }
+
+  void Respond(HttpConnection& connection) {
+    const std::string& path = connection.request().path;
+    const bool is_made = path == "/metrics" || path == "/api/v1/status";
+    if (!is_made && path != "/healthz" && path != "/readyz")
+      return connection.Answer(ErrorAnswer(404), ClockNs());
+    if (connection.request().method != "GET" && connection.request().method != "HEAD")
+      return connection.Answer(ErrorAnswer(405), ClockNs());
+    if (path == "/healthz") return connection.Answer({.body = Text("ok\n")}, ClockNs());
+    if (path == "/readyz") return connection.Answer(Readiness(), ClockNs());
+    const MadePage page = path == "/metrics" ? MadePage::kMetrics : MadePage::kStatus;
+    connection.AwaitPage(page, ClockNs());
+    maker_.Want(page);
+  }
+
+  static PageText Text(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
+
+  HttpAnswer Readiness() const {
     const std::shared_ptr<const NodeReport> report = latest_.Get();
     std::string why_not;
     if (report->devices.empty()) why_not = "no device is known\n";
     if (report->resuming) why_not = "waiting for jobs to come back\n";
     if (report->draining) why_not = "draining\n";
-    response.status = why_not.empty() ? 200 : 503;
-    response.set_content(why_not.empty() ? "ready\n" : why_not, "text/plain");
+    return {.status = why_not.empty() ? 200 : 503, .body = Text(why_not.empty() ? "ready\n" : why_not)};
+  }
+
+  // On the maker's thread.
+  std::string Make(MadePage page) const {
+    if (page == MadePage::kMetrics) {
+      const auto used_bytes = used_ != nullptr ? used_->Read() : std::map<std::string, int64_t>();
+      return MetricsOf(*latest_.Get(), used_bytes);
+    }
+    protocol::Ask ask;
+    ask.form = protocol::Form::kJson;
+    return PageOf(ask, *latest_.Get());
+  }
+
+  void SendMadePages() {
+    eventfd_t ignored = 0;
+    eventfd_read(maker_.file(), &ignored);
+    for (const MadePage page : {MadePage::kMetrics, MadePage::kStatus}) {
+      const PageText text = maker_.Take(page);
+      if (text == nullptr) continue;
+      const char* const type =
+          page == MadePage::kMetrics ? "text/plain; version=0.0.4; charset=utf-8" : "application/json";
+      for (auto client = clients_.begin(); client != clients_.end();) {
+        const auto next = std::next(client);
+        if (client->second.Awaits(page)) {
+          client->second.Answer({200, type, text}, ClockNs());
+          Follow(client, 0);
+        }
+        client = next;
+      }
+    }
+  }
+
+  void AcceptSome() {
+    for (int i = 0; i < kMostTaken; ++i) {
+      base::UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!socket && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
+        return PauseAccepting();
+      if (!socket && (errno == ECONNABORTED || errno == EINTR)) continue;
+      if (!socket) return;
+      if (clients_.size() >= kMostClients) MakeRoom();
+      const auto client =
+          clients_.emplace(next_client_++, HttpConnection(std::move(socket), ClockNs())).first;
+      Watch(EPOLL_CTL_ADD, client->second.file(), EPOLLIN, client->first);
+      Go(client);
+    }
+  }
+
+  void MakeRoom() {
+    auto oldest = std::find_if(clients_.begin(), clients_.end(), [](const Clients::value_type& one) {
+      return one.second.state() == State::kReading || one.second.state() == State::kClosing;
+    });
+    if (oldest == clients_.end()) oldest = clients_.begin();
+    clients_.erase(oldest);
+  }
+
+  // A listener that is watched while nobody can be taken would wake the thread for ever.
+  void PauseAccepting() {
+    Watch(EPOLL_CTL_MOD, listener_.get(), 0, kListener);
+    accept_again_ns_ = ClockNs() + kNoFilesNs;
+  }
+
+  void EndTheLate() {
+    const int64_t now_ns = ClockNs();
+    for (auto client = clients_.begin(); client != clients_.end();) {
+      const auto next = std::next(client);
+      const uint32_t before = client->second.events();
+      if (client->second.deadline_ns() <= now_ns) {
+        client->second.MissDeadline(now_ns);
+        Follow(client, before);
+      }
+      client = next;
+    }
+    if (accept_again_ns_ == 0 || now_ns < accept_again_ns_) return;
+    accept_again_ns_ = 0;
+    Watch(EPOLL_CTL_MOD, listener_.get(), EPOLLIN, kListener);
+  }
+
+  void Follow(Clients::iterator client, uint32_t events_before) {
+    if (client->second.state() == State::kDone) {
+      clients_.erase(client);
+    } else if (client->second.events() != events_before) {
+      Watch(EPOLL_CTL_MOD, client->second.file(), client->second.events(), client->first);
+    }
+  }
+
+  int WaitMs() const {
+    int64_t until_ns = accept_again_ns_ > 0 ? accept_again_ns_ : INT64_MAX;
+    for (const auto& [token, connection] : clients_) until_ns = std::min(until_ns, connection.deadline_ns());
+    if (until_ns == INT64_MAX) return -1;
+    return static_cast<int>(std::clamp<int64_t>((until_ns - ClockNs()) / 1'000'000 + 1, 0, 10'000));
+  }
+
+  void Watch(int operation, int file, uint32_t events, uint64_t token) const {
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = token;
+    epoll_ctl(poll_.get(), operation, file, &event);
   }
 
   const std::string address_;
   const LatestReport& latest_;
   UsedMemory* const used_;
-  httplib::Server server_;
-  std::thread thread_;
+  const base::UniqueFd poll_{epoll_create1(EPOLL_CLOEXEC)};
+  const base::UniqueFd end_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  base::UniqueFd listener_;
   int port_ = -1;
+  Clients clients_;
+  uint64_t next_client_ = kFirstClient;
+  int64_t accept_again_ns_ = 0;  // 0: it accepts
+  PageMaker maker_;
+  std::thread thread_;
 };
 
 HttpServer::HttpServer(std::string address, const LatestReport* latest, UsedMemory* used)

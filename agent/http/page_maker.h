@@ -1,0 +1,51 @@
+// Makes the pages that take time, on a thread of its own: NVML can hang, and a node's worth of jobs is a long page. Nobody who asks for
+// another page waits for them.
+//
+// Owned by the pages' server. Want and Take are called by its thread; file() becomes readable when a page was made.
+//
+// Invariants
+//  1. A page is made once for all that wait for it.
+//  2. The thread ends with this object; it finishes the page that it is making.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/unique_fd.h"
+
+namespace spillway::agent {
+
+enum class MadePage : uint8_t { kMetrics, kStatus };
+inline constexpr size_t kMadePages = 2;
+
+using PageText = std::shared_ptr<const std::string>;
+
+class PageMaker {
+ public:
+  explicit PageMaker(std::function<std::string(MadePage)> make);
+  ~PageMaker();
+
+  void Want(MadePage page);
+  // Null: not made since the last call.
+  PageText Take(MadePage page);
+  int file() const { return made_bell_.get(); }
+
+ private:
+  void Run();
+
+  const std::function<std::string(MadePage)> make_;
+  const base::UniqueFd made_bell_;
+  std::mutex mutex_;
+  std::condition_variable asked_;
+  std::array<bool, kMadePages> wanted_{};    // guarded by mutex_
+  std::array<PageText, kMadePages> made_{};  // guarded by mutex_
+  bool ends_ = false;                        // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace spillway::agent

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Crowds of clients that say little or nothing to the real spillwayd, over TCP and on its own socket: the others are served.
+
+usage: crowd_test.py --build BUILD [unittest arguments]
+"""
+import os
+import resource
+import socket
+import struct
+import time
+
+import agent_test
+
+REQUEST = b"GET %s HTTP/1.1\r\nHost: node\r\n\r\n"
+
+
+def all_of(connection):
+    """What comes until the other side closes."""
+    connection.settimeout(agent_test.PATIENCE_S)
+    got = b""
+    while piece := connection.recv(65536):
+        got += piece
+    return got
+
+
+class CrowdTest(agent_test.AgentFixture):
+    def setUp(self):
+        super().setUp()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 16384)), hard))
+
+    def connect(self):
+        one = socket.create_connection(("127.0.0.1", self.port), timeout=agent_test.PATIENCE_S)
+        self.addCleanup(one.close)
+        return one
+
+    def seconds_for(self, page):
+        begin = time.monotonic()
+        self.assertEqual(self.get(page)[0], 200)
+        return time.monotonic() - begin
+
+    # Four had both of its threads for five seconds each; 300 kept every prober out for minutes.
+    def test_pages_come_at_once_beside_connections_that_say_nothing(self):
+        self.start()
+        crowd = []
+        for size in (4, 300, 2000):
+            crowd += [self.connect() for _ in range(size - len(crowd))]
+            took_s = [self.seconds_for(page) for page in ("/healthz", "/readyz", "/metrics", "/api/v1/status")]
+            print(f"beside {size} silent connections: healthz {took_s[0] * 1e3:.1f} ms, readyz {took_s[1] * 1e3:.1f} ms, "
+                  f"metrics {took_s[2] * 1e3:.1f} ms, status {took_s[3] * 1e3:.1f} ms")
+            self.assertLess(max(took_s), 2)
+        self.assertLess(len(os.listdir(f"/proc/{self.agent.pid}/fd")), 400, "so many are kept open")
+
+    def test_requests_that_come_byte_by_byte_hold_nobody_up(self):
+        self.start()
+        slow = [self.connect() for _ in range(100)]
+        request = REQUEST % b"/healthz"
+        for at in range(len(request)):
+            for one in slow:
+                one.sendall(request[at:at + 1])
+            if at % 10 == 0:
+                self.assertLess(self.seconds_for("/healthz"), 2)
+
+        for one in slow:
+            self.assertTrue(all_of(one).endswith(b"\r\n\r\nok\n"))
+
+    def test_who_reads_no_answer_holds_nobody_up(self):
+        self.start()
+        deaf = []
+        for _ in range(300):
+            one = socket.socket()
+            self.addCleanup(one.close)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            one.connect(("127.0.0.1", self.port))
+            one.sendall(REQUEST % b"/metrics")
+            deaf.append(one)
+
+        self.assertLess(self.seconds_for("/metrics"), 2)
+        self.assertLess(self.seconds_for("/healthz"), 2)
+
+    def test_a_silent_connection_is_closed_and_an_unfinished_request_is_told_why(self):
+        self.start()
+        silent, unfinished = self.connect(), self.connect()
+        unfinished.sendall(b"GET /healthz HTTP/1.1\r\nHost:")
+
+        self.assertTrue(all_of(unfinished).startswith(b"HTTP/1.1 408 "))
+        self.assertEqual(all_of(silent), b"")
+
+    def answer_to(self, request):
+        one = self.connect()
+        one.sendall(request)
+        return all_of(one)
+
+    def test_answers_are_those_of_http(self):
+        self.start()
+        head, body = self.answer_to(REQUEST % b"/healthz").split(b"\r\n\r\n")
+        self.assertEqual(body, b"ok\n")
+        for field in (b"\r\nContent-Length: 3", b"\r\nConnection: close", b"\r\nDate: "):
+            self.assertIn(field, head)
+        asked = (REQUEST % b"/healthz").replace(b"GET", b"HEAD")
+        self.assertTrue(self.answer_to(asked).endswith(b"Content-Length: 3\r\nConnection: close\r\n\r\n"))
+        self.assertIn(b"\r\nAllow: GET, HEAD\r\n", self.answer_to((REQUEST % b"/metrics").replace(b"GET", b"POST")))
+        for request, status in ((REQUEST % b"/elsewhere", 404), (REQUEST % b"/metrics?x=1", 200), (b"GET /healthz HTTP/1.0\r\n\r\n", 200),
+                                (b"GET /healthz HTTP/1.1\r\n\r\n", 400), (b"hello\r\n\r\n", 400), (b"\x16\x03\x01\n", 400),
+                                (b"GET / HTTP/3.0\r\n\r\n", 505), (b"GET /" + b"a" * 9000, 414),
+                                (b"GET / HTTP/1.1\r\nA: " + b"a" * 9000, 431)):
+            self.assertTrue(self.answer_to(request).startswith(b"HTTP/1.1 %d " % status), (request[:40], status))
+
+    # What follows the request was unread when the socket was closed, and the reset took the answer away.
+    def test_an_answer_reaches_who_sends_more_than_one_request(self):
+        self.start()
+        for _ in range(20):
+            answer = self.answer_to(REQUEST % b"/healthz" + REQUEST % b"/metrics" + b"x" * 200_000)
+            self.assertEqual(answer.count(b"HTTP/1.1 200 OK"), 1)
+            self.assertTrue(answer.endswith(b"\r\n\r\nok\n"))
+
+    def test_the_agent_ends_at_once_beside_a_crowd(self):
+        self.start()
+        for _ in range(50):
+            self.connect()
+        begin = time.monotonic()
+
+        self.assertEqual(self.stop(), 0)
+        self.assertLess(time.monotonic() - begin, 2)
+
+
+del agent_test.AgentTest
+
+if __name__ == "__main__":
+    agent_test.main()
