@@ -97,6 +97,7 @@ constexpr Sum kSums[] = {
     {"cancelled_evictions", &Counters::cancelled_evictions},
     {"demand_fetches", &Counters::demand_fetches},
     {"served_from_host", &Counters::served_from_host},
+    {"parked_calls", &Counters::parked_calls},
     {"stall_ns", &Counters::stall_ns},
     {"budget_changes", &Counters::budget_changes},
     {"over_budget_ns", &Counters::over_budget_ns},

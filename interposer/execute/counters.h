@@ -71,7 +71,9 @@ struct Counters {
   std::uint64_t overwritten_bytes =
       0;  // brought back without a copy: the call that named them overwrites them
   std::uint64_t served_from_host = 0;  // reads answered from the host copy
-  std::size_t parked_bytes = 0;        // of live and freed ranges whose addresses are mapped onto host memory
+  std::uint64_t parked_calls =
+      0;  // that named more than there could be on the device, and used the rest where it is parked
+  std::size_t parked_bytes = 0;  // of live and freed ranges whose addresses are mapped onto host memory
   std::size_t parked_peak_bytes = 0;
   std::uint64_t idle_waits = 0;           // times that a mapping waited until the device was idle
   std::uint64_t idle_waits_given_up = 0;  // work on the device made no progress: nothing moved

@@ -22,7 +22,7 @@ void Executor::AskFor(const PlanStep::Allocations& allocations) {
     Range* const range = Find(allocation);
     if (!range) continue;
     if (range->place == Place::kLeaving) residency_->Stay(range);
-    if (!IsAway(*range) || IsAskedFor(allocation)) continue;
+    if (!IsAway(*range) || residency_->StaysParked(range) || IsAskedFor(allocation)) continue;
     queue_.push_back(allocation);
     residency_->TraceNow(TraceKind::kPrefetchAsked, range, TraceCause::kPlan);
   }
@@ -51,7 +51,7 @@ void Executor::BringBack() {
   waits_for_turn_ = false;
   while (!queue_.empty()) {
     Range* const range = Find(queue_.front());
-    if (range && IsAway(*range)) {
+    if (range && IsAway(*range) && !residency_->StaysParked(range)) {
       waits_for_turn_ = !IsTurn(protocol::Direction::kToDevice);
       if (waits_for_turn_) break;
       if (!residency_->Restore(range, TraceCause::kPrefetch)) break;

@@ -19,6 +19,15 @@ bool HostPool::TakeIdle(size_t bytes, HostBuffer* out) {
   return TakeFree(fits, out) || TakeFromSlab(bytes, out) || Pin(bytes, out);
 }
 
+bool HostPool::TakeMappable(size_t bytes, HostBuffer* out) {
+  takes_mappable_ = true;
+  const bool is_taken = mappable_ && TakeIdle(bytes, out);
+  takes_mappable_ = false;
+  if (!is_taken || out->handle) return is_taken;
+  Give(out);
+  return false;
+}
+
 template <class Accepts>
 bool HostPool::TakeFree(Accepts accepts, HostBuffer* out) {
   const auto at = std::find_if(free_.begin(), free_.end(), accepts);
@@ -30,7 +39,7 @@ bool HostPool::TakeFree(Accepts accepts, HostBuffer* out) {
 
 // Free buffers of other sizes are put back into their slabs before more of these are mapped.
 bool HostPool::TakeFromSlab(size_t bytes, HostBuffer* out) {
-  if (must_map_ && mappable_) return false;
+  if (NeedsMapping()) return false;
   std::byte* data = slabs_.Take(bytes);
   if (!data && slabs_.bytes() > 0) {
     UnpinIdle([&](const HostBuffer& buffer) { return slabs_.Owns(buffer.data); });
@@ -130,9 +139,8 @@ void HostPool::SetLimits(const Limits& limits) {
 }
 
 size_t HostPool::limit_bytes() const {
-  const bool all_pinned = must_map_ && mappable_;
   const size_t least_bytes =
-      all_pinned ? limits_.needed_bytes : std::min(limits_.needed_bytes, limits_.moving_bytes);
+      NeedsMapping() ? limits_.needed_bytes : std::min(limits_.needed_bytes, limits_.moving_bytes);
   return std::max(limits_.granted_bytes, least_bytes);
 }
 

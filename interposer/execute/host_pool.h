@@ -40,6 +40,8 @@ class HostPool {
   bool Take(size_t bytes, HostBuffer* out);
   // One that no copy keeps busy.
   bool TakeIdle(size_t bytes, HostBuffer* out);
+  // The same, and it can be mapped at device addresses, whatever buffers must be as a rule.
+  bool TakeMappable(size_t bytes, HostBuffer* out);
   void Give(HostBuffer* buffer);
   // The first copy that keeps a free buffer busy; null stream when there is none.
   Use NextToAwait();
@@ -72,8 +74,9 @@ class HostPool {
 
  private:
   bool Serves(const HostBuffer& buffer, size_t bytes) const {
-    return buffer.bytes == bytes && buffer.is_pinned && (!must_map_ || !mappable_ || buffer.handle);
+    return buffer.bytes == bytes && buffer.is_pinned && (!NeedsMapping() || buffer.handle);
   }
+  bool NeedsMapping() const { return (must_map_ || takes_mappable_) && mappable_; }
   template <class Accepts>
   bool TakeFree(Accepts accepts, HostBuffer* out);
   bool TakeFromSlab(size_t bytes, HostBuffer* out);
@@ -92,6 +95,7 @@ class HostPool {
   Limits limits_;
   bool mappable_;
   bool must_map_ = false;
+  bool takes_mappable_ = false;  // for the moment of a TakeMappable
   std::vector<HostBuffer> free_;
   size_t own_bytes_ = 0;
   size_t pinned_peak_bytes_ = 0;

@@ -422,7 +422,8 @@ class JobMemory {
   bool PrepareInputs(const Inputs& inputs) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   CUresult MakeWhereParked(Range* range, const Inputs& inputs) SPILLWAY_REQUIRES(making_)
       SPILLWAY_EXCLUDES(state_);
-  bool BeginToUseParked() SPILLWAY_REQUIRES(state_);
+  bool ParkWhatIsAway(std::span<Range* const> ranges) SPILLWAY_REQUIRES(state_);
+  bool AwaitUsesWhereParked(Range* range, StallCause cause) SPILLWAY_EXCLUDES(state_);
   StreamState* StreamForReplay(StreamState* asked) SPILLWAY_REQUIRES(state_);
   CUresult LaunchAgain(Recipe* recipe, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(state_);
   void NoteReplay(Tracked* memory, Use use) SPILLWAY_REQUIRES(state_);
@@ -502,7 +503,7 @@ class JobMemory {
   Entry TryToEnter(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(making_)
       SPILLWAY_EXCLUDES(state_);
   bool MakeAllResident(TouchSet* set) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
-  base::InlineVector<Range*, 32> ThatFit(const TouchSet& set) const SPILLWAY_REQUIRES(state_);
+  base::InlineVector<Range*, 32> ThatFit(const TouchSet& set) SPILLWAY_REQUIRES(state_);
   bool CanUseParked(const TouchSet& set) SPILLWAY_EXCLUDES(state_);
   bool MakeResident(Range* range, Role role) SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   // `take_now` is called with the state lock held.

@@ -77,7 +77,7 @@ void JobMemory::Withdraw(TouchSet* set) {
     --locked_calls_;
     for (Range* range : set->ranges) {
       residency_.Fill(range);
-      residency_.Unpin(range);
+      residency_.Leave(range);
     }
   }
   set->ranges.clear();
@@ -203,13 +203,14 @@ bool JobMemory::MakeAllResident(TouchSet* set) {
 }
 
 // The ranges of the call that the budget holds together, those on the device first: the others are not worth moving.
-base::InlineVector<Range*, 32> JobMemory::ThatFit(const TouchSet& set) const {
+base::InlineVector<Range*, 32> JobMemory::ThatFit(const TouchSet& set) {
   base::InlineVector<Range*, 32> fitting;
   const size_t budget_bytes = budget_bytes_;
   size_t bytes = 0;
   for (const bool mapped : {true, false}) {
     for (Range* range : set.ranges) {
       if (residency_.IsMapped(range) != mapped || range->size_bytes > budget_bytes - bytes) continue;
+      if (residency_.StaysParked(range)) continue;
       bytes += range->size_bytes;
       fitting.push_back(range);
     }
@@ -217,23 +218,24 @@ base::InlineVector<Range*, 32> JobMemory::ThatFit(const TouchSet& set) const {
   return fitting;
 }
 
-// A call that names more than there can be on the device at once uses the rest where it is parked: slower, not refused.
-// Such a job parks for good, since mappings of memory that is in use change only while the device is idle. One that only
-// waited in vain for that parks until the next census.
-bool JobMemory::BeginToUseParked() {
+// A call that names more than there can be on the device at once uses the rest where it is parked: slower, not refused. A
+// proven job's kernels reach what they name: only that gets a mapping, and loses it when the call is complete
+// (Residency::MayUnpark). Where all that is away is parked already, nothing changes. A job that waited in vain parks until
+// the next census.
+bool JobMemory::ParkWhatIsAway(std::span<Range* const> ranges) {
   if (!trust_.MayPark() || residency_.Health() != CUDA_SUCCESS) return false;
-  waits_in_vain_ ? trust_.NeedsCensus() : trust_.Opaque(Opacity::kExceedsBudget);
+  if (waits_in_vain_) trust_.NeedsCensus();
   UpdateParking();
-  return true;
+  return std::all_of(ranges.begin(), ranges.end(), [this](Range* range) SPILLWAY_REQUIRES(state_) {
+    return residency_.IsMapped(range) || residency_.ParkForCall(range);
+  });
 }
 
 bool JobMemory::CanUseParked(const TouchSet& set) {
   const MutexLock lock(state_);
-  return BeginToUseParked() && std::all_of(set.ranges.begin(), set.ranges.end(),
-                                           [this](const Range* range) SPILLWAY_REQUIRES(state_) {
-                                             return residency_.IsMapped(range) ||
-                                                    range->place == Place::kParked;
-                                           });
+  const bool is_served = ParkWhatIsAway({set.ranges.begin(), set.ranges.size()});
+  counters_.parked_calls += is_served;
+  return is_served;
 }
 
 void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {
@@ -276,7 +278,7 @@ void JobMemory::OpenGate(SlabBlock* block, StreamState* stream) {
 // All ranges are mapped, on the device or parked: from here to End they stay so.
 void JobMemory::Enter(TouchSet* set) {
   for (Range* range : set->ranges) {
-    residency_.Pin(range);
+    residency_.Enter(range);
     OrderBehind(range, *set);
   }
   ++locked_calls_;
@@ -338,7 +340,7 @@ void JobMemory::EndLocked(TouchSet* set, Effect effect) {
   --locked_calls_;
   for (size_t i = 0; i < set->ranges.size(); ++i) {
     Range* const range = set->ranges[i];
-    residency_.Unpin(range);
+    residency_.Leave(range);
     if (set->recorded) continue;
     residency_.Used(range, set->use, MayWrite(*set, i, effect));
     if (!set->failed) residency_.OpenGate(range, Timeline::SerialOf(set->stream));

@@ -293,16 +293,12 @@ bool JobMemory::PrepareInputs(const Inputs& inputs) {
   return !must_prepare || PrepareToMove();
 }
 
-// The budget has become too small for output and inputs together: as a call that names as much uses them. What the host is asked
+// The budget has become too small for output and inputs together: they are used as by a call that names as much. What the host is asked
 // for is there when the lock is released: reads of parked memory wait for the program's streams only.
 CUresult JobMemory::MakeWhereParked(Range* range, const Inputs& inputs) {
   const MutexLock lock(state_);
   if (!IsDropped(range)) return CUDA_SUCCESS;
-  const auto is_mapped = [this](const Range* input) SPILLWAY_REQUIRES(state_) {
-    return residency_.IsMapped(input) || input->place == Place::kParked;
-  };
-  if (!BeginToUseParked() || !std::all_of(inputs.begin(), inputs.end(), is_mapped) ||
-      !residency_.ReviveParked(range))
+  if (!ParkWhatIsAway({inputs.begin(), inputs.size()}) || !residency_.ReviveParked(range))
     return OutOfMemory();
   StreamState* const stream = StreamForReplay(nullptr);
   const CUresult result = LaunchAgain(range->recipe, stream, TraceCause::kDemand);

@@ -194,10 +194,26 @@ bool JobMemory::MakeResident(Range* range, Role role) {
             : executor_.IsAskedFor(range->id) ? StallCause::kLatePrefetch
                                               : StallCause::kDemand;
   }
+  if (!AwaitUsesWhereParked(range, cause)) return false;
   if (copies) AwaitTurn(protocol::Direction::kToDevice);
   return MakeRoom(range->size_bytes, cause, [&]() SPILLWAY_REQUIRES(state_) {
     return residency_.IsMapped(range) || RestoreOnDemand(range, role);
   });
+}
+
+// In a proven job: while the job parks, the device is idle by now. False where nobody may wait for what happens before.
+bool JobMemory::AwaitUsesWhereParked(Range* range, StallCause cause) {
+  for (;;) {
+    Awaited next;
+    {
+      const MutexLock lock(state_);
+      if (residency_.StaysParked(range)) return false;
+      if (range->place != Place::kParked || residency_.MayUnpark(range)) return true;
+      next = WithEvents(FirstUses(timeline_.OneToAwait(&range->uses)));
+      if (next.empty()) return true;  // a call of another thread is about to use it
+    }
+    AwaitOneOf(next, cause);
+  }
 }
 
 bool JobMemory::RestoreOnDemand(Range* range, Role role) {

@@ -64,14 +64,16 @@ struct Range : Tracked {
   bool host_valid = false;  // on the device, and `host` still holds the same bytes
   bool empty =
       false;  // on the device, without its bytes, which are in `host`: a call overwrites them; or nobody may use it yet
-  Recipe* recipe = nullptr;  // how its bytes are made again (recipes.h); then its gate stays closed
-  bool drops = false;        // when leaving: without its bytes, which the recipe makes again
-  bool live = true;          // not freed by the application
-  int pins = 0;              // application calls in progress that name it and took the lock
-  int holds = 0;             // who keeps it where it is, beside `unmovable` (holds.h)
-  std::uint32_t life = 0;    // how many allocations it was before this one
-  size_t position = 0;       // in residency's list of ranges
-  bool prefetched = false;   // brought back by a plan, and not used since
+  Recipe* recipe = nullptr;    // how its bytes are made again (recipes.h); then its gate stays closed
+  bool drops = false;          // when leaving: without its bytes, which the recipe makes again
+  bool live = true;            // not freed by the application
+  int pins = 0;                // application calls in progress that name it and took the lock
+  int entered = 0;             // of them, those that have entered: they use it where it is
+  bool serves_parked = false;  // calls have used it where it was parked: its host copies can be mapped
+  int holds = 0;               // who keeps it where it is, beside `unmovable` (holds.h)
+  std::uint32_t life = 0;      // how many allocations it was before this one
+  size_t position = 0;         // in residency's list of ranges
+  bool prefetched = false;     // brought back by a plan, and not used since
   std::uint64_t next_use =
       0;                      // events until then, as of the last time that somebody asked; the most: unknown
   RangeLink by_age, by_size;  // when freed: its places among the freed ranges (freed_ranges.h)

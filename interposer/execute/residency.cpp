@@ -72,6 +72,7 @@ void Residency::BeginLife(Range* range) {
   range->drops = false;
   range->unmovable = Unmovable::kNo;
   range->holds = 0;
+  range->serves_parked = false;
   ++range->life;
 }
 
@@ -163,6 +164,7 @@ void Residency::Used(Range* range, Use use, bool may_write) {
   }
   range->empty = false;
   (range->live ? range->uses : range->ready_after).Add(use);
+  if (range->place == Place::kParked && !parking_) timeline_->EventFor(use);  // it is waited for (MayUnpark)
   const bool outdates =
       may_write && range->place != Place::kParked;  // parked, the host's bytes are the range's own
   if (outdates && ordering_rules::kTouchOutdatesHostCopy) GiveHostCopy(range);
@@ -199,6 +201,7 @@ void Residency::DropAnew(Range* range) {
 
 bool Residency::Restore(Range* range, TraceCause why, Content content) {
   if (range->place == Place::kDropped) return false;
+  if (range->place == Place::kParked && !MayUnpark(range)) return false;
   Chunks chunks;
   if (!TakeChunks(range->size_bytes, &chunks)) return false;
   if (range->place == Place::kParked) {

@@ -19,7 +19,9 @@
 //  4. Memory of a freed range serves another allocation only with what was enqueued before the free as ready_after.
 //  5. Device memory held never exceeds the budget (chunk_pool.h).
 //  6. While parking is on every range has a mapping, a host copy beside device memory is nobody's truth, and what may
-//     use a range is not known: the caller moves mappings only while the device is idle.
+//     use a range is not known: the caller moves mappings only while the device is idle. While it is off a range is parked
+//     because a call needed it so, or since parking was on, and its uses are known like any other's: it loses that mapping
+//     after the last of them.
 // Never: waits. What must be waited for is answered (NextToAwait).
 #pragma once
 
@@ -74,6 +76,15 @@ class Residency {
   // A call that names the range is about to be made: it stays where it is, or stops leaving.
   void Pin(Range* range);
   void Unpin(Range* range) { --range->pins; }
+  // A call is made of the range where it is; until Leave, which follows when it was made, nothing of that changes.
+  void Enter(Range* range) {
+    Pin(range);
+    ++range->entered;
+  }
+  void Leave(Range* range) {
+    --range->entered;
+    Unpin(range);
+  }
   // The call was made: `use` is its place in its stream. After a call that may have written, a host copy, complete or
   // under way, is not the truth any more.
   void Used(Range* range, Use use, bool may_write);
@@ -88,6 +99,12 @@ class Residency {
   bool parking() const { return parking_; }
   // Memory on the host for a range that is nowhere.
   bool ParkNew(Range* range);
+  // A call names the range, and there is no device memory for it: its addresses lead to its host copy until it is restored.
+  bool ParkForCall(Range* range);
+  // No call uses the range where it is parked; while parking is on it is the caller who knows.
+  bool MayUnpark(Range* range);
+  // Parked, and it may not be restored before something happens for which nobody may wait.
+  bool StaysParked(Range* range);
   bool IsAnythingLeaving() const { return !leaving_.empty(); }
   // The range, which was leaving, stays.
   void Stay(Range* range);

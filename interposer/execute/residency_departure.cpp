@@ -97,7 +97,10 @@ void Residency::SortCandidates(LeaveFirst order) {
 // A good host copy of data that is on the device is a convenience: its buffer serves data that must leave. What is away already can
 // wait in ordinary memory. What the present call names comes last: it is about to be used.
 bool Residency::TakeHostBuffer(Range* range) {
-  const auto take = [&] { return host_.Take(range->size_bytes, &range->host); };
+  const auto take = [&] {
+    return (range->serves_parked && host_.TakeMappable(range->size_bytes, &range->host)) ||
+           host_.Take(range->size_bytes, &range->host);
+  };
   if (range->host.data || take()) return true;
   for (const bool is_named : {false, true}) {
     for (const auto& other : ranges_) {

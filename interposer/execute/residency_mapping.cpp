@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "interposer/driver/mapping_calls.h"
+#include "interposer/execute/ordering_rules.h"
 #include "interposer/execute/residency.h"
 
 namespace spillway::interposer {
@@ -78,7 +79,7 @@ bool Residency::SetParking(bool parking) {
 }
 
 bool Residency::ParkNew(Range* range) {
-  if (!host_.TakeIdle(range->size_bytes, &range->host)) return false;
+  if (!host_.TakeMappable(range->size_bytes, &range->host)) return false;
   range->place = Place::kHost;
   if (Park(range)) return true;
   range->place = Place::kNowhere;
@@ -88,13 +89,8 @@ bool Residency::ParkNew(Range* range) {
 
 // Its bytes are on the host in memory that has no other address, such as a slab of the agent's.
 bool Residency::MakeMappable(Range* range) {
-  if (!host_.mappable()) return false;
   HostBuffer mappable;
-  if (!host_.TakeIdle(range->size_bytes, &mappable)) return false;
-  if (!mappable.handle) {
-    host_.Give(&mappable);
-    return false;
-  }
+  if (!host_.TakeMappable(range->size_bytes, &mappable)) return false;
   std::memcpy(mappable.data, range->host.data, range->requested_bytes);
   std::swap(range->host, mappable);
   host_.Give(&mappable);
@@ -112,6 +108,23 @@ bool Residency::Park(Range* range) {
   counters_->parked_bytes += range->size_bytes;
   counters_->parked_peak_bytes = std::max(counters_->parked_peak_bytes, counters_->parked_bytes);
   return true;
+}
+
+bool Residency::ParkForCall(Range* range) {
+  range->serves_parked = true;
+  if (range->place == Place::kHost) return Park(range);
+  return range->place == Place::kParked || (range->place == Place::kNowhere && ParkNew(range));
+}
+
+bool Residency::MayUnpark(Range* range) {
+  if (parking_ || !ordering_rules::kUnparkWaitsForUses) return true;
+  const bool is_kept = range->entered > 0 || range->holds > 0 || range->unmovable != Unmovable::kNo;
+  return !is_kept && timeline_->AllDone(&range->uses) && timeline_->AllDone(&range->ready_after);
+}
+
+bool Residency::StaysParked(Range* range) {
+  if (range->place != Place::kParked || MayUnpark(range)) return false;
+  return range->holds > 0 || range->unmovable != Unmovable::kNo || IsHeld(range);
 }
 
 // Freed and idle: its addresses and its host memory serve others.

@@ -28,8 +28,6 @@ const char* NameOf(Opacity opacity) {
       return "copies put more addresses into memory than are kept";
     case Opacity::kDeviceHeap:
       return "kernels allocate memory of their own";
-    case Opacity::kExceedsBudget:
-      return "a call needs more memory at once than the budget holds";
     case Opacity::kReachesTooMuch:
       break;
   }

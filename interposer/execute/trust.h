@@ -49,7 +49,6 @@ enum class Opacity : std::uint8_t {
   kTooManyAddresses,    // copies put more addresses into memory than are kept
   kDeviceHeap,          // kernels allocate memory of their own
   kReachesTooMuch,      // a launch can reach more than half of the budget through pointers in memory
-  kExceedsBudget,       // a call names more memory than the budget holds
 };
 
 // What follows from all that, for the report; the worse the later.

@@ -27,6 +27,7 @@ MIB = 1 << 20
 ORDERING_RULES = pathlib.Path(__file__).resolve().parents[2] / "interposer" / "execute" / "ordering_rules.h"
 BUDGETS_MIB = [64, 96, 128, None]  # None: the whole device
 MUTANT_BUDGET_MIB = 64
+NARROW_BUDGET_MIB = 32  # as much as the widest operations name; some of it cannot move
 SCHEDULED_BUDGET_MIB = 96
 HOLDING_BUDGET_MIB = 64
 VOUCHED_FEATURES = "graphs,guests,pointers,tensor_maps,textures"
@@ -118,6 +119,8 @@ def check_library(bench, arguments):
     benches = ways_of_parking(bench, arguments)
     parts = batches(arguments.seeds or range(1, 1001))
     tasks = [(benches[i % len(benches)], part, budgets[(i + i // 4) % len(budgets)]) for i, part in enumerate(parts)]
+    if arguments.features is None and not arguments.budgets:
+        tasks += [narrow_task(bench, part) for part in parts[::6]]
     _, same = compare_all(arguments, library_of(bench, arguments), tasks)
     return same
 
@@ -168,6 +171,17 @@ def changing_budget(budget_bytes):
     return ",".join(f"{120 * i}:{low_bytes if i % 2 else budget_bytes}" for i in range(1, 200))
 
 
+def narrow_budget():
+    """So little that calls name more than there is, and half of the time enough, every seven launches."""
+    return ",".join(f"{7 * i}:{(NARROW_BUDGET_MIB if i % 2 else MUTANT_BUDGET_MIB) * MIB}" for i in range(1, 1000))
+
+
+def narrow_task(bench, part):
+    """Without features: some hold more memory where it is than such a budget has."""
+    settings = {"SPILLWAY_BUDGET_SCHEDULE": narrow_budget()}
+    return Bench(bench.build, bench.options + ["--features", ""], settings), part, MUTANT_BUDGET_MIB * MIB
+
+
 def ways_of_parking(bench, arguments):
     """Benches that take turns: parking as it comes, never (then kernels must not write pointers), always."""
     vouched = bench.options if arguments.features is not None else bench.options + ["--features", VOUCHED_FEATURES]
@@ -197,6 +211,7 @@ def ordering_rules(sanitizer):
     """The rules that the library can leave out and that `sanitizer` (or comparing results, if None) is to notice.
 
     Pairs of a name and the options of `differential` to look for it with; NAME=VALUE among them is set in the environment.
+    The budget schedule `narrow` is narrow_budget().
     """
     pattern = re.compile(r"^SPILLWAY_ORDERING_RULE\(\s*(\w+)\);(?: *// *([at]san|elsewhere)?(.*))?$", re.MULTILINE)
     rules = pattern.findall(ORDERING_RULES.read_text())
@@ -244,6 +259,8 @@ def noticing_seeds(bench, library, seeds, rule, bare, count):
     """The seeds that tell of the rule's absence: those of the first few that do, with `count` all."""
     name, options = rule
     settings = settings_among(options) | {"SPILLWAY_BREAK_RULE": name}
+    if settings.get("SPILLWAY_BUDGET_SCHEDULE") == "narrow":
+        settings["SPILLWAY_BUDGET_SCHEDULE"] = narrow_budget()
     bench = Bench(bench.build, bench.options + [option for option in options if "=" not in option])
     bench.quiet_s = MUTANT_QUIET_S
     caught = []
