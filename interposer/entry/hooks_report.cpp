@@ -34,6 +34,21 @@ void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocatio
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
       std::memcpy(data, &allocation.requested_bytes, sizeof allocation.requested_bytes);
       break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: {  // what is parked lies on the host
+      const unsigned int type = CU_MEMORYTYPE_DEVICE;
+      std::memcpy(data, &type, sizeof type);
+      break;
+    }
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: {
+      const int device = JobOwning(allocation.base)->device();
+      std::memcpy(data, &device, sizeof device);
+      break;
+    }
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER: {
+      const void* const none = nullptr;
+      std::memcpy(data, &none, sizeof none);
+      break;
+    }
     case CU_POINTER_ATTRIBUTE_CONTEXT: {
       const CUcontext context = JobOwning(allocation.base)->context();
       std::memcpy(data, &context, sizeof context);
@@ -131,10 +146,10 @@ SPILLWAY_EXPORT CUresult cuPointerGetAttribute(void* data, CUpointer_attribute a
   const CUresult result = spillway::entry::AroundQuery(
       address, [&](CUdeviceptr asked) { return Driver().cuPointerGetAttribute(data, attribute, asked); });
   Allocation allocation;
-  if (result == CUDA_SUCCESS && spillway::entry::Describe(address, &allocation)) {
-    spillway::entry::CorrectAttribute(attribute, allocation, data);
-  }
-  return result;
+  if (result != CUDA_SUCCESS || !spillway::entry::Describe(address, &allocation)) return result;
+  spillway::entry::CorrectAttribute(attribute, allocation, data);
+  // Device memory has none, also where it is parked.
+  return attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
 SPILLWAY_EXPORT CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes,

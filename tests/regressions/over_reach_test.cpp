@@ -61,6 +61,28 @@ TEST_F(OverReachTest, ACallThatNamesMoreThanTheBudgetUsesTheRestWhereItIsParked)
   EXPECT_TRUE(IsAll(c, 48 * kMiB, 20));
 }
 
+// The driver called it host memory, which it is where it is parked.
+TEST_F(OverReachTest, ParkedMemoryIsDeviceMemoryToTheProgram) {
+  Start();
+  const CUdeviceptr large = Filled(96 * kMiB, 5);
+
+  unsigned int type = 0;
+  void* host = nullptr;
+  int device = -1;
+  EXPECT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, large), CUDA_SUCCESS);
+  EXPECT_EQ(type, static_cast<unsigned int>(CU_MEMORYTYPE_DEVICE));
+  EXPECT_EQ(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, large), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, large), CUDA_SUCCESS);
+  EXPECT_EQ(device, device_);
+
+  CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_HOST_POINTER};
+  void* answers[] = {&type, &host};
+  type = 0;
+  EXPECT_EQ(cuPointerGetAttributes(2, attributes, answers, large), CUDA_SUCCESS);
+  EXPECT_EQ(type, static_cast<unsigned int>(CU_MEMORYTYPE_DEVICE));
+  EXPECT_EQ(host, nullptr);
+}
+
 TEST_F(OverReachTest, WithParkingTurnedOffItIsOutOfMemoryAsBefore) {
   setenv("SPILLWAY_PARK", "off", 1);
   Start();
