@@ -16,6 +16,7 @@
 #include "interposer/driver/mapping_calls.h"
 #include "interposer/driver/unknown_functions.h"
 #include "interposer/ledger/app_memory.h"
+#include "interposer/ledger/libraries.h"
 #include "interposer/record/call_sites.h"
 #include "interposer/report_file.h"
 #include "interposer/report_text.h"
@@ -293,6 +294,7 @@ void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
            NameOf(all.opacity));
   add("app_pinned_peak_bytes", AppMemory::Pinned().peak_bytes());
   add("app_managed_peak_bytes", AppMemory::Managed().peak_bytes());
+  add("unreadable_modules", Libraries::Instance().unreadable());
   AddLearning(out);
   AddMappingCalls(all, out);
   AddStalls(all.sums, out);

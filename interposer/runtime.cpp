@@ -10,6 +10,7 @@
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/driver/host_memory.h"
+#include "interposer/ledger/libraries.h"
 #include "interposer/report.h"
 #include "interposer/share/peer_table.h"
 #include "interposer/steward/agent_session.h"
@@ -86,7 +87,7 @@ JobMemory* MakeJob(CUcontext context) {
   job->Schedule(BudgetSchedule(ProcessConfig().budget_schedule));
   primary_is_managed[device] = IsPrimary(context, device);
   for (const Global* global = globals; global; global = global->next)
-    job->KnowGlobal(global->base, global->bytes);
+    job->KnowGlobal(global->base, global->bytes, global->module);
   ReportAtExit(job);
   // First the agent: it may know the program from an earlier run.
   if (AgentSession* const session = AgentSession::Instance()) session->Attach(job);
@@ -162,22 +163,27 @@ JobMemory* JobForAllocation() {
 
 void KnowGlobal(CUdeviceptr base, size_t bytes, const void* module) {
   const base::MutexLock lock(making_job);
+  for (const Global* known = globals; known; known = known->next) {
+    if (known->base == base && known->bytes == bytes && known->module == module) return;
+  }
   globals = new Global{base, bytes, module, globals};
-  ForEachJob([&](JobMemory* job) { job->KnowGlobal(base, bytes); });
+  ForEachJob([&](JobMemory* job) { job->KnowGlobal(base, bytes, module); });
 }
 
 void ForgetGlobals(const void* module) {
   const base::MutexLock lock(making_job);
+  bool has_any = Libraries::Instance().Remove(module);
   for (Global** at = &globals; *at;) {
     Global* const global = *at;
     if (global->module != module) {
       at = &global->next;
       continue;
     }
-    ForEachJob([global](JobMemory* job) { job->ForgetGlobal(global->base, global->bytes); });
     *at = global->next;
     delete global;
+    has_any = true;
   }
+  if (has_any) ForEachJob([module](JobMemory* job) { job->ForgetGlobals(module); });
 }
 
 // The driver refuses to destroy a primary context: then nothing goes away.

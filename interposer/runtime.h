@@ -73,8 +73,8 @@ JobMemory* JobHere();
 // when the allocation is not for us to manage.
 JobMemory* JobForAllocation();
 
-// A device variable that the program has asked for: for the jobs that there are, and those that come. `module`: the handle
-// of the module or library it was asked of.
+// A device variable: for the jobs that there are, and those that come. `module`: the handle of the module or library that it
+// belongs to.
 void KnowGlobal(CUdeviceptr base, size_t bytes, const void* module);
 // The module or library is about to be unloaded: its variables' places may serve others.
 void ForgetGlobals(const void* module);

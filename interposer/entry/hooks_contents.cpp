@@ -49,6 +49,12 @@ SPILLWAY_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr* base, size_t* bytes, CU
     return Driver().cuLibraryGetGlobal(base, bytes, library, name);
   });
 }
+SPILLWAY_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr* base, size_t* bytes, CUlibrary library,
+                                             const char* name) {
+  return AroundGlobal(base, bytes, library, [&](CUdeviceptr* base, size_t* bytes) {
+    return Driver().cuLibraryGetManaged(base, bytes, library, name);
+  });
+}
 
 SPILLWAY_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   const CUresult result = Driver().cuCtxSetLimit(limit, value);

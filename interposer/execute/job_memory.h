@@ -128,9 +128,9 @@ class JobMemory {
   // Kernels allocate memory of their own, in which nobody can look for addresses.
   static void HeapIsUsed() { heap_is_used.store(true, std::memory_order_relaxed); }
   // A device variable of the program, to be looked through with the rest.
-  void KnowGlobal(CUdeviceptr base, size_t bytes) SPILLWAY_EXCLUDES(state_);
-  // Its module is about to be unloaded.
-  void ForgetGlobal(CUdeviceptr base, size_t bytes) SPILLWAY_EXCLUDES(state_);
+  void KnowGlobal(CUdeviceptr base, size_t bytes, const void* module) SPILLWAY_EXCLUDES(state_);
+  // This module or library is about to be unloaded.
+  void ForgetGlobals(const void* module) SPILLWAY_EXCLUDES(making_, state_);
 
   // The library's call has ended, and all its work is enqueued.
   void CallEnded(const LibraryCall& call) SPILLWAY_EXCLUDES(making_, state_);
@@ -348,6 +348,7 @@ class JobMemory {
     Range* range;  // null: part of a slab, or outside our memory
   };
   void MakeCensus() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  void FindVariables() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   std::vector<Part> PartsOnDevice() SPILLWAY_REQUIRES(state_);
   enum class Depth { kCensus, kLook };  // how much of large ranges is read
   bool HoldsUnexplained(const Part& part, const HostBuffer& staging, Depth depth) SPILLWAY_EXCLUDES(state_);
@@ -581,7 +582,14 @@ class JobMemory {
   Contents contents_ SPILLWAY_GUARDED_BY(state_);  // of managed memory
   Contents outside_
       SPILLWAY_GUARDED_BY(state_);  // of device variables and other memory that we do not manage
-  std::vector<std::pair<CUdeviceptr, size_t>> globals_ SPILLWAY_GUARDED_BY(state_);
+  struct Global {
+    CUdeviceptr base;
+    size_t bytes;
+    const void* module;
+    bool operator==(const Global&) const = default;
+  };
+  std::vector<Global> globals_ SPILLWAY_GUARDED_BY(state_);
+  std::uint64_t libraries_found_ SPILLWAY_GUARDED_BY(making_) = 0;  // the last one whose variables are among them
   bool parking_is_due_ SPILLWAY_GUARDED_BY(state_) = false;          // before the next new call is made
   std::uint64_t looks_from_launch_ SPILLWAY_GUARDED_BY(state_) = 0;  // the next, after one in vain
   // Of the time in which one thread makes memory:

@@ -7,6 +7,7 @@
 
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/job_memory.h"
+#include "interposer/ledger/libraries.h"
 #include "interposer/ledger/tensor_maps.h"
 
 namespace spillway::interposer {
@@ -49,6 +50,7 @@ size_t JobMemory::WholeBytes(Depth depth) {
 }
 
 void JobMemory::MakeCensus() {
+  FindVariables();
   std::vector<Part> parts;
   HostBuffer staging;
   {
@@ -77,7 +79,7 @@ std::vector<Range*> JobMemory::LiveRanges() {
 std::vector<JobMemory::Part> JobMemory::PartsOnDevice() {
   std::vector<Part> parts;
   slabs_.ForEachSlab([&](CUdeviceptr base) { parts.push_back({base, kGranuleBytes, nullptr}); });
-  for (const auto& [base, bytes] : globals_) parts.push_back({base, bytes, nullptr});
+  for (const Global& global : globals_) parts.push_back({global.base, global.bytes, nullptr});
   for (Range* range : LiveRanges()) {
     if (!residency_.IsMapped(range) || range->empty) continue;
     residency_.Pin(range);
@@ -165,16 +167,34 @@ bool JobMemory::IsUnexplained(const HeldWord& held) {
   return !ContentsAt(held.at).Explains(held);
 }
 
-void JobMemory::KnowGlobal(CUdeviceptr base, size_t bytes) {
+void JobMemory::KnowGlobal(CUdeviceptr base, size_t bytes, const void* module) {
   const MutexLock lock(state_);
-  const std::pair<CUdeviceptr, size_t> global{base, bytes};
+  const Global global{base, bytes, module};
   if (std::find(globals_.begin(), globals_.end(), global) == globals_.end()) globals_.push_back(global);
 }
 
-void JobMemory::ForgetGlobal(CUdeviceptr base, size_t bytes) {
+// Where the variables of libraries lie in this context; it takes code to the device, so only a job that evicts asks. With the making
+// lock held, behind which no library is unloaded.
+void JobMemory::FindVariables() {
+  if (!Libraries::Instance().AnyBehind(libraries_found_)) return;
+  for (const LoadedLibrary& library : Libraries::Instance().Behind(libraries_found_)) {
+    for (const std::string& name : library.variables) {
+      CUdeviceptr base = 0;
+      size_t bytes = 0;
+      if (Driver().cuLibraryGetGlobal(&base, &bytes, library.handle, name.c_str()) == CUDA_SUCCESS && base)
+        KnowGlobal(base, bytes, library.handle);
+    }
+    libraries_found_ = library.number;
+  }
+}
+
+void JobMemory::ForgetGlobals(const void* module) {
+  const MutexLock making(making_);
   const MutexLock lock(state_);
-  std::erase(globals_, std::pair<CUdeviceptr, size_t>(base, bytes));
-  outside_.Forget(base, bytes);
+  for (const Global& global : globals_) {
+    if (global.module == module) outside_.Forget(global.base, global.bytes);
+  }
+  std::erase_if(globals_, [module](const Global& global) { return global.module == module; });
   UpdateEverything();
 }
 

@@ -50,6 +50,7 @@ Finding JobMemory::LookAt(const Addresses& addresses, const TouchSet& set) {
   const CurrentContext current(context_);
   if (!AwaitWork(set.use)) return Finding::kUnknown;
   const MutexLock making(making_);  // slabs stay where they are
+  FindVariables();
   std::vector<Part> parts;
   HostBuffer staging;
   {
@@ -102,7 +103,7 @@ std::vector<JobMemory::Part> JobMemory::PartsReached(const Addresses& addresses,
     residency_.Pin(range);
     parts.push_back({range->base, range->requested_bytes, range});
   }
-  for (const auto& [base, bytes] : globals_) parts.push_back({base, bytes, nullptr});
+  for (const Global& global : globals_) parts.push_back({global.base, global.bytes, nullptr});
   return parts;
 }
 

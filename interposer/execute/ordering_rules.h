@@ -44,6 +44,8 @@ SPILLWAY_ORDERING_RULE(kPayloadsAreScanned);  // SPILLWAY_PARK=off --features po
 SPILLWAY_ORDERING_RULE(kCopiesBringAddresses);  // SPILLWAY_PARK=off --features pointers
 // What an unproven or opaque job loses from the device keeps a mapping.
 SPILLWAY_ORDERING_RULE(kEvictedMemoryIsParked);  // SPILLWAY_PARK=host --features structures,pointers
+// The variables that modules declare are looked through, whether the program asks for them or not.
+SPILLWAY_ORDERING_RULE(kVariablesAreFound);  // --features hidden --iterations 3
 // A kernel that is seen for the first time makes its job unproven.
 SPILLWAY_ORDERING_RULE(kNewKernelsAreNoted);  // elsewhere: tests/integration/pointers
 // Memory that a call uses where it is parked keeps that mapping until the call is complete.

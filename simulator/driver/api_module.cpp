@@ -35,10 +35,8 @@ template <class Handle>
 void Load(Call& call, Handle* handle, const void* data) {
   Require(handle != nullptr);
   auto module = std::make_unique<Module>();
-  if (data != nullptr && IsImage(data))
-    module->images = {static_cast<const Image*>(data)};
-  else
-    module->images = call.sim.plugins.images();
+  const Image* const image = data == nullptr ? nullptr : ImageIn(data);
+  module->images = image != nullptr ? std::vector{image} : call.sim.plugins.images();
   for (const Image* image : module->images) RegisterGlobals(call.sim, *image);
   *handle = reinterpret_cast<Handle>(module.get());
   call.sim.modules.emplace(module.get(), std::move(module));

@@ -12,6 +12,7 @@
 
 #include "base/environment.h"
 #include "simulator/driver/profile.h"
+#include "simulator/kernels/module_elf.h"
 
 namespace spillway::simulator {
 namespace {
@@ -20,6 +21,28 @@ std::string ExecutablePath() {
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
   return length <= 0 ? "" : std::string(path, static_cast<std::size_t>(length));
+}
+
+bool IsImage(const void* data) {
+  const Image* image = static_cast<const Image*>(data);
+  return std::memcmp(image->magic, kImageMagic, sizeof kImageMagic) == 0 &&
+         (image->version == kImageVersion || image->version == kImageVersionWithUses);
+}
+
+// Null for a file that a compiler of NVIDIA's made.
+const Image* ImageInElf(const char* file) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, file, sizeof header);
+  if (header.e_machine != kCudaMachine || header.e_shentsize != sizeof(Elf64_Shdr)) return nullptr;
+  const auto* const sections = reinterpret_cast<const Elf64_Shdr*>(file + header.e_shoff);
+  const char* const names = file + sections[header.e_shstrndx].sh_offset;
+  for (int i = 0; i < header.e_shnum; ++i) {
+    if (std::strcmp(names + sections[i].sh_name, kImageSection) != 0) continue;
+    const Image* image = nullptr;
+    std::memcpy(&image, file + sections[i].sh_offset, sizeof image);
+    return image;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -36,10 +59,9 @@ PluginPaths FindPluginPaths() {
   return paths;
 }
 
-bool IsImage(const void* data) {
-  const Image* image = static_cast<const Image*>(data);
-  return std::memcmp(image->magic, kImageMagic, sizeof kImageMagic) == 0 &&
-         (image->version == kImageVersion || image->version == kImageVersionWithUses);
+const Image* ImageIn(const void* data) {
+  if (std::memcmp(data, ELFMAG, SELFMAG) == 0) return ImageInElf(static_cast<const char*>(data));
+  return IsImage(data) ? static_cast<const Image*>(data) : nullptr;
 }
 
 const std::vector<const Image*>& PluginRegistry::images() {

@@ -60,6 +60,7 @@ struct Module {
 // How many blocks of this shape one multiprocessor holds at a time.
 int ResidentBlocks(const Profile& profile, int block_threads, std::size_t shared_bytes);
 
-bool IsImage(const void* data);
+// The image that the data is, or that the ELF file of module_elf.h holds; null: the data is something else.
+const Image* ImageIn(const void* data);
 
 }  // namespace spillway::simulator

@@ -6,7 +6,8 @@
 // Ownership: an image and all it points to is constant and outlives the process' use of the driver.
 //
 // Invariants
-//  1. `cuModuleLoadData`/`cuLibraryLoadData` given a pointer to an Image loads it; given anything else (a fat binary,
+//  1. `cuModuleLoadData`/`cuLibraryLoadData` given a pointer to an Image, or to an ELF file that holds one (module_elf.h),
+//     loads it; given anything else (a fat binary,
 //     a cubin, PTX) they make a module whose kernels and globals are resolved by name among the plug-ins. Plug-ins
 //     are `<executable>.kernels.so` beside the program and those in SPILLWAY_SIM_KERNELS (colon-separated paths).
 //  2. A plug-in is a shared object that exports `spillway_sim_image` (type ImageGetter).

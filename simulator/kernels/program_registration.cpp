@@ -3,6 +3,7 @@
 #include <fatbinary_section.h>
 
 #include "simulator/kernels/image.h"
+#include "simulator/kernels/module_elf.h"
 
 extern "C" {
 const spillway::simulator::Image* spillway_sim_image();
@@ -22,8 +23,9 @@ namespace {
 // Before every static initialiser of the program: one of them may launch a kernel.
 __attribute__((constructor(101))) void RegisterProgram() {
   const auto& image = *spillway_sim_image();
-  static const __fatBinC_Wrapper_t wrapper = {FATBINC_MAGIC, FATBINC_VERSION,
-                                              reinterpret_cast<const unsigned long long*>(&image), nullptr};
+  static const __fatBinC_Wrapper_t wrapper = {
+      FATBINC_MAGIC, FATBINC_VERSION,
+      static_cast<const unsigned long long*>(spillway::simulator::ModuleElfOf(image)), nullptr};
   void** const handle = __cudaRegisterFatBinary(const_cast<__fatBinC_Wrapper_t*>(&wrapper));
   for (std::uint32_t i = 0; i < image.kernel_count; ++i) {
     __cudaRegisterFunction(handle, __start_spillway_functions[i], nullptr, image.kernels[i].name, -1, nullptr,

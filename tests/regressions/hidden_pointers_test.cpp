@@ -1,0 +1,199 @@
+// Programs whose kernels find addresses where no call shows them lost writes: a device variable that a kernel had set, and
+// tables in memory of the host's that kernels read where it is. The memory behind them looked unused, so its copy on the
+// host counted as good (8 came back where 20 is right), or its mapping was gone (an illegal address).
+//
+// Each program adds to a buffer through a hidden pointer, long after its job counts as proven; between, the buffer is only
+// read by calls that name it, and pushed out by others.
+#include "simulator/kernels/module_elf.h"
+#include "tests/regressions/job.h"
+
+namespace spillway::regressions {
+namespace {
+
+using simulator::GlobalEntry;
+using simulator::Image;
+using simulator::KernelEntry;
+using simulator::KernelParameter;
+using simulator::LaunchShape;
+
+constexpr size_t kBufferBytes = 8 * kMiB;
+constexpr int kOthers = 12;  // 96 MiB beside the buffer, of a budget of 64
+constexpr std::uint32_t kFirst = 8;
+constexpr int kAdditions = 12;
+
+// Device variables: `slot` holds an address; `way` leads to it from the beginning, by its initialiser.
+std::uint32_t* slot = nullptr;
+std::uint32_t** way = &slot;
+
+void AddOneAt(std::uint32_t* words) {
+  for (size_t i = 0; i < kBufferBytes / 4; ++i) ++words[i];
+}
+void Set(const LaunchShape&, void* const* arguments) {
+  slot = *static_cast<std::uint32_t* const*>(arguments[0]);
+}
+void SetByWay(const LaunchShape&, void* const* arguments) {
+  *way = *static_cast<std::uint32_t* const*>(arguments[0]);
+}
+void AddBySlot(const LaunchShape&, void* const*) { AddOneAt(slot); }
+void AddByTable(const LaunchShape&, void* const* arguments) {
+  AddOneAt(**static_cast<std::uint32_t** const*>(arguments[0]));
+}
+void AddByWayOfTable(const LaunchShape&, void* const* arguments) {
+  AddOneAt(***static_cast<std::uint32_t*** const*>(arguments[0]));
+}
+void WriteTable(const LaunchShape&, void* const* arguments) {
+  **static_cast<std::uint32_t** const*>(arguments[0]) = *static_cast<std::uint32_t* const*>(arguments[1]);
+}
+void Touch(const LaunchShape&, void* const* arguments) {
+  ++**static_cast<std::uint32_t* const*>(arguments[0]);
+}
+
+constexpr KernelParameter kOneWord[] = {{0, 8}};
+constexpr KernelParameter kTwoWords[] = {{0, 8}, {8, 8}};
+const KernelEntry kKernels[] = {{"set", Set, nullptr, 1, kOneWord},
+                                {"set_by_way", SetByWay, nullptr, 1, kOneWord},
+                                {"add_by_slot", AddBySlot, nullptr, 0, nullptr},
+                                {"add_by_table", AddByTable, nullptr, 1, kOneWord},
+                                {"write_table", WriteTable, nullptr, 2, kTwoWords},
+                                {"touch", Touch, nullptr, 1, kOneWord},
+                                {"add_by_way_of_table", AddByWayOfTable, nullptr, 1, kOneWord}};
+const GlobalEntry kGlobals[] = {{"slot", &slot, sizeof slot}, {"way", &way, sizeof way}};
+const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 7, kKernels, 2, kGlobals};
+
+class HiddenPointersTest : public JobTest {
+ protected:
+  void SetUp() override {
+    JobTest::SetUp();
+    Start();
+    ASSERT_EQ(cuModuleLoadData(&module_, simulator::ModuleElfOf(kImage)), CUDA_SUCCESS);
+    buffer_ = Filled(kBufferBytes, kFirst);
+    scratch_ = Filled(kBufferBytes, 0);
+  }
+  void TearDown() override {
+    EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+    EXPECT_EQ(Books("unmapped_while_in_use"), 0u);
+    EXPECT_EQ(Books("illegal_accesses"), 0u);
+  }
+
+  CUfunction Function(const char* name) const {
+    CUfunction function = nullptr;
+    EXPECT_EQ(cuModuleGetFunction(&function, module_, name), CUDA_SUCCESS);
+    return function;
+  }
+  void TouchOthers() {
+    if (others_.empty()) others_ = FilledBuffers(kOthers, kBufferBytes);
+    for (CUdeviceptr& other : others_) {
+      void* parameters[] = {&other};
+      EXPECT_EQ(Launch(Function("touch"), nullptr, parameters), CUDA_SUCCESS);
+    }
+  }
+  // Evictions, new kernels no more, and launches enough for a census: whatever counts as harmless does so from here on.
+  void Settle() {
+    for (int i = 0; i < 8; ++i) TouchOthers();
+  }
+  // Brings the buffer to the device by calls that only read it, adds to it behind everybody's back, pushes it out.
+  void AddInRounds(CUfunction add, void** parameters) {
+    for (int i = 0; i < kAdditions; ++i) {
+      EXPECT_EQ(cuMemcpyDtoDAsync(scratch_, buffer_, kBufferBytes, nullptr), CUDA_SUCCESS);
+      EXPECT_EQ(Launch(add, nullptr, parameters), CUDA_SUCCESS);
+      TouchOthers();
+    }
+    EXPECT_TRUE(IsAll(buffer_, kBufferBytes, kFirst + kAdditions));
+  }
+  // The same with nobody else's hand on the buffer: it may be away when the kernel comes.
+  void AddWhenAway(CUfunction add, void** parameters) {
+    for (int i = 0; i < kAdditions; ++i) {
+      TouchOthers();
+      EXPECT_EQ(Launch(add, nullptr, parameters), CUDA_SUCCESS);
+    }
+    EXPECT_TRUE(IsAll(buffer_, kBufferBytes, kFirst + kAdditions));
+  }
+  void AddThroughTable(CUdeviceptr table) {
+    Settle();
+    void* parameters[] = {&table};
+    AddInRounds(Function("add_by_table"), parameters);
+  }
+  void AddThroughTableWhenAway(CUdeviceptr table) {
+    Settle();
+    void* parameters[] = {&table};
+    AddWhenAway(Function("add_by_table"), parameters);
+  }
+  CUdeviceptr PinnedTable() const {
+    void* table = nullptr;
+    EXPECT_EQ(cuMemHostAlloc(&table, 4096, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_SUCCESS);
+    return reinterpret_cast<CUdeviceptr>(table);
+  }
+  static CUdeviceptr ManagedTable() {
+    CUdeviceptr table = 0;
+    EXPECT_EQ(cuMemAllocManaged(&table, 4096, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+    return table;
+  }
+  CUdeviceptr RegisteredTable() {
+    EXPECT_EQ(cuMemHostRegister(page_, sizeof page_, CU_MEMHOSTREGISTER_DEVICEMAP), CUDA_SUCCESS);
+    return reinterpret_cast<CUdeviceptr>(page_);
+  }
+  static void HostWrites(CUdeviceptr table, CUdeviceptr address) {
+    *reinterpret_cast<CUdeviceptr*>(table) = address;
+  }
+
+  CUmodule module_ = nullptr;
+  CUdeviceptr buffer_ = 0, scratch_ = 0;
+  std::vector<CUdeviceptr> others_;
+  alignas(4096) char page_[4096] = {};
+};
+
+TEST_F(HiddenPointersTest, DeviceVariableSetByAKernel) {
+  void* parameters[] = {&buffer_};
+  EXPECT_EQ(Launch(Function("set"), nullptr, parameters), CUDA_SUCCESS);
+  Settle();
+  AddInRounds(Function("add_by_slot"), nullptr);
+}
+
+TEST_F(HiddenPointersTest, DeviceVariableSetByAKernelWhileTheBufferIsAway) {
+  void* parameters[] = {&buffer_};
+  EXPECT_EQ(Launch(Function("set"), nullptr, parameters), CUDA_SUCCESS);
+  Settle();
+  AddWhenAway(Function("add_by_slot"), nullptr);
+}
+
+TEST_F(HiddenPointersTest, DeviceVariableSetWhenTheJobIsProven) {
+  Settle();
+  void* parameters[] = {&buffer_};
+  EXPECT_EQ(Launch(Function("set"), nullptr, parameters), CUDA_SUCCESS);
+  AddInRounds(Function("add_by_slot"), nullptr);
+}
+
+TEST_F(HiddenPointersTest, DeviceVariableSetByWayOfAnInitialiser) {
+  void* parameters[] = {&buffer_};
+  EXPECT_EQ(Launch(Function("set_by_way"), nullptr, parameters), CUDA_SUCCESS);
+  Settle();
+  AddInRounds(Function("add_by_slot"), nullptr);
+}
+
+TEST_F(HiddenPointersTest, DeviceVariableSetByACopy) {
+  CUdeviceptr variable = 0;
+  size_t bytes = 0;
+  ASSERT_EQ(cuModuleGetGlobal(&variable, &bytes, module_, "slot"), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemcpyHtoD(variable, &buffer_, sizeof buffer_), CUDA_SUCCESS);
+  Settle();
+  AddInRounds(Function("add_by_slot"), nullptr);
+}
+
+TEST_F(HiddenPointersTest, DeviceVariableOfALibrary) {
+  CUlibrary library = nullptr;
+  ASSERT_EQ(
+      cuLibraryLoadData(&library, simulator::ModuleElfOf(kImage), nullptr, nullptr, 0, nullptr, nullptr, 0),
+      CUDA_SUCCESS);
+  CUkernel set = nullptr, add = nullptr;
+  ASSERT_EQ(cuLibraryGetKernel(&set, library, "set"), CUDA_SUCCESS);
+  ASSERT_EQ(cuLibraryGetKernel(&add, library, "add_by_slot"), CUDA_SUCCESS);
+  ASSERT_EQ(cuModuleUnload(module_), CUDA_SUCCESS);
+  ASSERT_EQ(cuLibraryGetModule(&module_, library), CUDA_SUCCESS);
+  void* parameters[] = {&buffer_};
+  EXPECT_EQ(Launch(reinterpret_cast<CUfunction>(set), nullptr, parameters), CUDA_SUCCESS);
+  Settle();
+  AddInRounds(reinterpret_cast<CUfunction>(add), nullptr);
+}
+
+}  // namespace
+}  // namespace spillway::regressions

@@ -1,0 +1,98 @@
+// The device variables that images of all forms declare.
+#include "interposer/ledger/image_variables.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "simulator/kernels/module_elf.h"
+
+namespace spillway::interposer {
+namespace {
+
+std::uint64_t storage[4];
+constexpr simulator::KernelEntry kKernels[] = {{"kernel", nullptr, nullptr, 0, nullptr}};
+constexpr simulator::GlobalEntry kGlobals[] = {
+    {"table", storage, 32}, {"flag", storage, 4}, {"root", storage, 8}};
+constexpr simulator::Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 3, kGlobals};
+const std::vector<std::string> kExpected = {"root", "table"};
+
+// The file of module_elf.h, whose section headers end it.
+std::string Object() {
+  const auto* const file = static_cast<const char*>(simulator::ModuleElfOf(kImage));
+  Elf64_Ehdr header;
+  std::memcpy(&header, file, sizeof header);
+  return {file, header.e_shoff + header.e_shnum * sizeof(Elf64_Shdr)};
+}
+
+template <class Value>
+std::string BytesOf(Value value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+std::string Entry(const std::string& payload) {
+  const std::string padded = payload + std::string(-payload.size() % 8, '\0');
+  return BytesOf<std::uint32_t>(0x01010002) + BytesOf<std::uint32_t>(64) +
+         BytesOf<std::uint64_t>(padded.size()) + std::string(48, '\0') + padded;
+}
+std::string Container(const std::string& entries) {
+  return BytesOf<std::uint32_t>(0xba55ed50) + BytesOf<std::uint32_t>(0x00100001) +
+         BytesOf<std::uint64_t>(entries.size()) + entries;
+}
+const std::string kPtx = ".version 9.0\n.target sm_90\n.visible .global .align 8 .u64 root;\n";
+
+TEST(ImageVariablesTest, ObjectListsVariablesThatCanHoldAnAddress) {
+  // Given a code object with a table, a flag of four bytes, a pointer and a kernel
+  // When its variables are asked for, then the flag and the kernel are not among them.
+  const ImageVariables found = VariablesOf(Object().data());
+  EXPECT_TRUE(found.is_readable);
+  EXPECT_EQ(found.names, kExpected);
+}
+
+TEST(ImageVariablesTest, ContainerIsReadByTheObjectsInIt) {
+  // Given a container of PTX and two objects of the same source
+  const std::string container = Container(Entry(kPtx) + Entry(Object()) + Entry(Object()));
+  // Then each variable is listed once.
+  const ImageVariables found = VariablesOf(container.data());
+  EXPECT_TRUE(found.is_readable);
+  EXPECT_EQ(found.names, kExpected);
+}
+
+TEST(ImageVariablesTest, WrapperLeadsToTheContainer) {
+  const std::string container = Container(Entry(Object()));
+  struct {
+    std::uint32_t magic = 0x466243b1, version = 1;
+    const char* data = nullptr;
+    void* name = nullptr;
+  } wrapper;
+  wrapper.data = container.data();
+  EXPECT_EQ(VariablesOf(&wrapper).names, kExpected);
+}
+
+TEST(ImageVariablesTest, PtxAndWhatIsCompressedIsNotReadable) {
+  EXPECT_FALSE(VariablesOf(kPtx.c_str()).is_readable);
+  EXPECT_FALSE(VariablesOf("x").is_readable);
+  const std::string container = Container(Entry(kPtx) + Entry("\x28\xb5\x2f\xfd compressed"));
+  EXPECT_FALSE(VariablesOf(container.data()).is_readable);
+}
+
+TEST(ImageVariablesTest, FilesThatAreCutShortAreNotReadable) {
+  const std::string whole = Container(Entry(Object()));
+  const std::string path = "/tmp/spillway-image-" + std::to_string(getpid());
+  for (std::size_t bytes = 0; bytes < whole.size(); bytes += 40) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc).write(whole.data(), static_cast<long>(bytes));
+    EXPECT_FALSE(VariablesOfFile(path.c_str()).is_readable) << bytes;
+  }
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << whole;
+  EXPECT_EQ(VariablesOfFile(path.c_str()).names, kExpected);
+  unlink(path.c_str());
+  EXPECT_FALSE(VariablesOfFile("/no/such/file").is_readable);
+}
+
+}  // namespace
+}  // namespace spillway::interposer
