@@ -1,13 +1,52 @@
 #!/usr/bin/env python3
 """Alerts and recording rules, checked and tested by promtool; each alert has its heading in docs/operations.md."""
+import json
 import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "dashboards/prometheus"
+NODE = 'job="spillway", instance="n1"'
+JOB = NODE + ', job_id="slurm-7", gpu="0", uuid="GPU-1"'
+SCRAPES_PER_MINUTE = 4
+# Of each alert about what lasts: after how many minutes it may fire, and what is wrong all the time: a value, or "+" and a rise a minute.
+LASTING = {
+    "SpillwayAgentDown": (2, {f"up{{{NODE}}}": "0"}),
+    "SpillwayConfigReloadFailed": (5, {f"spillway_config_last_reload_successful{{{NODE}}}": "0"}),
+    "SpillwayJobWaitsLong": (30, {f'spillway_jobs{{{NODE}, phase="waiting"}}': "2"}),
+    "SpillwayJobThrashing": (10, {f'spillway_job_stall_seconds_total{{{JOB}, cause="demand"}}': "+45"}),
+    "SpillwayHostMemoryNearlyFull": (10, {f"spillway_job_memory_host_bytes{{{JOB}}}": "95", f"spillway_host_memory_size_bytes{{{NODE}}}": "100"}),
+    "SpillwayBudgetsReturnLate": (10, {f"spillway_overdue_returns_total{{{NODE}}}": "+1"}),
+    "SpillwayOrdinaryMemoryUsed": (30, {f"spillway_host_memory_ordinary_bytes{{{NODE}}}": "2048"}),
+    "SpillwayPrefetchesLate": (10, {f'spillway_job_prefetches_total{{{JOB}, result="{result}"}}': "+60" for result in ("late", "hit")}),
+    "SpillwayPlanningQueueLong": (10, {f'spillway_plan_requests{{{NODE}, state="waiting"}}': "3"}),
+    "SpillwayPlanningFails": (15, {f'spillway_plan_requests_total{{{NODE}, result="{result}"}}': "+60" for result in ("failed", "made")}),
+}
+# Of the others what happened before Prometheus looked for the first time, and not since.
+EVENTS = {
+    "SpillwayAgentRestarts": {f"process_start_time_seconds{{{NODE}}}": "1700000000"},
+    "SpillwayJobRefusedMemory": {f"spillway_job_allocation_failures_total{{{JOB}}}": "5"},
+    "SpillwayPlansNotKept": {f"spillway_plan_store_write_failures_total{{{NODE}}}": "5"},
+}
+
+
+def scrapes(value, minutes, fails):
+    """What Prometheus has of a series; `fails(i)`: the scrape i failed."""
+    step = float(value[1:]) / SCRAPES_PER_MINUTE if value[0] == "+" else 0
+    begin = 0 if value[0] == "+" else float(value)
+    return " ".join("stale" if fails(i) else str(begin + i * step) for i in range(minutes * SCRAPES_PER_MINUTE))
+
+
+def firing(series, minutes, alert, expected, fails=lambda i: False):
+    """One of promtool's tests: which of the minutes find the alert firing."""
+    return {"interval": "15s",
+            "input_series": [{"series": name, "values": scrapes(value, minutes + 5, fails)} for name, value in series.items()],
+            "promql_expr_test": [{"expr": f'count(ALERTS{{alertname="{alert}", alertstate="firing"}})', "eval_time": f"{at}m",
+                                  "exp_samples": [{"labels": "{}", "value": 1}] if is_firing else []} for at, is_firing in expected.items()]}
 
 
 class RunbookTest(unittest.TestCase):
@@ -40,6 +79,35 @@ class PromtoolTest(unittest.TestCase):
 
     def test_alerts_fire_when_they_should_and_say_what_they_should(self):
         self.promtool("test", "rules", "tests/alerts_test.yml")
+
+    def hold(self, tests):
+        rules = [str(FOLDER / name) for name in ("recording.yml", "alerts.yml")]
+        with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
+            json.dump({"rule_files": rules, "evaluation_interval": "30s", "tests": tests}, file)
+            file.flush()
+            self.promtool("test", "rules", file.name)
+
+    def test_each_alert_is_tried_on_young_series(self):
+        alerts = re.findall(r"- alert: (\w+)", (FOLDER / "alerts.yml").read_text())
+        self.assertEqual(set(alerts), {*LASTING, *EVENTS})
+
+    # Two fired within 30 s of a fresh Prometheus: their half hour was the half minute that there was.
+    def test_none_fires_in_a_fresh_prometheus_before_its_time_has_passed(self):
+        self.hold([firing(series, minutes + 8, name, {1: False, minutes - 1: False, minutes + 8: True})
+                   for name, (minutes, series) in LASTING.items()])
+
+    def test_what_happened_before_prometheus_came_does_not_fire(self):
+        self.hold([firing(series, 40, name, dict.fromkeys((1, 5, 20, 40), False)) for name, series in EVENTS.items()])
+
+    # One failed scrape in ten minutes had begun the waiting anew, for ever.
+    def test_failed_scrapes_do_not_begin_the_time_anew(self):
+        self.hold([firing(series, minutes + 12, name, {minutes - 1: False, minutes + 12: True}, lambda i: i % 10 in (8, 9))
+                   for name, (minutes, series) in LASTING.items() if name != "SpillwayAgentDown"])  # a failed scrape is what it is about
+
+    def test_all_end_with_their_series(self):
+        for name, (minutes, series) in LASTING.items():
+            over = firing(series, minutes + 8, name, {minutes + 8: True, minutes + 40: False})
+            self.hold([over])
 
 
 if __name__ == "__main__":
