@@ -10,6 +10,7 @@
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/driver/host_memory.h"
+#include "interposer/ledger/host_regions.h"
 #include "interposer/ledger/libraries.h"
 #include "interposer/report.h"
 #include "interposer/share/peer_table.h"
@@ -106,6 +107,7 @@ void PeersWentAway(CUcontext context) {
 }
 
 void Retire(JobMemory* job) {
+  HostRegions::Instance().ContextEnded(job->context());
   Steward::Instance().Detach(job);
   if (AgentSession* const session = AgentSession::Instance()) session->Detach(job);
   internal::jobs.Set(job->device(), nullptr);
@@ -194,6 +196,7 @@ void ContextGoesAway(CUcontext context) {
 }
 
 void ContextWentAway(CUcontext context) {
+  HostRegions::Instance().ContextEnded(context);
   PeersWentAway(context);
   ForEachJob([context](JobMemory* job) { job->ContextDestroyed(context); });
 }

@@ -25,7 +25,10 @@ class Collector {
  public:
   explicit Collector(const JobMemory& job) : job_(job) {}
   void operator()(CUdeviceptr word) {
-    if (job_.MightBeManaged(word)) addresses_.push_back(word);
+    if (job_.MightBeManaged(word))
+      addresses_.push_back(word);
+    else if (interposer::HostRegions::MightHold(word))
+      host_words_.push_back(word);
   }
   void operator()(const void* pointer) { (*this)(reinterpret_cast<CUdeviceptr>(pointer)); }
   // The call puts something into device memory: both ends are named, and what it brings is looked at afterwards.
@@ -54,6 +57,8 @@ class Collector {
   // It is this launch, all of it; to be told when it may be made again.
   void IsLaunch(const interposer::LaunchCall* launch) { launch_ = launch; }
   const interposer::LaunchCall* launch() const { return launch_; }
+  // The library's documents say what the launch does to memory.
+  bool IsDocumented() const { return claims_ && !claims_->empty(); }
   // The name of what the call does, for the trace; it lives as long as the process.
   void IsCalled(const char* name) { name_ = name; }
   const char* name() const { return name_; }
@@ -70,6 +75,8 @@ class Collector {
   void NoteLook() const { note_look_(new_); }
   bool MightBeOurs(CUdeviceptr word) const { return job_.MightBeManaged(word); }
   const Addresses& addresses() const { return addresses_; }
+  // What may lead to memory of the host's that kernels reach.
+  const interposer::HostWords& host_words() const { return host_words_; }
   bool is_unsure() const { return is_unsure_; }
   interposer::Shape shape() const { return shape_; }
   const interposer::Transfers& transfers() const { return transfers_; }
@@ -93,6 +100,7 @@ class Collector {
 
   const JobMemory& job_;
   Addresses addresses_;
+  interposer::HostWords host_words_;
   interposer::Transfers transfers_;
   base::InlineVector<Bytes, 2> reads_;
   base::InlineVector<CUdeviceptr, 2> works_;
@@ -125,6 +133,8 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
   interposer::Claims own_claims;
   set.claims = collector.Claims(&own_claims);
   set.is_new = collector.is_new();
+  set.is_documented = collector.IsDocumented();
+  set.host_words = &collector.host_words();
   set.shape = collector.shape();
   set.name = collector.name();
   if (collector.launch()) {

@@ -28,7 +28,7 @@ NodeFacts ReadKernel(CUfunction function, void** parameters, void** extra) {
   NodeFacts facts;
   facts.kernels.push_back(function);
   auto add = [&](CUdeviceptr word) {
-    if (MightBeManaged(word)) facts.words.push_back(word);
+    if (MightBeManaged(word) || interposer::HostRegions::MightHold(word)) facts.words.push_back(word);
   };
   KernelParameters scratch;
   if (parameters) {

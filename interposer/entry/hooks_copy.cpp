@@ -42,6 +42,7 @@ using spillway::entry::AddOperations;
 using spillway::entry::AddRead;
 using spillway::entry::AddSet;
 using spillway::entry::AddShape;
+using spillway::entry::AddToHost;
 using spillway::entry::AddUnified;
 
 // Addresses of any kind, told apart by the driver.
@@ -61,7 +62,7 @@ SPILLWAY_SYNCHRONOUS(cuMemcpyHtoD_v2, (CUdeviceptr d, const void* h, size_t n), 
 SPILLWAY_ASYNCHRONOUS(cuMemcpyHtoDAsync_v2, (CUdeviceptr d, const void* h, size_t n, CUstream s),
                       (d, h, n, s), Effect::kMayWrite, AddFromHostLater(add, d, h, n))
 SPILLWAY_ASYNCHRONOUS(cuMemcpyDtoHAsync_v2, (void* h, CUdeviceptr f, size_t n, CUstream s), (h, f, n, s),
-                      Effect::kReads, AddRead(add, f, n))
+                      Effect::kReads, AddToHost(add, h, f, n))
 SPILLWAY_SYNCHRONOUS(cuMemcpyDtoD_v2, (CUdeviceptr d, CUdeviceptr f, size_t n), (d, f, n), Effect::kMayWrite,
                      AddFromDevice(add, d, f, n))
 SPILLWAY_ASYNCHRONOUS(cuMemcpyDtoDAsync_v2, (CUdeviceptr d, CUdeviceptr f, size_t n, CUstream s),

@@ -62,6 +62,7 @@ void AddWrite(const CUDA_MEMCPY3D& copy, Collector& add, bool looks_at_payloads)
 void AddFacts(const NodeFacts& facts, Collector& add, bool looks_at_payloads = false) {
   if (!facts.kernels.empty() || !facts.words.empty() || !facts.complete) add.DoesMore();
   for (CUdeviceptr word : facts.words) add.Works(word);
+  if (!add.host_words().empty() && ProgramActsInStreams()) add.IsUnsure();
   for (const WriteFacts& write : facts.writes)
     std::visit([&](const auto& one) { AddWrite(one, add, looks_at_payloads); }, write);
 }

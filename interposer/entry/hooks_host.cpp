@@ -4,28 +4,73 @@
 // The driver moves managed memory by itself and may hold all of it on the device, so it is charged like any memory of the
 // driver's. What does not fit the budget is given nevertheless, as it would be on a full device: with the advice that it
 // belongs on the host (CU_MEM_ADVISE_SET_PREFERRED_LOCATION), so that kernels reach it there instead of its moving in.
+#include <optional>
+
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
 #include "interposer/entry/pass_through.h"
 #include "interposer/ledger/app_memory.h"
+#include "interposer/ledger/host_regions.h"
 
 namespace spillway::entry {
 namespace {
 
 using driver::Driver;
 using interposer::AppMemory;
+using interposer::HostRegion;
+using interposer::HostRegions;
 
 std::uint64_t NameOf(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
-CUresult Pinned(CUresult result, void* const* pointer, size_t bytes) {
-  if (result == CUDA_SUCCESS && !ForwardsEverything()) AppMemory::Pinned().Add(NameOf(*pointer), bytes);
+CUcontext CurrentContext() {
+  CUcontext context = nullptr;
+  Driver().cuCtxGetCurrent(&context);
+  return context;
+}
+
+// Kernels may name it by another address than the processor.
+void KnowRegion(const void* pointer, size_t bytes, HostRegion::Reading reading) {
+  CUdeviceptr address = 0;
+  const auto ask = Driver().cuMemHostGetDevicePointer_v2;
+  if (!ask || ask(&address, const_cast<void*>(pointer), 0) != CUDA_SUCCESS || !address)
+    address = reinterpret_cast<CUdeviceptr>(pointer);
+  HostRegions::Instance().Add(
+      {address, bytes, static_cast<const std::byte*>(pointer), reading, CurrentContext()});
+}
+
+CUresult Pinned(CUresult result, void* const* pointer, size_t bytes,
+                HostRegion::Reading reading = HostRegion::Reading::kDirect) {
+  if (result != CUDA_SUCCESS || ForwardsEverything()) return result;
+  AppMemory::Pinned().Add(NameOf(*pointer), bytes);
+  KnowRegion(*pointer, bytes, reading);
   return result;
 }
 
-CUresult Unpinned(CUresult result, const void* pointer) {
-  if (result == CUDA_SUCCESS && !ForwardsEverything()) AppMemory::Pinned().Remove(NameOf(pointer));
+// Nobody reads it any more when it goes. Should it stay, its size is known.
+template <class Call>
+CUresult Unpin(const void* pointer, Call call) {
+  if (ForwardsEverything()) return call();
+  const std::optional<HostRegion> region = HostRegions::Instance().Take(pointer);
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS && region)
+    ForEachJob([&](JobMemory* job) { job->ForgetHost(region->base, region->bytes); });
+  if (result == CUDA_SUCCESS)
+    AppMemory::Pinned().Remove(NameOf(pointer));
+  else if (region)
+    HostRegions::Instance().Add(*region);
   return result;
+}
+
+// Where the processor may not touch managed memory while the device works, we do not.
+HostRegion::Reading ReadingOfManaged() {
+  CUdevice device = 0;
+  int concurrent = 0;
+  const bool may_read =
+      Driver().cuCtxGetDevice(&device) == CUDA_SUCCESS &&
+      Driver().cuDeviceGetAttribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device) ==
+          CUDA_SUCCESS;
+  return may_read && concurrent ? HostRegion::Reading::kDirect : HostRegion::Reading::kNone;
 }
 
 // Only advice: where the driver takes none, the memory is the driver's to place.
@@ -44,7 +89,10 @@ CUresult AllocateManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
     result = call();
     if (result == CUDA_SUCCESS) KeepOnHost(*out, bytes);
   }
-  if (result == CUDA_SUCCESS) AppMemory::Managed().Add(*out, bytes);
+  if (result != CUDA_SUCCESS) return result;
+  AppMemory::Managed().Add(*out, bytes);
+  HostRegions::Instance().Add(
+      {*out, bytes, reinterpret_cast<const std::byte*>(*out), ReadingOfManaged(), CurrentContext()});
   return result;
 }
 
@@ -53,7 +101,8 @@ CUresult AllocateManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
 
 using spillway::driver::Driver;
 using spillway::entry::Pinned;
-using spillway::entry::Unpinned;
+using spillway::entry::Unpin;
+using spillway::interposer::HostRegion;
 
 SPILLWAY_EXPORT CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned int flags) {
   return Pinned(Driver().cuMemHostAlloc(pointer, bytes, flags), pointer, bytes);
@@ -65,16 +114,18 @@ SPILLWAY_EXPORT CUresult cuMemAllocHost_v2(void** pointer, size_t bytes) {
   return Pinned(Driver().cuMemAllocHost_v2(pointer, bytes), pointer, bytes);
 }
 SPILLWAY_EXPORT CUresult cuMemFreeHost(void* pointer) {
-  return Unpinned(Driver().cuMemFreeHost(pointer), pointer);
+  return Unpin(pointer, [&] { return Driver().cuMemFreeHost(pointer); });
 }
 SPILLWAY_EXPORT CUresult cuMemHostRegister(void* pointer, size_t bytes, unsigned int flags) {
-  return Pinned(Driver().cuMemHostRegister(pointer, bytes, flags), &pointer, bytes);
+  return Pinned(Driver().cuMemHostRegister(pointer, bytes, flags), &pointer, bytes,
+                HostRegion::Reading::kRegistered);
 }
 SPILLWAY_EXPORT CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned int flags) {
-  return Pinned(Driver().cuMemHostRegister_v2(pointer, bytes, flags), &pointer, bytes);
+  return Pinned(Driver().cuMemHostRegister_v2(pointer, bytes, flags), &pointer, bytes,
+                HostRegion::Reading::kRegistered);
 }
 SPILLWAY_EXPORT CUresult cuMemHostUnregister(void* pointer) {
-  return Unpinned(Driver().cuMemHostUnregister(pointer), pointer);
+  return Unpin(pointer, [&] { return Driver().cuMemHostUnregister(pointer); });
 }
 SPILLWAY_EXPORT CUresult cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
   return spillway::entry::AllocateManaged(out, bytes, flags);

@@ -5,6 +5,7 @@
 #include "interposer/entry/export.h"
 #include "interposer/entry/kernel_parameters.h"
 #include "interposer/entry/parameter_scan.h"
+#include "interposer/entry/transfers.h"
 
 namespace spillway::entry {
 namespace {
@@ -42,6 +43,7 @@ void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** 
   } else if (extra) {
     ScanExtra(extra, add);
   }
+  if (!add.host_words().empty() && ProgramActsInStreams()) add.IsUnsure();
 }
 
 // `launch`: null where it cannot be made again.

@@ -33,6 +33,9 @@ bool IsPinned(const void* address) {
   return Ask(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(address), &type);
 }
 
+// Memory of the host's that kernels read: what a copy puts there may not be there yet when it is looked through.
+bool KernelsReach(CUdeviceptr to) { return interposer::HostRegions::Instance().BaseOf(to) != 0; }
+
 // One end of a shaped copy: its address, or none when it is an array.
 struct End {
   bool is_memory = false;
@@ -69,7 +72,8 @@ void AddReads(Collector& add, const End& from, const Shape& shape, const Transfe
 void AddEnds(Collector& add, const End& from, const End& to, const Shape& shape, Transfer layout,
              size_t from_slice_bytes, size_t to_slice_bytes) {
   if (!shape.width_bytes || !shape.rows || !shape.slices) return;
-  if (to.source != Source::kDevice) return AddReads(add, from, shape, layout, from_slice_bytes);
+  if (to.source != Source::kDevice && !KernelsReach(to.address))
+    return AddReads(add, from, shape, layout, from_slice_bytes);
   layout.source = from.source;
   layout.width_bytes = shape.width_bytes;
   layout.rows = shape.rows;
@@ -126,9 +130,14 @@ void AddFromDevice(Collector& add, CUdeviceptr to, CUdeviceptr from, size_t byte
   if (bytes) add.Transferred({.source = Source::kDevice, .to = to, .from = from, .width_bytes = bytes});
 }
 
+void AddToHost(Collector& add, const void* to, CUdeviceptr from, size_t bytes) {
+  const auto address = reinterpret_cast<CUdeviceptr>(to);
+  KernelsReach(address) ? AddFromDevice(add, address, from, bytes) : AddRead(add, from, bytes);
+}
+
 void AddUnified(Collector& add, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   if (!bytes) return;
-  if (SourceAt(add, to) == Source::kDevice) {
+  if (KernelsReach(to) || SourceAt(add, to) == Source::kDevice) {
     add.Transferred({.source = SourceAt(add, from), .to = to, .from = from, .width_bytes = bytes});
   } else {
     add.Reads(from, bytes);
@@ -167,6 +176,8 @@ void AddOperations(Collector& add, const CUDA_MEMCPY3D_BATCH_OP* operations, siz
             layout.to_pitch_bytes * Or(operation.dst.op.ptr.layerHeight, extent.height));
   }
 }
+
+bool ProgramActsInStreams() { return program_acts_in_streams.load(std::memory_order_relaxed); }
 
 bool MayChangeBeforeItIsRead(const void* host) {
   return program_acts_in_streams.load(std::memory_order_relaxed) && IsPinned(host);

@@ -21,6 +21,8 @@ inline void AddRead(Collector& add, CUdeviceptr from, size_t bytes) {
   add(from);
   add.Says(bytes);
 }
+// To memory of the host's, which kernels may reach.
+void AddToHost(Collector& add, const void* to, CUdeviceptr from, size_t bytes);
 // A constant, or what an array holds.
 void AddSet(Collector& add, CUdeviceptr to, size_t width_bytes, size_t rows = 1, size_t pitch_bytes = 0);
 
@@ -33,6 +35,8 @@ void AddOperations(Collector& add, const CUDA_MEMCPY3D_BATCH_OP* operations, siz
 
 // Pinned memory, while the program acts in streams: what is there now may not be what a copy that is enqueued will read.
 bool MayChangeBeforeItIsRead(const void* host);
+
+bool ProgramActsInStreams();
 
 // The program does something when a stream comes to it (a host function), or lets a stream go on (a word it waits for):
 // it may change what a copy enqueued before that will read.

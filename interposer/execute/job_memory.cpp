@@ -44,6 +44,7 @@ JobMemory::JobMemory(CUcontext context, int device, size_t budget_bytes, size_t 
       slabs_(&ledger_, &timeline_),
       trust_(park, residency_.host().mappable()) {
   everything_.gate.OpenForAll();
+  reads_host_ = park == ParkChoice::kOff;
 }
 
 CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {

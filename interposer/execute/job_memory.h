@@ -12,7 +12,7 @@
 //
 // The code: job_memory.cpp (allocations, answers), job_memory_calls.cpp (Begin to End), job_memory_room.cpp (making
 // room), job_memory_contents.cpp (what memory holds), job_memory_idle.cpp (parking), job_memory_census.cpp,
-// job_memory_looks.cpp (at the work of new kernels),
+// job_memory_looks.cpp (at the work of new kernels), job_memory_host.cpp (memory of the host's),
 // job_memory_record.cpp (what the recorder is told),
 // job_memory_plan.cpp (following a plan), job_memory_recompute.cpp and job_memory_proof.cpp, job_memory_scratch.cpp (what is run again: Note [Recipes]), job_memory_lease.cpp (host memory and the link as granted), job_memory_roles.cpp (what calls promise of the memory that they name).
 //
@@ -48,6 +48,7 @@
 #include "interposer/lease/budget_schedule.h"
 #include "interposer/ledger/claims.h"
 #include "interposer/ledger/contents.h"
+#include "interposer/ledger/host_regions.h"
 #include "interposer/ledger/ledger.h"
 #include "interposer/ledger/passed_through.h"
 #include "interposer/ledger/transfer.h"
@@ -69,6 +70,9 @@ struct ScratchPiece {
 // Device addresses, or words that may be such, found in a call's arguments.
 using Addresses = base::InlineVector<CUdeviceptr, 64>;
 
+// Words that may lead to memory of the host's that kernels reach (ledger/host_regions.h).
+using HostWords = base::InlineVector<CUdeviceptr, 8>;
+
 // What a call does to the memory it names; a launch may write. A call that names writes addresses down in a graph and
 // enqueues nothing.
 enum class Effect { kReads, kMayWrite, kLaunches, kNames };
@@ -86,6 +90,12 @@ struct TouchSet {
   bool must_park = false;                    // it may reach more than may be on the device
   bool is_new = false;                       // it runs a kernel that nobody has looked at (trust.h)
   bool awaits_look = false;                  // and the job is unproven until EndNew
+  bool is_documented = false;                // a library says what it does to memory, and all of it
+  const HostWords* host_words = nullptr;     // that it names; null: none
+  bool reads_host = false;                   // these were looked through,
+  bool host_is_unsure = false;               // but not all of what lies there
+  std::vector<HeldWord> held_on_host;        // addresses of ours that were found there
+  std::vector<CUdeviceptr> host_bases;       // of the regions that were looked through
   bool reaches = false;                      // it may use memory by addresses that it does not name itself
   bool failed = false;                       // the driver has refused it
   const Claims* claims = nullptr;            // what the hook knows of the roles of what is named
@@ -129,6 +139,8 @@ class JobMemory {
   static void HeapIsUsed() { heap_is_used.store(true, std::memory_order_relaxed); }
   // A device variable of the program, to be looked through with the rest.
   void KnowGlobal(CUdeviceptr base, size_t bytes, const void* module) SPILLWAY_EXCLUDES(state_);
+  // Memory of the host's is about to go: nothing lies there any more.
+  void ForgetHost(CUdeviceptr base, size_t bytes) SPILLWAY_EXCLUDES(state_);
   // This module or library is about to be unloaded.
   void ForgetGlobals(const void* module) SPILLWAY_EXCLUDES(making_, state_);
 
@@ -318,6 +330,12 @@ class JobMemory {
   void BeginParking() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   void Follow(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(state_);
   void Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* holders) SPILLWAY_REQUIRES(state_);
+  bool MustWithdraw(Effect effect, const TouchSet& set) const;
+  void ReadHost(TouchSet* set) const;
+  void ReadHostAt(CUdeviceptr word, TouchSet* set) const;
+  bool FoundNewOnHost(const TouchSet& set) const;
+  bool LeadsToHeldWords(CUdeviceptr word) const;
+  bool IsInGlobal(CUdeviceptr address) const SPILLWAY_REQUIRES(state_);
 
   // Parking.
   std::uint64_t Launches() const SPILLWAY_REQUIRES(state_) { return timeline_.Sum().launches; }
@@ -551,6 +569,8 @@ class JobMemory {
   // Stands for all memory: every call that takes no lock names it, so that closing its gate sends all calls the slow way.
   Range everything_;
   std::atomic<bool> looks_{false};  // new kernels are looked at; written with state_ held
+  std::atomic<bool>
+      reads_host_;  // something may have left: launches look through memory of the host's; likewise
   // Guarded by state_.
   std::vector<ScratchPiece> scratch_
       SPILLWAY_GUARDED_BY(state_);  // for what recipes write aside; each larger than the one before
@@ -589,8 +609,9 @@ class JobMemory {
     bool operator==(const Global&) const = default;
   };
   std::vector<Global> globals_ SPILLWAY_GUARDED_BY(state_);
-  std::uint64_t libraries_found_ SPILLWAY_GUARDED_BY(making_) = 0;  // the last one whose variables are among them
-  bool parking_is_due_ SPILLWAY_GUARDED_BY(state_) = false;          // before the next new call is made
+  std::uint64_t libraries_found_ SPILLWAY_GUARDED_BY(making_) =
+      0;                                                     // the last one whose variables are among them
+  bool parking_is_due_ SPILLWAY_GUARDED_BY(state_) = false;  // before the next new call is made
   std::uint64_t looks_from_launch_ SPILLWAY_GUARDED_BY(state_) = 0;  // the next, after one in vain
   // Of the time in which one thread makes memory:
   bool prepared_ SPILLWAY_GUARDED_BY(state_) = false;  // it has asked whether it must wait for the device

@@ -51,10 +51,12 @@ CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect 
 }
 
 // Looks may begin, and a census prove the job, between the question whether to look and the beginning of the call; once it
-// has begun there is no census. Then it begins anew, as one that awaits a look.
+// has begun there is no census. Then it begins anew, as one that awaits a look. So with what it finds in memory of the host's.
 CUresult JobMemory::BeginEither(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
   for (;;) {
     set->awaits_look = set->is_new && BeginNew();
+    set->reads_host = effect == Effect::kLaunches && reads_host_.load();
+    if (set->reads_host) ReadHost(set);
     if (!BeginAtOnce(addresses, stream, effect, set)) {
       const CUresult begun = BeginLocked(addresses, stream, effect, set);
       if (begun != CUDA_SUCCESS) {
@@ -62,9 +64,14 @@ CUresult JobMemory::BeginEither(const Addresses& addresses, StreamName stream, E
         return begun;
       }
     }
-    if (!set->is_new || set->awaits_look || !looks_.load()) return CUDA_SUCCESS;
+    if (!MustWithdraw(effect, *set)) return CUDA_SUCCESS;
     Withdraw(set);
   }
+}
+
+bool JobMemory::MustWithdraw(Effect effect, const TouchSet& set) const {
+  const bool lacks_look = set.is_new && !set.awaits_look && looks_.load();
+  return lacks_look || (effect == Effect::kLaunches && !set.reads_host && reads_host_.load());
 }
 
 // The call is not made.
@@ -98,6 +105,7 @@ bool JobMemory::IsForeign(StreamName stream) {
 // Without a lock: when nothing is to be done for any of the memory. (Note [Gates])
 bool JobMemory::BeginAtOnce(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
   if (effect == Effect::kNames || CapturesGoOn()) return false;
+  if (!set->held_on_host.empty() || set->host_is_unsure) return false;
   set->stream = timeline_.Known(stream);
   if (!set->stream) return false;
   set->blocks.clear();
@@ -261,6 +269,10 @@ void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {
   set->roles.clear();
   if (set->claims && !set->recorded) AssignRoles(addresses, set);
   set->must_park = false;
+  if (set->host_is_unsure) {
+    trust_.SomethingNew();
+    set->must_park = trust_.MustPark() && !residency_.parking();
+  }
   if (!ReachesTooMuch(*set)) return;
   if (!residency_.parking()) trust_.Opaque(Opacity::kReachesTooMuch);
   if (!trust_.MustPark()) return;

@@ -44,6 +44,9 @@ void JobMemory::WroteRow(const Transfer& transfer, CUdeviceptr to, CUdeviceptr f
     ForEachTensorMap(payload, bytes, -to % kTensorMapAlignment, [&](size_t offset, CUdeviceptr address) {
       found.push_back({to + offset, address});
     });
+    ScanPayload(payload, bytes, to, HostRegions::Bounds(), [&](const HeldWord& held) {
+      if (HostRegions::Instance().BaseOf(held.word)) found.push_back(held);
+    });
   }
   const MutexLock lock(state_);
   if (found.empty() && contents_.empty() && outside_.empty()) return;
@@ -60,7 +63,9 @@ void JobMemory::PutAll(CUdeviceptr to, size_t bytes, const std::vector<HeldWord>
   Contents& contents = ContentsAt(to);
   for (const HeldWord& held : found) {
     const size_t kept = contents_.size() + outside_.size();
-    const bool leads_nowhere = !ledger_.Find(held.word);
+    const bool leads_to_host = HostRegions::Instance().BaseOf(held.word) != 0;
+    const bool is_followed = &contents == &contents_ || IsInGlobal(held.at);
+    const bool leads_nowhere = !ledger_.Find(held.word) && !(leads_to_host && is_followed);
     if (leads_nowhere && (&contents == &outside_ || kept >= kMostLeadingNowhere)) continue;
     if (kept >= kMostHeld) {
       trust_.Opaque(Opacity::kTooManyAddresses);
@@ -78,9 +83,15 @@ void JobMemory::PutAll(CUdeviceptr to, size_t bytes, const std::vector<HeldWord>
 
 Contents& JobMemory::ContentsAt(CUdeviceptr address) { return ledger_.Find(address) ? contents_ : outside_; }
 
+bool JobMemory::IsInGlobal(CUdeviceptr address) const {
+  return std::any_of(globals_.begin(), globals_.end(),
+                     [address](const Global& global) { return address - global.base < global.bytes; });
+}
+
 // A launch reaches what the named memory and the device variables hold, and what that holds. A copy does not.
 void JobMemory::Follow(const Addresses& addresses, Effect effect, TouchSet* set) {
-  if (effect != Effect::kLaunches || (contents_.empty() && outside_.empty())) return;
+  if (effect != Effect::kLaunches) return;
+  if (contents_.empty() && outside_.empty() && set->held_on_host.empty()) return;
   std::vector<Tracked*> holders;
   for (CUdeviceptr address : addresses) {
     auto* const found = static_cast<Tracked*>(ledger_.Find(address));
@@ -97,8 +108,12 @@ void JobMemory::Follow(const Addresses& addresses, Effect effect, TouchSet* set)
   };
   outside_.ForAll(is_over, collect);
   for (CUdeviceptr word : words) Reach(word, set, &holders);
-  for (size_t i = 0; i < holders.size(); ++i) {
-    Tracked* const holder = holders[i];
+  for (size_t i = 0, on_host = 0; i < holders.size() || on_host < set->held_on_host.size();) {
+    if (on_host < set->held_on_host.size()) {
+      Reach(CUdeviceptr{set->held_on_host[on_host++].word}, set, &holders);
+      continue;
+    }
+    Tracked* const holder = holders[i++];
     words.clear();
     contents_.ForEach(holder->base, holder->size_bytes, is_over, collect);
     holder->holds_addresses = contents_.HoldsAny(holder->base, holder->size_bytes);
@@ -108,7 +123,7 @@ void JobMemory::Follow(const Addresses& addresses, Effect effect, TouchSet* set)
 
 void JobMemory::Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* holders) {
   auto* const found = static_cast<Tracked*>(ledger_.Find(word));
-  if (!found) return;
+  if (!found) return ReadHostAt(word, set);
   set->reaches = true;
   if (IsBlock(found)) {
     OrderBehind(AsBlock(found), *set);

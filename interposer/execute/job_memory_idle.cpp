@@ -34,6 +34,7 @@ bool JobMemory::PrepareToMove() {
   {
     const MutexLock lock(state_);
     prepared_ = true;
+    reads_host_ = trust_.MayUnmap();
     if (heap_is_used.load(std::memory_order_relaxed)) trust_.Opaque(Opacity::kDeviceHeap);
     wants_census = trust_.WantsCensus(Launches());
     if (!wants_census && !trust_.MustPark()) return true;
@@ -56,6 +57,7 @@ bool JobMemory::PrepareToMove() {
   UpdateParking();
   waits_in_vain_ = !idle && trust_.MustWait();
   looks_ = trust_.WantsLooks();
+  reads_host_ = trust_.MayUnmap();
   device_is_idle_ = idle && residency_.parking();
   UpdateEverything();
   return !waits_in_vain_;

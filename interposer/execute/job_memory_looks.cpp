@@ -60,9 +60,9 @@ Finding JobMemory::LookAt(const Addresses& addresses, const TouchSet& set) {
     if (!TakeStaging(&staging)) return Finding::kUnknown;
     parts = PartsReached(addresses, set);
   }
-  const bool found = std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
-    return HoldsUnexplained(part, staging, Depth::kLook);
-  });
+  const bool found = FoundNewOnHost(set) || std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
+                       return HoldsUnexplained(part, staging, Depth::kLook);
+                     });
   const MutexLock lock(state_);
   residency_.host().Give(&staging);
   LetGo(parts);

@@ -46,6 +46,8 @@ SPILLWAY_ORDERING_RULE(kCopiesBringAddresses);  // SPILLWAY_PARK=off --features 
 SPILLWAY_ORDERING_RULE(kEvictedMemoryIsParked);  // SPILLWAY_PARK=host --features structures,pointers
 // The variables that modules declare are looked through, whether the program asks for them or not.
 SPILLWAY_ORDERING_RULE(kVariablesAreFound);  // --features hidden --iterations 3
+// Memory of the host's that a launch reaches is looked through for addresses.
+SPILLWAY_ORDERING_RULE(kHostMemoryIsRead);  // SPILLWAY_PARK=off --features hidden
 // A kernel that is seen for the first time makes its job unproven.
 SPILLWAY_ORDERING_RULE(kNewKernelsAreNoted);  // elsewhere: tests/integration/pointers
 // Memory that a call uses where it is parked keeps that mapping until the call is complete.

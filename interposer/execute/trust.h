@@ -93,6 +93,10 @@ class Trust {
   }
   // A call uses memory of which it is not noted that it does: until the device was idle nothing may move.
   void NeedsCensus() { proven_ = returns_ = false; }
+  // Memory may be left without a mapping, now or after a census.
+  bool MayUnmap() const {
+    return choice_ == ParkChoice::kOff || (choice_ == ParkChoice::kAuto && opacity_ == Opacity::kNone);
+  }
   // Whether looks can still change anything.
   bool WantsLooks() const { return choice_ == ParkChoice::kAuto && opacity_ == Opacity::kNone; }
   // A kernel that nobody has looked at is about to be launched; as above.

@@ -100,9 +100,10 @@ class HiddenPointersTest : public JobTest {
     }
     EXPECT_TRUE(IsAll(buffer_, kBufferBytes, kFirst + kAdditions));
   }
-  // The same with nobody else's hand on the buffer: it may be away when the kernel comes.
+  // The same with the buffer pushed out before: it is away when the kernel comes.
   void AddWhenAway(CUfunction add, void** parameters) {
     for (int i = 0; i < kAdditions; ++i) {
+      EXPECT_EQ(cuMemcpyDtoDAsync(scratch_, buffer_, kBufferBytes, nullptr), CUDA_SUCCESS);
       TouchOthers();
       EXPECT_EQ(Launch(add, nullptr, parameters), CUDA_SUCCESS);
     }
@@ -193,6 +194,73 @@ TEST_F(HiddenPointersTest, DeviceVariableOfALibrary) {
   EXPECT_EQ(Launch(reinterpret_cast<CUfunction>(set), nullptr, parameters), CUDA_SUCCESS);
   Settle();
   AddInRounds(reinterpret_cast<CUfunction>(add), nullptr);
+}
+
+TEST_F(HiddenPointersTest, PinnedTableWrittenByTheHost) {
+  const CUdeviceptr table = PinnedTable();
+  HostWrites(table, buffer_);
+  AddThroughTable(table);
+}
+
+TEST_F(HiddenPointersTest, PinnedTableWrittenByTheHostWhileTheBufferIsAway) {
+  const CUdeviceptr table = PinnedTable();
+  HostWrites(table, buffer_);
+  AddThroughTableWhenAway(table);
+}
+
+TEST_F(HiddenPointersTest, PinnedTableWrittenByAKernel) {
+  CUdeviceptr table = PinnedTable();
+  void* parameters[] = {&table, &buffer_};
+  EXPECT_EQ(Launch(Function("write_table"), nullptr, parameters), CUDA_SUCCESS);
+  AddThroughTable(table);
+}
+
+TEST_F(HiddenPointersTest, PinnedTableThatACopyFillsBehindAKernelThatIsStillAtWork) {
+  const CUdeviceptr table = PinnedTable(), source = Allocated(4096);
+  EXPECT_EQ(cuMemcpyHtoD(source, &buffer_, sizeof buffer_), CUDA_SUCCESS);
+  Settle();
+  CUdeviceptr argument = table;
+  void* parameters[] = {&argument};
+  TouchOthers();
+  EXPECT_EQ(cuMemcpyDtoHAsync(reinterpret_cast<void*>(table), source, sizeof buffer_, nullptr), CUDA_SUCCESS);
+  AddInRounds(Function("add_by_table"), parameters);
+}
+
+TEST_F(HiddenPointersTest, PinnedTableBehindAPointerInDeviceMemory) {
+  const CUdeviceptr table = PinnedTable();
+  HostWrites(table, buffer_);
+  CUdeviceptr cell = Allocated(4096);
+  EXPECT_EQ(cuMemcpyHtoD(cell, &table, sizeof table), CUDA_SUCCESS);
+  Settle();
+  void* parameters[] = {&cell};
+  AddWhenAway(Function("add_by_way_of_table"), parameters);
+}
+
+TEST_F(HiddenPointersTest, ManagedTableWrittenByTheHost) {
+  const CUdeviceptr table = ManagedTable();
+  HostWrites(table, buffer_);
+  AddThroughTable(table);
+}
+
+TEST_F(HiddenPointersTest, ManagedTableWrittenByTheHostWhileTheBufferIsAway) {
+  const CUdeviceptr table = ManagedTable();
+  HostWrites(table, buffer_);
+  AddThroughTableWhenAway(table);
+}
+
+TEST_F(HiddenPointersTest, RegisteredTableWrittenByTheHost) {
+  const CUdeviceptr table = RegisteredTable();
+  HostWrites(table, buffer_);
+  AddThroughTable(table);
+  EXPECT_EQ(cuMemHostUnregister(page_), CUDA_SUCCESS);
+}
+
+TEST_F(HiddenPointersTest, TableFarInsideLargePinnedMemory) {
+  void* memory = nullptr;
+  ASSERT_EQ(cuMemHostAlloc(&memory, 16 * kMiB, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_SUCCESS);
+  const CUdeviceptr table = reinterpret_cast<CUdeviceptr>(memory) + 5 * kMiB + 40'000;
+  HostWrites(table, buffer_);
+  AddThroughTable(table);
 }
 
 }  // namespace

@@ -1,0 +1,103 @@
+#include "interposer/ledger/host_regions.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace spillway::interposer {
+
+using base::MutexLock;
+
+HostRegions& HostRegions::Instance() {
+  static HostRegions* const regions = new HostRegions;
+  return *regions;
+}
+
+const HostRegion* HostRegions::Find(CUdeviceptr word) const {
+  const auto behind = regions_.upper_bound(word);
+  if (behind == regions_.begin()) return nullptr;
+  const HostRegion& region = std::prev(behind)->second;
+  return word - region.base < region.bytes ? &region : nullptr;
+}
+
+CUdeviceptr HostRegions::BaseOf(CUdeviceptr word) {
+  if (!MightHold(word)) return 0;
+  const MutexLock lock(mutex_);
+  const HostRegion* const region = Find(word);
+  return region ? region->base : 0;
+}
+
+void HostRegions::UpdateBounds() {
+  if (regions_.empty()) return span_.store(0, std::memory_order_relaxed);
+  const HostRegion& last = regions_.rbegin()->second;
+  const CUdeviceptr lowest = regions_.begin()->first;
+  lowest_.store(lowest, std::memory_order_relaxed);
+  span_.store(last.base + last.bytes - lowest, std::memory_order_relaxed);
+}
+
+void HostRegions::Add(const HostRegion& region) {
+  const MutexLock lock(mutex_);
+  regions_.insert_or_assign(region.base, region);
+  UpdateBounds();
+}
+
+std::optional<HostRegion> HostRegions::Take(const void* data) {
+  const MutexLock lock(mutex_);
+  const auto at = std::find_if(regions_.begin(), regions_.end(),
+                               [data](const auto& one) { return one.second.data == data; });
+  if (at == regions_.end()) return {};
+  const HostRegion taken = at->second;
+  regions_.erase(at);
+  UpdateBounds();
+  return taken;
+}
+
+void HostRegions::ContextEnded(CUcontext context) {
+  const MutexLock lock(mutex_);
+  std::erase_if(regions_, [context](const auto& one) { return one.second.context == context; });
+  UpdateBounds();
+}
+
+void HostRegions::ReadPage(const HostRegion& region, std::size_t offset, WordBounds bounds, Scan* out) const {
+  alignas(kScanPageBytes) std::byte copy[kScanPageBytes];
+  const std::size_t bytes = std::min(kScanPageBytes, region.bytes - offset);
+  const std::byte* data = region.data + offset;
+  if (region.reading == HostRegion::Reading::kRegistered) {
+    const iovec from{const_cast<std::byte*>(data), bytes}, to{copy, bytes};
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != static_cast<ssize_t>(bytes)) {
+      out->is_whole = false;
+      return;
+    }
+    data = copy;
+  }
+  const CUdeviceptr at = region.base + offset;
+  ScanWords(data, bytes, at, bounds, [&](const HeldWord& held) { out->held.push_back(held); });
+  ScanWords(data, bytes, at, Bounds(), [&](const HeldWord& held) {
+    const HostRegion* const next = Find(held.word);
+    if (next && next != &region) out->leads_on.push_back(held.word);
+  });
+}
+
+HostRegions::Scan HostRegions::Read(CUdeviceptr word, WordBounds bounds) {
+  Scan scan;
+  const MutexLock lock(mutex_);
+  const HostRegion* const region = Find(word);
+  if (!region) return scan;
+  scan.is_whole = region->reading != HostRegion::Reading::kNone && region->bytes <= kWholeOnHostBytes;
+  if (region->reading == HostRegion::Reading::kNone) return scan;
+  const std::size_t step_bytes = scan.is_whole ? kScanPageBytes : kScanPageBytes * kScanPagesPerLook;
+  const bool is_sample = !scan.is_whole;
+  for (std::size_t offset = 0; offset < region->bytes; offset += step_bytes)
+    ReadPage(*region, offset, bounds, &scan);
+  // Where a page of the sample holds one, others may.
+  if (is_sample && !scan.held.empty()) {
+    scan.held.clear();
+    scan.leads_on.clear();
+    for (std::size_t offset = 0; offset < region->bytes; offset += kScanPageBytes)
+      ReadPage(*region, offset, bounds, &scan);
+  }
+  return scan;
+}
+
+}  // namespace spillway::interposer
