@@ -206,17 +206,18 @@ void AddLearning(Text* out) {
   const LearningFigures all = Steward::Instance().Read();
   out->Add(",\n  \"learning\": {\"recorded_events\": %" PRIu64 ", \"dropped_events\": %" PRIu64
            ", \"plans_adopted\": %" PRIu64 ", \"plans_from_store\": %" PRIu64
-           ", \"plans_from_agent\": %" PRIu64 ", \"plans_refused\": %" PRIu64 ", \"plans_invalid\": %" PRIu64,
+           ", \"plans_from_agent\": %" PRIu64 ", \"plans_refused\": %" PRIu64 ", \"plans_invalid\": %" PRIu64
+           ", \"plans_dropped\": %" PRIu64,
            all.recorded_events, all.dropped_events, all.plans_adopted, all.plans_from_store,
-           all.plans_from_agent, all.plans_refused, all.plans_invalid);
+           all.plans_from_agent, all.plans_refused, all.plans_invalid, all.plans_dropped);
   out->Add(", \"planned_at_iteration\": %" PRIu64 ", \"planning_ns\": %" PRIu64
            ", \"iterations_followed\": %" PRIu64 ", \"predicted_iteration_ns\": %" PRIu64
            ", \"lower_bound_ns\": %" PRIu64 ", \"measured_iteration_ns\": %" PRIu64
-           ", \"to_host_bytes_per_second\": %" PRIu64 ", \"to_device_bytes_per_second\": %" PRIu64
-           ", \"not_planned_because\": ",
+           ", \"without_plan_iteration_ns\": %" PRIu64 ", \"to_host_bytes_per_second\": %" PRIu64
+           ", \"to_device_bytes_per_second\": %" PRIu64 ", \"not_planned_because\": ",
            all.planned_at_iteration, all.planning_ns, all.iterations_followed, all.predicted_iteration_ns,
-           all.lower_bound_ns, all.measured_iteration_ns, all.to_host_bytes_per_second,
-           all.to_device_bytes_per_second);
+           all.lower_bound_ns, all.measured_iteration_ns, all.without_plan_iteration_ns,
+           all.to_host_bytes_per_second, all.to_device_bytes_per_second);
   const char* const why = all.not_planned_because ? all.not_planned_because : "";
   AddQuoted(why, strlen(why), out);
   out->Add("}");
@@ -324,9 +325,20 @@ void RememberPeak(const Figures& all) {
   WriteWhole(path, false, "tmp", peak);
 }
 
+void AddDroppedPlans(const LearningFigures& learned) {
+  if (learned.plans_dropped == 0) return;
+  summary.Add("spillway: %" PRIu64 " plans were no better than none, and were dropped",
+              learned.plans_dropped);
+  if (learned.without_plan_iteration_ns > 0)
+    summary.Add("; an iteration without takes %.3f ms",
+                static_cast<double>(learned.without_plan_iteration_ns) * 1e-6);
+  summary.Add("\n");
+}
+
 void AddPlanned(const Figures& all) {
   const LearningFigures learned = Steward::Instance().Read();
-  if (learned.iterations_followed == 0) return;
+  AddDroppedPlans(learned);
+  if (learned.iterations_followed == 0 || learned.predicted_iteration_ns == 0) return;
   const driver::MappingCalls& calls = all.iteration_calls;
   summary.Add("spillway: an iteration was predicted to take %.3f ms and ",
               static_cast<double>(learned.predicted_iteration_ns) * 1e-6);

@@ -243,6 +243,10 @@ class JobMemory {
   std::int64_t PlannableBytes() SPILLWAY_EXCLUDES(state_);
   // From its next iteration on the job follows the plan: what it says moves ahead of need, everything else as without one.
   void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) SPILLWAY_EXCLUDES(state_);
+  // For the trace: a plan's iterations took `planned_ns`, and without it `without_ns`; 0: not known.
+  void TraceDropped(std::int64_t planned_ns, std::int64_t without_ns);
+  // Plans are not carried out now.
+  bool Parks() SPILLWAY_EXCLUDES(state_);
 
   // While one lives the calling thread waits in a call for what was enqueued on the device: the process is not idle.
   class Blocked {
@@ -499,6 +503,7 @@ class JobMemory {
 
   // The plan.
   void TraceAdopted(const scheduler::LivePlan& plan);
+  std::uint64_t MovedBytes() SPILLWAY_EXCLUDES(state_);
   void TellPlan(Effect effect, TouchSet* set);
   void FollowPlan(StreamName stream, Effect effect, TouchSet* set) SPILLWAY_EXCLUDES(state_);
   void BeginIteration(StreamName stream, const PlanStep& step) SPILLWAY_EXCLUDES(state_);

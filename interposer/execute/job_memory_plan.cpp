@@ -23,6 +23,15 @@ void JobMemory::TraceAdopted(const scheduler::LivePlan& plan) {
                          static_cast<std::int64_t>(plan.pattern().profile.operations.size())}});
 }
 
+bool JobMemory::Parks() {
+  const MutexLock lock(state_);
+  return residency_.parking();
+}
+
+void JobMemory::TraceDropped(std::int64_t planned_ns, std::int64_t without_ns) {
+  trace_.Now({.kind = TraceKind::kPlanDropped, .values = {planned_ns, without_ns}});
+}
+
 void JobMemory::Adopt(std::shared_ptr<const scheduler::LivePlan> plan) {
   {
     const MutexLock lock(state_);
@@ -68,9 +77,16 @@ void JobMemory::BeginIteration(StreamName stream, const PlanStep& step) {
   const CurrentContext current(context_);
   const bool was_stopped = NoteIteration(step);
   if (!driver::ContextCensus::HasSeveral())
-    recorder_.IterationBegan(
-        stream.handle,
-        {.pattern = step.pattern, .last_misses = step.last_misses, .last_was_stopped = was_stopped});
+    recorder_.IterationBegan(stream.handle, {.pattern = step.pattern,
+                                             .is_planned = step.is_planned,
+                                             .moved_bytes = MovedBytes(),
+                                             .last_misses = step.last_misses,
+                                             .last_was_stopped = was_stopped});
+}
+
+std::uint64_t JobMemory::MovedBytes() {
+  const MutexLock lock(state_);
+  return counters_.offloaded_bytes + counters_.restored_bytes;
 }
 
 // Whether a census was made in the one before.
@@ -80,8 +96,8 @@ bool JobMemory::NoteIteration(const PlanStep& step) {
   if (counters_.planned_iterations > 0 && step.last_misses == 0)
     iteration_calls_ = calls.Since(calls_at_iteration_);
   calls_at_iteration_ = calls;
-  ++counters_.planned_iterations;
-  counters_.planned_iterations_missed += step.last_misses > 0;
+  counters_.planned_iterations += step.is_planned;
+  counters_.planned_iterations_missed += step.is_planned && step.last_misses > 0;
   return std::exchange(censuses_at_iteration_, counters_.censuses) != counters_.censuses;
 }
 

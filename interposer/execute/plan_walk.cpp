@@ -80,6 +80,7 @@ void PlanWalk::Tell(const Followed& followed, PlanStep* step) {
   if (step->began_iteration) {
     step->last_misses = static_cast<std::uint64_t>(now_->follower.last_misses());
     step->pattern = now_->plan->pattern().fingerprint;
+    step->is_planned = now_->plan->action_count() > 0;
   }
   step->keeps_recipe = now_->plan->RunsAgain(followed.position);
   for (const LiveAction& action : now_->plan->Before(followed.position))

@@ -38,6 +38,7 @@ struct PlanStep {
   bool began_iteration = false;
   std::uint64_t last_misses = 0;  // when an iteration began: of the one before
   std::uint64_t pattern = 0;      // likewise, its fingerprint
+  bool is_planned = false;        // likewise: the plan has something to do
 };
 
 class PlanWalk {

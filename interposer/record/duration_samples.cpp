@@ -63,6 +63,14 @@ DurationSamples::State DurationSamples::Read(std::uint32_t number, std::int64_t*
   return State::kRead;
 }
 
+std::int64_t DurationSamples::SpanNs(std::uint32_t first, std::uint32_t last) {
+  float milliseconds = 0;
+  const bool is_read =
+      first != 0 && last != 0 &&
+      Driver().cuEventElapsedTime(&milliseconds, At(first)->before, At(last)->after) == CUDA_SUCCESS;
+  return is_read ? static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6) : 0;
+}
+
 void DurationSamples::Release() {
   most_.store(0, std::memory_order_release);
   for (auto& block : blocks_) {

@@ -39,6 +39,8 @@ class DurationSamples {
 
   enum class State : std::uint8_t { kNotYet, kRead, kLost };
   State Read(std::uint32_t number, std::int64_t* duration_ns);
+  // From the beginning of one sampled operation to the end of a later one, both of which have been read; 0 where that is not known.
+  std::int64_t SpanNs(std::uint32_t first, std::uint32_t last);
   // Gives the events back. The job's context is current; sampling has been off since the last iteration.
   void Release();
 

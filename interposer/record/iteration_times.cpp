@@ -30,8 +30,12 @@ bool IterationTimes::Next(IterationTime* out) {
     float milliseconds = 0;
     const bool is_read =
         has_time && Driver().cuEventElapsedTime(&milliseconds, from.event, to.event) == CUDA_SUCCESS;
+    const bool is_of_one =
+        from.begin.pattern == to.begin.pattern && from.begin.is_planned == to.begin.is_planned;
     *out = {.duration_ns = static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6),
-            .pattern = from.begin.pattern == to.begin.pattern ? from.begin.pattern : 0,
+            .pattern = is_of_one ? from.begin.pattern : 0,
+            .is_planned = from.begin.is_planned,
+            .moved_bytes = to.begin.moved_bytes - from.begin.moved_bytes,
             .misses = to.begin.last_misses,
             .was_stopped = to.begin.last_was_stopped};
     read_.store(place + 1, std::memory_order_release);

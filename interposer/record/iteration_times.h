@@ -6,8 +6,8 @@
 // Invariants
 //  1. A time is read only when the device has passed both its ends: nothing waits.
 //  2. When the reader is behind, iterations go untold; a time never spans two.
-//  3. A time is told of a pattern only when the iteration began and ended by it: in one in which another plan took effect
-//     neither is known to have been followed.
+//  3. A time is told of a pattern only when the iteration began and ended by it: in one in which another plan took effect,
+//     or the same pattern's plan began or ended to move memory, neither is known to have been followed.
 #pragma once
 
 #include <atomic>
@@ -21,14 +21,18 @@ namespace spillway::interposer {
 // What is known where an iteration begins.
 struct IterationBegin {
   std::uint64_t pattern = 0;      // its plan's: the fingerprint
+  bool is_planned = false;        // the plan moves something; else memory goes by the reactive policy
+  std::uint64_t moved_bytes = 0;  // to the host and back until now
   std::uint64_t last_misses = 0;  // of the iteration that this one follows
   bool last_was_stopped = false;  // likewise
 };
 
 struct IterationTime {
   std::int64_t duration_ns = 0;
-  std::uint64_t pattern = 0;  // 0: not of one alone
-  std::uint64_t misses = 0;   // events that were other than the plan's
+  std::uint64_t pattern = 0;      // 0: not of one alone
+  bool is_planned = false;        // as IterationBegin says
+  std::uint64_t moved_bytes = 0;  // to the host and back
+  std::uint64_t misses = 0;       // events that were other than the plan's
   bool was_stopped =
       false;  // a census stopped it: it took longer than its plan says, and the next ones will not
 };

@@ -22,6 +22,7 @@ enum class TraceKind : std::uint8_t {
   kFreed,           // values: bytes
   kIteration,       // a plan's iteration begins; values: events of the one before that were not the plan's
   kPlanAdopted,     // name: its strategy; values: predicted ns, budget bytes, actions, operations
+  kPlanDropped,     // it was no better than none; values: what its iterations took, and took without it, ns
   kPrefetchAsked,   // the plan's moment to bring a range back has come; values: bytes
   kPrefetchHit,     // a range that the plan brought back is used; values: bytes
   kPrefetchUnused,  // it is sent away or freed before it was used; values: bytes

@@ -121,6 +121,8 @@ void TraceFile::Add(const TraceEvent& event) {
       return AddIteration(event);
     case TraceKind::kPlanAdopted:
       return AddPlan(event);
+    case TraceKind::kPlanDropped:
+      return AddDroppedPlan(event);
     default:
       return AddInstant(event, NameOfInstant(event.kind));
   }
@@ -204,6 +206,16 @@ void TraceFile::AddPlan(const TraceEvent& event) {
   Put(", \"predicted_ns\": %" PRId64 ", \"budget\": %" PRId64 ", \"actions\": %" PRId64
       ", \"operations\": %" PRId64 "}",
       event.values[0], event.values[1], event.values[2], event.values[3]);
+  EndEvent();
+}
+
+void TraceFile::AddDroppedPlan(const TraceEvent& event) {
+  BeginEvent();
+  Put("\"name\": \"plan dropped\", \"cat\": \"plan\", \"ph\": \"i\", \"s\": \"p\", \"pid\": %d, \"tid\": %d",
+      event.device, kPlanRow);
+  PutTime("ts", event.begin_ns);
+  Put(", \"args\": {\"planned_ns\": %" PRId64 ", \"without_ns\": %" PRId64 "}", event.values[0],
+      event.values[1]);
   EndEvent();
 }
 

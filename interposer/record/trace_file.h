@@ -61,6 +61,7 @@ class TraceFile {
   void AddIteration(const TraceEvent& event);
   void AddMemory(const TraceEvent& event);
   void AddPlan(const TraceEvent& event);
+  void AddDroppedPlan(const TraceEvent& event);
   void AddDetails(const TraceEvent& event);
   void BeginEvent();
   void EndEvent();

@@ -43,7 +43,24 @@ void DurationMeasurement::Note(const scheduler::JobEvent& event, std::uint32_t s
   if (sample == 0 && (known.touch_count > 0 || !has_begun_)) return;
   is_taken_[static_cast<std::size_t>(known.operation)] = true;
   ++taken_;
-  if (sample != 0) pending_.push_back({known.operation, sample});
+  if (sample != 0) NoteSample({known.operation, sample});
+}
+
+void DurationMeasurement::NoteSample(Pending taken) {
+  if (first_sample_ == 0) {
+    first_sample_ = taken.sample;
+    first_sampled_ = events_;
+  }
+  last_sample_ = taken.sample;
+  last_sampled_ = events_;
+  pending_.push_back(taken);
+}
+
+// The samples may be of more than one iteration, or not of all of one.
+std::int64_t DurationMeasurement::IterationNs(DurationSamples* samples) const {
+  const std::int64_t events = last_sampled_ - first_sampled_ + 1;
+  if (!IsDone() || first_sample_ == 0 || 2 * events < pattern_->size()) return 0;
+  return base::scale(samples->SpanNs(first_sample_, last_sample_), pattern_->size(), events);
 }
 
 void DurationMeasurement::Read(DurationSamples* samples) {

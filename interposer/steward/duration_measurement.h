@@ -34,6 +34,8 @@ class DurationMeasurement {
   // The job does not do what the pattern says, or samples cannot be had: what there is must do.
   bool IsHopeless() const;
   std::uint32_t SamplesWanted() const;
+  // What an iteration took while it was measured, waits for memory included; 0 where that is not known. Once IsDone.
+  std::int64_t IterationNs(DurationSamples* samples) const;
 
   const std::shared_ptr<const scheduler::IterationPattern>& pattern() const { return pattern_; }
   std::vector<std::int64_t> DurationsNs() const;
@@ -44,6 +46,7 @@ class DurationMeasurement {
     std::int32_t operation;
     std::uint32_t sample;
   };
+  void NoteSample(Pending taken);
   std::int64_t GuessNs(const scheduler::PatternEvent& event) const;
 
   std::shared_ptr<const scheduler::IterationPattern> pattern_;
@@ -54,6 +57,8 @@ class DurationMeasurement {
   std::size_t taken_ = 0;
   bool has_begun_ = false;  // a sample has come
   std::int64_t events_ = 0;
+  std::uint32_t first_sample_ = 0, last_sample_ = 0;
+  std::int64_t first_sampled_ = 0, last_sampled_ = 0;  // events_ then
 };
 
 }  // namespace spillway::interposer

@@ -39,6 +39,10 @@ constexpr std::uint64_t kLostAfterNs = 10'000'000'000;
 // What cannot move grows during a job's first iteration: so much is left for that by a plan made then.
 constexpr std::int64_t kEarlyReservePercent = 4;
 
+// An iteration that fits the budget is taken for the job's own after so many events without another one.
+constexpr std::int64_t kFitsForEvents = 1 << 16;
+constexpr const char* kNoBetter = "its plan was no better than none, and was dropped";
+
 // A plan serves budgets down to its own, and up to so much more.
 constexpr std::int64_t kBudgetSlackPercent = 5;
 // More than that is planned for when it has lasted for so many iterations: what neighbours lend comes and goes.
@@ -72,6 +76,25 @@ JobEvent EventOf(const Recorder::Drained& drained, std::span<const scheduler::Jo
   return out;
 }
 
+// Whether what the one does is a part of what the other does.
+bool Contains(const IterationPattern& whole, const IterationPattern& part) {
+  const auto is_same = [](const scheduler::PatternEvent& a, const scheduler::PatternEvent& b) {
+    return a.token == b.token;
+  };
+  return part.size() < whole.size() &&
+         std::search(whole.events.begin(), whole.events.end(), part.events.begin(), part.events.end(),
+                     is_same) != whole.events.end();
+}
+
+// Follows the iteration, and moves nothing.
+std::shared_ptr<const scheduler::LivePlan> RestingPlan(const std::shared_ptr<const IterationPattern>& pattern,
+                                                       std::int64_t budget_bytes) {
+  scheduler::Plan plan = scheduler::PlanWithoutActions(pattern->profile);
+  plan.strategy = "none";
+  auto live = scheduler::LivePlan::Make(pattern, plan, 0, budget_bytes);
+  return live ? std::make_shared<const scheduler::LivePlan>(std::move(*live)) : nullptr;
+}
+
 // Running mean over about eight.
 std::uint64_t Averaged(std::uint64_t mean, std::int64_t value) {
   const auto next = static_cast<std::uint64_t>(value);
@@ -84,6 +107,7 @@ Pipeline::Pipeline(PlannedJob* job, const PipelineOptions& options)
     : job_(job), recorder_(job->recorder()), options_(options) {}
 
 std::optional<Pipeline::Request> Pipeline::Collect(std::uint64_t now_ns, bool* more) {
+  may_ask_ = MayAskDriver(now_ns);
   NoteBudget();
   Drain(more);
   AdvanceMeasurement();
@@ -180,6 +204,11 @@ void Pipeline::Recognise(Candidate* candidate) {
   const bool is_asked_for =
       stored.job_budget_bytes == least_.budget_bytes() && stored.plan.strategy == options_.strategy->name();
   if (is_asked_for) {
+    verdicts_.NoteWithout(ConditionsOf(*pattern), stored.without_ns);
+    if (stored.is_no_better) {
+      verdicts_.NoteDropped(ConditionsOf(*pattern), 1);
+      return Learned(std::move(pattern));
+    }
     stored.pattern = *pattern;
     Remember(pattern, stored.plan);
     awaited_ = std::move(stored);
@@ -196,7 +225,13 @@ void Pipeline::Learned(Pattern pattern) {
   const bool is_followed = live_ && live_->pattern().fingerprint == pattern->fingerprint &&
                            live_->pattern().buffers == pattern->buffers;
   const bool is_measured = measurement_ && measurement_->pattern()->fingerprint == pattern->fingerprint;
-  if (is_followed || is_measured) return;
+  if (is_followed || is_measured || IsPartOfFollowed(*pattern)) return;
+  if (Fits(*pattern)) return NoteFits(std::move(pattern));
+  const bool is_dropped = verdicts_.HasDropped(ConditionsOf(*pattern));
+  if (is_dropped) counts_.not_planned_because = kNoBetter;
+  // A plan for a part of what has been found would move memory for that part's sake alone.
+  if (is_dropped || (live_ && Contains(*pattern, live_->pattern()))) Rest(pattern);
+  if (is_dropped) return;
   const auto known = known_.find(pattern->fingerprint);
   if (known == known_.end()) return Measure(std::move(pattern));
   std::vector<std::int64_t> durations_ns;
@@ -207,7 +242,51 @@ void Pipeline::Learned(Pattern pattern) {
   Ask(std::move(timed), known->second.plan, ReplanReason::kDrift);
 }
 
+// As long as the job does follow that: an evaluation does what training begins with.
+bool Pipeline::IsPartOfFollowed(const IterationPattern& pattern) const {
+  const bool is_followed =
+      live_ && (clean_in_a_row_ > 0 || tokens_ - tokens_adopted_ < 2 * live_->pattern().size());
+  return is_followed && Contains(live_->pattern(), pattern);
+}
+
+// All that is alive in it at once, as it occupies the device. Then the reactive policy moves nothing, once all of it has come.
+bool Pipeline::Fits(const IterationPattern& pattern) const {
+  scheduler::IterationProfile occupied = pattern.profile;
+  for (std::size_t i = 0; i < occupied.buffers.size(); ++i)
+    occupied.buffers[i].size_bytes = pattern.buffers[i].size_bytes;
+  return scheduler::PeakBytes(occupied) <= least_.bytes();
+}
+
+void Pipeline::NoteFits(Pattern pattern) {
+  if (!live_) counts_.not_planned_because = "what its iteration uses fits the budget";
+  fits_ = std::move(pattern);
+  fits_since_ = tokens_;
+}
+
+// The job is followed, and its memory moves by the reactive policy: so it is noticed when it does something else.
+void Pipeline::Rest(const Pattern& pattern) {
+  const auto resting = RestingPlan(pattern, least_.bytes());
+  if (!resting) return;
+  live_ = resting;
+  judge_.reset();
+  fits_.reset();
+  job_->Adopt(live_);
+  monitor_.emplace(live_->pattern().size(), 0);
+  tokens_adopted_ = tokens_;
+  iterations_adopted_ = static_cast<std::int64_t>(recorder_.iterations().begun());
+  clean_in_a_row_ = 0;
+  asked_ = AsProven(*pattern);
+  asked_bytes_ = least_.bytes();
+  asked_permille_ = job_->LinkPermille();
+  counts_.predicted_iteration_ns = counts_.measured_iteration_ns = counts_.lower_bound_ns = 0;
+}
+
+PlanVerdicts::Conditions Pipeline::ConditionsOf(const IterationPattern& pattern) const {
+  return {pattern.fingerprint, least_.budget_bytes(), job_->LinkPermille()};
+}
+
 void Pipeline::Measure(Pattern pattern) {
+  is_measured_freely_ = (!live_ || IsResting()) && !job_->Parks();
   measurement_.emplace(std::move(pattern));
   if (!live_) counts_.not_planned_because = "the iteration's operations are being measured";
   recorder_.samples().Start(measurement_->SamplesWanted());
@@ -217,10 +296,12 @@ void Pipeline::AdvanceMeasurement() {
   if (!measurement_) return;
   const bool is_hopeless = measurement_->IsHopeless();
   if (measurement_->AllAreTaken() || is_hopeless) recorder_.samples().Stop();
-  measurement_->Read(&recorder_.samples());
+  if (may_ask_) measurement_->Read(&recorder_.samples());
   if (!measurement_->IsDone() && !is_hopeless) return;
   auto timed = std::make_shared<IterationPattern>(*measurement_->pattern());
   scheduler::SetDurations(timed.get(), measurement_->DurationsNs());
+  if (is_measured_freely_ && !job_->Parks())
+    verdicts_.NoteWithout(ConditionsOf(*timed), measurement_->IterationNs(&recorder_.samples()));
   measurement_.reset();
   recorder_.samples().Release();
   Ask(std::move(timed), std::nullopt, ReplanReason::kDrift);
@@ -234,8 +315,10 @@ Pipeline::Pattern Pipeline::AsProven(const IterationPattern& pattern) {
 
 // What cannot move may grow by a chunk, and the plan still serves.
 void Pipeline::Ask(Pattern timed, std::optional<scheduler::Plan> known, ReplanReason reason) {
+  const auto rival = known ? known_.end() : known_.find(timed->fingerprint);
   AskFor(least_.bytes() - options_.device.chunk_bytes, std::move(timed), std::move(known), false);
   request_->reason = reason;
+  if (rival != known_.end()) request_->rival = rival->second.plan;
 }
 
 void Pipeline::AskFor(std::int64_t budget_bytes, Pattern timed, std::optional<scheduler::Plan> known,
@@ -265,6 +348,13 @@ Pipeline::Answer Pipeline::Solve(const Request& request) {
   PlanAnswer answer = MadeElsewhere(request);
   const bool is_from_elsewhere = answer.live != nullptr;
   if (!is_from_elsewhere) answer = scheduler::PlanFor(request.asked);
+  if (request.rival) {
+    // What was measured or may be done has changed since the former plan was made: both are priced by what is known now.
+    PlanAnswer former = scheduler::Accept(request.asked, *request.rival);
+    const bool is_better =
+        former.live && (!answer.live || former.live->predicted_ns() <= answer.live->predicted_ns());
+    if (is_better) return {.plan = std::move(former), .reason = request.reason};
+  }
   return {.plan = std::move(answer),
           .is_new = true,
           .is_stored = request.is_stored,
@@ -291,11 +381,17 @@ void Pipeline::Take(const Answer& answer) {
   counts_.planning_ns += answer.planning_ns;
   const PlanAnswer& plan = answer.plan;
   if (!plan.live) return NoteRefusal(plan);
+  if (IsRefused(plan)) return;
   counts_.not_planned_because = nullptr;
   if (live_) ++counts_.replans[static_cast<std::size_t>(answer.reason)];
   live_ = plan.live;
   job_->Adopt(live_);
+  fits_.reset();
   monitor_.emplace(live_->pattern().size(), live_->predicted_ns());
+  judge_.reset();
+  const std::int64_t without_ns = verdicts_.WithoutNs(ConditionsOf(live_->pattern()));
+  if (!IsResting()) judge_.emplace(live_->predicted_ns(), without_ns);
+  counts_.without_plan_iteration_ns = static_cast<std::uint64_t>(without_ns);
   tokens_adopted_ = tokens_;
   iterations_adopted_ = static_cast<std::int64_t>(recorder_.iterations().begun());
   clean_in_a_row_ = 0;
@@ -312,6 +408,77 @@ void Pipeline::Take(const Answer& answer) {
     KeepInStore(plan);
   else if (options_.store)
     options_.store->NoteUse(options_.job_key, live_->pattern().fingerprint);
+}
+
+// Where its prediction says already that it is no better than none, or than one that was dropped, nothing is tried.
+bool Pipeline::IsRefused(const PlanAnswer& plan) {
+  const Pattern& pattern = plan.live->shared_pattern();
+  const PlanVerdicts::Conditions conditions = ConditionsOf(*pattern);
+  const std::int64_t predicted_ns = plan.live->predicted_ns();
+  const std::int64_t without_ns = verdicts_.WithoutNs(conditions);
+  if (plan.live->action_count() == 0) return false;
+  if (!verdicts_.IsWorthTrying(conditions, predicted_ns)) {
+    if (!live_) Rest(pattern);
+    return true;
+  }
+  if (without_ns == 0 || predicted_ns < without_ns) return false;
+  DropPlan(pattern, predicted_ns, predicted_ns);
+  return true;
+}
+
+void Pipeline::DropPlan(const Pattern& pattern, std::int64_t predicted_ns, std::int64_t planned_ns) {
+  const PlanVerdicts::Conditions conditions = ConditionsOf(*pattern);
+  const std::int64_t without_ns = verdicts_.WithoutNs(conditions);
+  verdicts_.NoteDropped(conditions, predicted_ns);
+  ++counts_.plans_dropped;
+  counts_.not_planned_because = kNoBetter;
+  job_->NoteDropped(planned_ns, without_ns);
+  KeepVerdict(pattern, true);
+  Rest(pattern);
+  counts_.predicted_iteration_ns = static_cast<std::uint64_t>(planned_ns);
+  counts_.without_plan_iteration_ns = static_cast<std::uint64_t>(without_ns);
+}
+
+void Pipeline::KeepVerdict(const Pattern& pattern, bool is_no_better) {
+  const auto known = known_.find(pattern->fingerprint);
+  if (!options_.store) return;
+  StoredPlan stored = {
+      .pattern = *pattern,
+      .plan = known != known_.end() ? known->second.plan : scheduler::PlanWithoutActions(pattern->profile),
+      .budget_bytes = asked_bytes_,
+      .job_budget_bytes = least_.budget_bytes(),
+      .without_ns = verdicts_.WithoutNs(ConditionsOf(*pattern)),
+      .is_no_better = is_no_better};
+  stored.plan.strategy = options_.strategy->name();
+  options_.store->Keep(options_.job_key, stored);
+}
+
+void Pipeline::JudgePlan(const IterationTime& time) {
+  using Answer = scheduler::PlanJudge::Answer;
+  if (!judge_ || judge_->is_decided() || time.was_stopped || job_->Parks()) return;
+  const Pattern& pattern = live_->shared_pattern();
+  const Answer answer =
+      judge_->Add({.cost = {time.duration_ns, static_cast<std::int64_t>(time.moved_bytes)},
+                   .is_planned = time.is_planned,
+                   .is_as_expected = static_cast<std::int64_t>(time.misses) * 20 <= pattern->size()});
+  const std::int64_t without_ns = judge_->without().duration_ns;
+  if (judge_->is_decided()) {
+    verdicts_.NoteWithout(ConditionsOf(*pattern), without_ns);
+    counts_.without_plan_iteration_ns =
+        static_cast<std::uint64_t>(verdicts_.WithoutNs(ConditionsOf(*pattern)));
+  }
+  switch (answer) {
+    case Answer::kGoOn:
+      return;
+    case Answer::kTryWithout:
+      if (const auto resting = RestingPlan(pattern, live_->budget_bytes())) job_->Adopt(resting);
+      return;
+    case Answer::kKeep:
+      if (without_ns > 0) job_->Adopt(live_);
+      return;
+    case Answer::kDrop:
+      return DropPlan(pattern, live_->predicted_ns(), judge_->planned().duration_ns);
+  }
 }
 
 // The last few: a job that never does the same for long would gather plans without end.
@@ -334,18 +501,27 @@ void Pipeline::KeepInStore(const PlanAnswer& answer) {
   StoredPlan stored = {.pattern = answer.live->pattern(),
                        .plan = answer.plan,
                        .budget_bytes = answer.live->budget_bytes(),
-                       .job_budget_bytes = least_.budget_bytes()};
+                       .job_budget_bytes = least_.budget_bytes(),
+                       .without_ns = verdicts_.WithoutNs(ConditionsOf(answer.live->pattern()))};
   stored.plan.strategy = options_.strategy->name();  // one may have taken another's plan
   options_.store->Keep(options_.job_key, stored);
 }
 
+// In a thread of the program to ask the driver costs the program time: it is done now and then.
+bool Pipeline::MayAskDriver(std::uint64_t now_ns) {
+  constexpr std::uint64_t kCallsPerQuestion = 16;
+  return now_ns != 0 || ++calls_ % kCallsPerQuestion == 0;
+}
+
 void Pipeline::Watch(std::uint64_t now_ns) {
   IterationTime time;
-  while (recorder_.iterations().Next(&time)) {
+  while (may_ask_ && recorder_.iterations().Next(&time)) {
     if (!monitor_) continue;
-    ++counts_.iterations_followed;
+    counts_.iterations_followed += time.is_planned;
     NoteStep(time.duration_ns);
     if (time.pattern != live_->pattern().fingerprint) continue;  // of the plan before
+    JudgePlan(time);
+    if (time.is_planned == IsResting()) continue;  // likewise, or it is tried what goes without one
     clean_in_a_row_ = time.misses == 0 ? clean_in_a_row_ + 1 : 0;
     const bool settles = settling_iterations_ > 0 && settling_iterations_-- > 0;
     if (time.misses == 0 && !time.was_stopped && !settles) {
@@ -367,7 +543,7 @@ void Pipeline::NoteStep(std::int64_t duration_ns) {
 }
 
 void Pipeline::Judge(DriftVerdict verdict) {
-  if (verdict == DriftVerdict::kReplan && !measurement_ && TakesAnotherTime()) {
+  if (verdict == DriftVerdict::kReplan && !IsResting() && !measurement_ && TakesAnotherTime()) {
     if (!recorder_.IsRecording()) job_->BeginRecording();
     Measure(live_->shared_pattern());
   }
@@ -420,7 +596,8 @@ bool Pipeline::Serves(std::int64_t planned_bytes) const {
 
 void Pipeline::FollowBudget() {
   const bool same_link = job_->LinkPermille() == asked_permille_;
-  const bool serves = Serves(asked_bytes_) && same_link;
+  const bool serves = (Serves(asked_bytes_) && same_link) || (IsResting() && Fits(live_->pattern()));
+  if (!live_ && fits_ && !measurement_ && !Fits(*fits_)) Measure(std::exchange(fits_, nullptr));
   const bool has_only_grown = !serves && same_link && least_.bytes() >= asked_bytes_;
   if (!has_only_grown) grown_at_ = iterations_ended_;
   if (has_only_grown && iterations_ended_ - grown_at_ < kGrowthPatience) return;
@@ -430,7 +607,9 @@ void Pipeline::FollowBudget() {
 
 // Operations are proven while events are recorded, each when it comes by: a plan that was made before is made again.
 void Pipeline::FollowProofs() {
-  if (!asked_ || request_ || measurement_ || !std::exchange(may_be_proven_, false)) return;
+  if (!asked_ || request_ || measurement_ || (IsResting() && Fits(*asked_)) ||
+      !std::exchange(may_be_proven_, false))
+    return;
   const Pattern proven = AsProven(*asked_);
   if (scheduler::ReplayableCount(*proven) > scheduler::ReplayableCount(*asked_))
     Ask(proven, std::nullopt, ReplanReason::kProofs);
@@ -453,6 +632,10 @@ bool Pipeline::IsProven(const StoredPlan& stored) {
 }
 
 void Pipeline::EndRecordingWhenSteady() {
+  const bool fits_for_long =
+      !live_ && fits_ && !measurement_ && !request_ &&
+      tokens_ - fits_since_ >= std::max(kRecordedIterations * fits_->size(), kFitsForEvents);
+  if (fits_for_long) Rest(Pattern(fits_));
   if (!live_ || measurement_ || request_ || !recorder_.IsRecording()) return;
   const auto followed = static_cast<std::int64_t>(recorder_.iterations().begun()) - iterations_adopted_;
   if (followed < kRecordedIterations || clean_in_a_row_ < kCleanIterations) return;

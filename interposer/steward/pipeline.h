@@ -11,7 +11,9 @@
 //  1. A plan is handed over only when the validator and the cost model agreed to it for the budget of that moment.
 //  2. Events are recorded only until a plan has been followed for a while, and again when it no longer fits.
 //  3. Operations run again only by plans that were made or accepted since this process has proven that they may.
-//  4. Without times (`now` stands still) what it does depends on the events alone.
+//  4. A plan is followed only while it is better than none (plan_judge.h): one that is not is refused before it is followed, where its
+//     prediction says so already, or dropped. An iteration whose memory fits the budget gets no plan.
+//  5. Without times (`now` stands still) what it does depends on the events alone.
 // Never: waits for the device.
 #pragma once
 
@@ -29,10 +31,12 @@
 #include "interposer/steward/least_budget.h"
 #include "interposer/steward/plan_source.h"
 #include "interposer/steward/plan_store.h"
+#include "interposer/steward/plan_verdicts.h"
 #include "interposer/steward/planned_job.h"
 #include "protocol/message.h"
 #include "scheduler/learn/drift_monitor.h"
 #include "scheduler/learn/iteration_learner.h"
+#include "scheduler/learn/plan_judge.h"
 #include "scheduler/plan/job_planner.h"
 
 namespace spillway::interposer {
@@ -50,12 +54,14 @@ struct PipelineCounts {
   std::atomic<std::uint64_t> plans_from_agent{0};  // likewise: it made them, or kept them for this program
   std::atomic<std::uint64_t> plans_refused{0};     // they would not run within the budget
   std::atomic<std::uint64_t> plans_invalid{0};     // the validator refused them
+  std::atomic<std::uint64_t> plans_dropped{0};     // they were no better than none
   std::atomic<std::uint64_t> planned_at_iteration{
       0};  // the job's iterations until the first plan, by its events; 0: none
-  std::atomic<std::uint64_t> planning_ns{0};             // time that strategies took
-  std::atomic<std::uint64_t> predicted_iteration_ns{0};  // of the plan that is followed
-  std::atomic<std::uint64_t> lower_bound_ns{0};          // no plan's iteration is shorter
-  std::atomic<std::uint64_t> measured_iteration_ns{0};   // a running mean over its iterations
+  std::atomic<std::uint64_t> planning_ns{0};                // time that strategies took
+  std::atomic<std::uint64_t> predicted_iteration_ns{0};     // of the plan that is followed
+  std::atomic<std::uint64_t> lower_bound_ns{0};             // no plan's iteration is shorter
+  std::atomic<std::uint64_t> measured_iteration_ns{0};      // a running mean over its iterations
+  std::atomic<std::uint64_t> without_plan_iteration_ns{0};  // what one took without a plan; 0: not known
   std::array<std::atomic<std::uint64_t>, protocol::kReplanReasonNames.size()>
       replans{};                           // plans in the place of others
   std::atomic<std::uint64_t> steps_ns{0};  // of the iterations followed, together; and how many took how long
@@ -80,9 +86,10 @@ class Pipeline {
 
   struct Request {
     PlanRequest asked;
-    std::optional<scheduler::Plan> known;  // to be taken if it still serves
-    bool is_stored = false;                // the plan is the store's
-    PlanSource* elsewhere = nullptr;       // asked before it is made here
+    std::optional<scheduler::Plan> known;       // to be taken if it still serves
+    std::optional<scheduler::Plan> rival = {};  // likewise, unless the new one is better
+    bool is_stored = false;                     // the plan is the store's
+    PlanSource* elsewhere = nullptr;            // asked before it is made here
     int device_number = 0;
     std::uint64_t program = 0;
     std::int64_t job_budget_bytes = 0;
@@ -133,12 +140,23 @@ class Pipeline {
   bool Serves(std::int64_t planned_bytes) const;
   std::int64_t PatternSize() const;
   void Learned(Pattern pattern);
+  bool IsPartOfFollowed(const scheduler::IterationPattern& pattern) const;
+  bool Fits(const scheduler::IterationPattern& pattern) const;
+  void NoteFits(Pattern pattern);
+  bool IsResting() const { return live_ && live_->action_count() == 0; }
+  void Rest(const Pattern& pattern);
+  PlanVerdicts::Conditions ConditionsOf(const scheduler::IterationPattern& pattern) const;
+  bool IsRefused(const PlanAnswer& plan);
+  void JudgePlan(const IterationTime& time);
+  void DropPlan(const Pattern& pattern, std::int64_t predicted_ns, std::int64_t planned_ns);
+  void KeepVerdict(const Pattern& pattern, bool is_no_better);
   void Measure(Pattern pattern);
   void AdvanceMeasurement();
   void NoteBudget();
   Pattern AsProven(const scheduler::IterationPattern& pattern);
   void Ask(Pattern timed, std::optional<scheduler::Plan> known, ReplanReason reason);
   void AskFor(std::int64_t budget_bytes, Pattern timed, std::optional<scheduler::Plan> known, bool is_stored);
+  bool MayAskDriver(std::uint64_t now_ns);
   void Watch(std::uint64_t now_ns);
   void NoteStep(std::int64_t duration_ns);
   void Judge(scheduler::DriftVerdict verdict);
@@ -169,6 +187,13 @@ class Pipeline {
   std::optional<Request> request_;
   std::shared_ptr<const scheduler::LivePlan> live_;  // adopted last
   std::optional<scheduler::DriftMonitor> monitor_;
+  std::optional<scheduler::PlanJudge> judge_;  // of live_
+  PlanVerdicts verdicts_;
+  Pattern fits_;                     // needs no plan for this budget; the one learned last
+  std::int64_t fits_since_ = 0;      // tokens_ then
+  std::uint64_t calls_ = 0;          // of Collect
+  bool may_ask_ = false;             // in this call
+  bool is_measured_freely_ = false;  // nothing else moves memory while measurement_ goes on
   LeastBudget least_;
   std::int64_t iteration_tokens_ = 0;  // tokens_ when least_ was told of an iteration's end
   std::uint64_t iteration_begun_ = 0;  // or iterations that had begun

@@ -24,6 +24,10 @@ class PlannedJob {
   // Has an operation with this token (scheduler::TokenOf of its event, so of its complete shape) been run again and given the same
   // bytes? Asked for many at once, each time that a plan is made.
   virtual bool MayReplay(std::uint64_t /*token*/) { return false; }
+  // A plan was no better than none: its iterations took `planned_ns`, and without it `without_ns`; 0: not known.
+  virtual void NoteDropped(std::int64_t /*planned_ns*/, std::int64_t /*without_ns*/) {}
+  // Memory moves only while the device is idle, and plans are not carried out: times of now are not those of later.
+  virtual bool Parks() { return false; }
   // The job's part of the link, in thousandths.
   virtual std::int64_t LinkPermille() { return 1000; }
 

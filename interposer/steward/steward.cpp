@@ -85,6 +85,10 @@ class Steward::Job final : public PlannedJob, public RecordListener {
   Recorder& recorder() override { return memory_->recorder(); }
   void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) override { memory_->Adopt(std::move(plan)); }
   void BeginRecording() override { memory_->BeginRecording(); }
+  void NoteDropped(std::int64_t planned_ns, std::int64_t without_ns) override {
+    if (JobTrace::IsOn()) memory_->TraceDropped(planned_ns, without_ns);
+  }
+  bool Parks() override { return memory_->Parks(); }
   std::int64_t BudgetBytes() override { return static_cast<std::int64_t>(memory_->budget_bytes()); }
   std::int64_t PlannableBytes() override { return memory_->PlannableBytes(); }
   bool MayReplay(std::uint64_t token) override { return memory_->MayReplay(token); }
@@ -231,8 +235,11 @@ void Steward::Job::IncludeIn(LearningFigures* all) {
   all->plans_from_agent += counts.plans_from_agent;
   all->plans_refused += counts.plans_refused;
   all->plans_invalid += counts.plans_invalid;
+  all->plans_dropped += counts.plans_dropped;
   all->planning_ns += counts.planning_ns;
   if (const char* const why = counts.not_planned_because) all->not_planned_because = why;
+  if (counts.without_plan_iteration_ns != 0)
+    all->without_plan_iteration_ns = counts.without_plan_iteration_ns;
   if (counts.planned_at_iteration == 0 || all->planned_at_iteration != 0) return;
   all->planned_at_iteration = counts.planned_at_iteration;
   all->predicted_iteration_ns = counts.predicted_iteration_ns;

@@ -32,6 +32,7 @@ struct LearningFigures {
   std::uint64_t plans_from_agent = 0;
   std::uint64_t plans_refused = 0;
   std::uint64_t plans_invalid = 0;
+  std::uint64_t plans_dropped = 0;         // they were no better than none
   std::uint64_t planned_at_iteration = 0;  // the last job's that was planned, like all that follow
   std::uint64_t planning_ns = 0;
   std::uint64_t predicted_iteration_ns = 0;
@@ -39,6 +40,7 @@ struct LearningFigures {
   std::uint64_t to_device_bytes_per_second = 0;
   std::uint64_t lower_bound_ns = 0;
   std::uint64_t measured_iteration_ns = 0;
+  std::uint64_t without_plan_iteration_ns = 0;
   const char* not_planned_because = nullptr;  // the last job's that has no plan
 };
 

@@ -179,6 +179,8 @@ template <class Archive, Is<StoredPlan> Stored>
 void Describe(Archive& archive, Stored& stored) {
   archive.Number(stored.budget_bytes);
   archive.Number(stored.job_budget_bytes);
+  archive.Number(stored.without_ns);
+  archive.Number(stored.is_no_better);
   auto& pattern = stored.pattern;
   archive.List(pattern.events);
   archive.List(pattern.touches);

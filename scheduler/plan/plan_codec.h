@@ -23,13 +23,15 @@
 
 namespace spillway::scheduler {
 
-inline constexpr std::uint32_t kPlanFileVersion = 6;
+inline constexpr std::uint32_t kPlanFileVersion = 7;
 
 struct StoredPlan {
   IterationPattern pattern;  // with durations; persistent buffers' allocations are not kept
   Plan plan;
   std::int64_t budget_bytes = 0;      // that it was made for: what was left for what may move
   std::int64_t job_budget_bytes = 0;  // of this
+  std::int64_t without_ns = 0;  // what an iteration takes without a plan, with that budget; 0: not known
+  bool is_no_better = false;    // the plan was followed, or priced, and was no better than that
 };
 
 std::vector<std::byte> Encode(const StoredPlan& stored);

@@ -7,7 +7,7 @@
 namespace spillway::scheduler {
 namespace {
 
-struct Candidate {
+struct CapuchinCandidate {
   int32_t interval = -1;
   int64_t free_ns = 0;   // what the link would have to spare; negative: what the step would wait
   int64_t chain_ns = 0;  // negative: cannot be recomputed
@@ -34,8 +34,9 @@ class Chooser {
                                                             timetable.to_device_ns(interval.buffer);
       candidates_.push_back({i, idle_ns - copies_ns, bench.ChainNs(i), bench.footprint_bytes(i)});
     }
-    std::stable_sort(candidates_.begin(), candidates_.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.free_ns > b.free_ns; });
+    std::stable_sort(
+        candidates_.begin(), candidates_.end(),
+        [](const CapuchinCandidate& a, const CapuchinCandidate& b) { return a.free_ns > b.free_ns; });
   }
 
   Choices Choose() {
@@ -48,7 +49,7 @@ class Chooser {
   }
 
  private:
-  bool Crosses(const Candidate& candidate, int32_t operation) const {
+  bool Crosses(const CapuchinCandidate& candidate, int32_t operation) const {
     const IdleInterval& interval = bench_.interval(candidate.interval);
     const int32_t begin = Timetable::BeginOf(interval);
     const int32_t end = bench_.timetable().EndOf(interval);
@@ -57,9 +58,9 @@ class Chooser {
   }
 
   bool TakeOneOver(int32_t operation) {
-    const Candidate* swap = nullptr;
-    const Candidate* recompute = nullptr;
-    for (const Candidate& candidate : candidates_) {
+    const CapuchinCandidate* swap = nullptr;
+    const CapuchinCandidate* recompute = nullptr;
+    for (const CapuchinCandidate& candidate : candidates_) {
       if (IsTaken(candidate) || !Crosses(candidate, operation)) continue;
       if (candidate.free_ns >= 0) return Take(candidate, Treatment::kSwap, Reason::kHidden);
       if (!swap || SavesMore(candidate.size_bytes, -candidate.free_ns, swap->size_bytes, -swap->free_ns))
@@ -74,11 +75,11 @@ class Chooser {
     return swap && Take(*swap, Treatment::kSwap, Reason::kCheapestRelief);
   }
 
-  bool IsTaken(const Candidate& candidate) const {
+  bool IsTaken(const CapuchinCandidate& candidate) const {
     return choices_.decisions[static_cast<size_t>(candidate.interval)].treatment != Treatment::kStay;
   }
 
-  bool Take(const Candidate& candidate, Treatment treatment, Reason reason) {
+  bool Take(const CapuchinCandidate& candidate, Treatment treatment, Reason reason) {
     Decision& decision = choices_.decisions[static_cast<size_t>(candidate.interval)];
     decision.treatment = treatment;
     decision.reason = reason;
@@ -90,7 +91,7 @@ class Chooser {
   const Workbench& bench_;
   LoadTree load_;
   Choices choices_;
-  std::vector<Candidate> candidates_;  // the largest free time first
+  std::vector<CapuchinCandidate> candidates_;  // the largest free time first
 };
 
 class CapuchinStrategy : public ChoosingStrategy {

@@ -179,9 +179,10 @@ TEST_F(PipelineTest, APlanIsMeasuredByIterationsOfItsOwnPattern) {
   ASSERT_GT(job.RunUntilPlanned(12), 0);
   const std::uint64_t own = job.adopted.back()->pattern().fingerprint;
   const auto tell = [&](std::uint64_t pattern) {
-    for (int i = 0; i < 6; ++i) job.recorder().IterationBegan(nullptr, {.pattern = pattern});
+    for (int i = 0; i < 6; ++i)
+      job.recorder().IterationBegan(nullptr, {.pattern = pattern, .is_planned = true});
     ASSERT_EQ(driver::Driver().cuCtxSynchronize(), CUDA_SUCCESS);
-    job.EventsAreThere();
+    for (int i = 0; i < 16; ++i) job.EventsAreThere();  // the driver is asked now and then
   };
 
   // When iterations of another pattern are told of, which took some time, nothing is known of this one's

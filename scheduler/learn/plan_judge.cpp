@@ -1,0 +1,85 @@
+#include "scheduler/learn/plan_judge.h"
+
+#include <algorithm>
+
+namespace spillway::scheduler {
+namespace {
+
+// The first ones of a plan, and of going without it: memory is where it was left.
+constexpr int64_t kSettlingPlanned = 2, kSettlingWithout = 1;
+constexpr int64_t kCompared = 3;
+// So many odd iterations are left out; a plan that hardly ever fits is judged by those that there are.
+constexpr int64_t kMostOddOnes = 8;
+
+// What a plan must gain.
+constexpr int64_t kGainPercent = 2;
+constexpr int64_t kFewerBytesPercent = 10;
+// One such iteration is reason enough to try without.
+constexpr int64_t kFarWorsePercent = 150;
+// Where nothing else is known, the prediction says whether the plan does what it was made for.
+constexpr int64_t kOffPredictionPercent = 125;
+
+}  // namespace
+
+PlanJudge::PlanJudge(int64_t predicted_ns, int64_t without_ns)
+    : predicted_ns_(std::max<int64_t>(predicted_ns, 1)), without_ns_(without_ns) {}
+
+void PlanJudge::Sum::Add(IterationCost cost) {
+  ++iterations;
+  duration_ns += cost.duration_ns;
+  moved_bytes += cost.moved_bytes;
+}
+
+IterationCost PlanJudge::Sum::Mean() const {
+  if (iterations == 0) return {};
+  return {duration_ns / iterations, moved_bytes / iterations};
+}
+
+bool PlanJudge::IsNoBetter(IterationCost planned, IterationCost without) {
+  const auto percent_of = [](int64_t value, int64_t percent) { return value / 100 * percent; };
+  if (planned.duration_ns < percent_of(without.duration_ns, 100 - kGainPercent)) return false;
+  if (planned.duration_ns > percent_of(without.duration_ns, 100 + kGainPercent)) return true;
+  return planned.moved_bytes >= percent_of(without.moved_bytes, 100 - kFewerBytesPercent);
+}
+
+PlanJudge::Answer PlanJudge::Add(const Iteration& iteration) {
+  const bool is_of_this_phase = iteration.is_planned == (phase_ == Phase::kPlanned);
+  if (phase_ == Phase::kDecided || !is_of_this_phase) return Answer::kGoOn;
+  if (!iteration.is_as_expected && odd_ones_++ < kMostOddOnes) return Answer::kGoOn;
+  ++seen_;
+  return phase_ == Phase::kPlanned ? AddPlanned(iteration.cost) : AddWithout(iteration.cost);
+}
+
+PlanJudge::Answer PlanJudge::AddPlanned(IterationCost cost) {
+  if (IsFarWorse(cost) && seen_ > 1) {
+    planned_.Add(cost);
+    return Begin(Phase::kWithout, Answer::kTryWithout);
+  }
+  if (seen_ > kSettlingPlanned) planned_.Add(cost);
+  if (planned_.iterations < kCompared) return Answer::kGoOn;
+  return IsClearlyBetter() ? Begin(Phase::kDecided, Answer::kKeep)
+                           : Begin(Phase::kWithout, Answer::kTryWithout);
+}
+
+PlanJudge::Answer PlanJudge::AddWithout(IterationCost cost) {
+  if (seen_ > kSettlingWithout) without_.Add(cost);
+  if (without_.iterations < kCompared) return Answer::kGoOn;
+  return Begin(Phase::kDecided, IsNoBetter(planned(), without()) ? Answer::kDrop : Answer::kKeep);
+}
+
+PlanJudge::Answer PlanJudge::Begin(Phase phase, Answer answer) {
+  phase_ = phase;
+  seen_ = odd_ones_ = 0;
+  return answer;
+}
+
+bool PlanJudge::IsClearlyBetter() const {
+  if (without_ns_ > 0) return planned().duration_ns < without_ns_ / 100 * (100 - kGainPercent);
+  return planned().duration_ns <= predicted_ns_ / 100 * kOffPredictionPercent;
+}
+
+bool PlanJudge::IsFarWorse(IterationCost cost) const {
+  return without_ns_ > 0 && cost.duration_ns > without_ns_ / 100 * kFarWorsePercent;
+}
+
+}  // namespace spillway::scheduler

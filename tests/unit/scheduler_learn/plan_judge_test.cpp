@@ -1,0 +1,80 @@
+#include "scheduler/learn/plan_judge.h"
+
+#include <gtest/gtest.h>
+
+namespace spillway::scheduler {
+namespace {
+
+using Answer = PlanJudge::Answer;
+
+constexpr int64_t kMs = 1'000'000;
+
+PlanJudge::Iteration Planned(int64_t ms, int64_t moved_bytes = 0) {
+  return {.cost = {ms * kMs, moved_bytes}, .is_planned = true};
+}
+PlanJudge::Iteration Without(int64_t ms, int64_t moved_bytes = 0) {
+  return {.cost = {ms * kMs, moved_bytes}};
+}
+
+Answer AddTimes(PlanJudge* judge, const PlanJudge::Iteration& iteration, int times) {
+  Answer last = Answer::kGoOn;
+  for (int i = 0; i < times; ++i) last = judge->Add(iteration);
+  return last;
+}
+
+TEST(PlanJudgeTest, APlanThatIsClearlyFasterThanNoneIsKeptWithoutATrial) {
+  PlanJudge judge(10 * kMs, 20 * kMs);
+  // The first two iterations of a plan count for nothing
+  AddTimes(&judge, Planned(19), 2);
+  EXPECT_EQ(AddTimes(&judge, Planned(12), 3), Answer::kKeep);
+  EXPECT_EQ(judge.planned().duration_ns, 12 * kMs);
+}
+
+TEST(PlanJudgeTest, APlanThatIsNoFasterGivesWayToATrialAndIsDroppedWhenThatIsNoSlower) {
+  PlanJudge judge(10 * kMs, 20 * kMs);
+  EXPECT_EQ(AddTimes(&judge, Planned(21), 5), Answer::kTryWithout);
+  EXPECT_EQ(AddTimes(&judge, Without(20), 4), Answer::kDrop);
+}
+
+// A program that waits for its data longer than when its iteration was measured.
+TEST(PlanJudgeTest, APlanIsKeptWhereTheTrialIsSlowerStill) {
+  PlanJudge judge(10 * kMs, 20 * kMs);
+  EXPECT_EQ(AddTimes(&judge, Planned(30), 5), Answer::kTryWithout);
+  EXPECT_EQ(AddTimes(&judge, Without(40), 4), Answer::kKeep);
+}
+
+TEST(PlanJudgeTest, APlanThatIsFarWorseIsTriedWithoutAtOnce) {
+  PlanJudge judge(10 * kMs, 20 * kMs);
+  EXPECT_EQ(AddTimes(&judge, Planned(31), 2), Answer::kTryWithout);
+}
+
+TEST(PlanJudgeTest, WhereNothingIsKnownOfIterationsWithoutAPlanThePredictionDecidesAboutATrial) {
+  PlanJudge as_predicted(10 * kMs, 0), slower(10 * kMs, 0);
+  EXPECT_EQ(AddTimes(&as_predicted, Planned(12), 5), Answer::kKeep);
+  EXPECT_EQ(AddTimes(&slower, Planned(13), 5), Answer::kTryWithout);
+}
+
+TEST(PlanJudgeTest, EqualTimesAreWorthAPlanThatMovesClearlyLess) {
+  EXPECT_TRUE(PlanJudge::IsNoBetter({20 * kMs, 100}, {20 * kMs, 100}));
+  EXPECT_FALSE(PlanJudge::IsNoBetter({20 * kMs, 80}, {20 * kMs, 100}));
+  EXPECT_TRUE(PlanJudge::IsNoBetter({21 * kMs, 80}, {20 * kMs, 1000}));
+  EXPECT_FALSE(PlanJudge::IsNoBetter({19 * kMs, 200}, {20 * kMs, 100}));
+}
+
+TEST(PlanJudgeTest, IterationsOfTheOtherKindAndOddOnesDoNotCount) {
+  PlanJudge judge(10 * kMs, 20 * kMs);
+  PlanJudge::Iteration odd = Planned(90);
+  odd.is_as_expected = false;
+  EXPECT_EQ(AddTimes(&judge, odd, 8), Answer::kGoOn);
+  EXPECT_EQ(AddTimes(&judge, Without(1), 8), Answer::kGoOn);
+  EXPECT_EQ(AddTimes(&judge, Planned(12), 5), Answer::kKeep);
+}
+
+TEST(PlanJudgeTest, AVerdictIsGivenOnce) {
+  PlanJudge judge(10 * kMs, 20 * kMs);
+  AddTimes(&judge, Planned(12), 5);
+  EXPECT_EQ(AddTimes(&judge, Planned(90), 20), Answer::kGoOn);
+}
+
+}  // namespace
+}  // namespace spillway::scheduler
