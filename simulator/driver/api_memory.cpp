@@ -24,7 +24,9 @@ CUdeviceptr Allocate(Call& call, std::size_t bytes) {
   return base;
 }
 
-// cuMemFree waits for all work of the context: programs rely on that.
+// cuMemFree waits for all work of the context: programs rely on that. Not for memory of a pool: "this API will not perform
+// any implicit synchronization when the pointer was allocated with cuMemAllocAsync or cuMemAllocFromPoolAsync" (cuda.h,
+// cuMemFree).
 void Free(Call& call, CUdeviceptr address) {
   if (address == 0) return;
   RefuseWhileCapturing(call);
@@ -32,7 +34,7 @@ void Free(Call& call, CUdeviceptr address) {
   Require(before != nullptr);
   Require(before->kind == AllocationKind::kDevice || before->kind == AllocationKind::kManaged ||
           before->kind == AllocationKind::kPool || before->kind == AllocationKind::kGraph);
-  call.WaitForContext(*call.context);
+  if (before->kind != AllocationKind::kPool) call.WaitForContext(*call.context);
   const Allocation* allocation = call.sim.allocations.FindBase(address);  // another thread may have freed it
   Require(allocation != nullptr);
   const bool from_pool = allocation->kind == AllocationKind::kPool;
