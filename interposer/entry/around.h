@@ -8,6 +8,7 @@
 #include "interposer/entry/call_claims.h"
 #include "interposer/entry/reentry_guard.h"
 #include "interposer/execute/ordering_rules.h"
+#include "interposer/ledger/visible_work.h"
 #include "interposer/record/operation_shape.h"
 #include "interposer/runtime.h"
 
@@ -19,16 +20,19 @@ using interposer::ForEachJob;
 using interposer::JobMemory;
 using interposer::StreamName;
 using interposer::Transfer;
+using interposer::VisibleWork;
 
 // Collects what may be managed addresses; a word that is none costs two comparisons.
 class Collector {
  public:
   explicit Collector(const JobMemory& job) : job_(job) {}
   void operator()(CUdeviceptr word) {
-    if (job_.MightBeManaged(word))
+    if (job_.MightBeManaged(word)) {
       addresses_.push_back(word);
-    else if (interposer::HostRegions::MightHold(word))
+    } else if (interposer::HostRegions::MightHold(word)) {
       host_words_.push_back(word);
+      names_visible_ = names_visible_ || interposer::HostRegions::Instance().Holds(word);
+    }
   }
   void operator()(const void* pointer) { (*this)(reinterpret_cast<CUdeviceptr>(pointer)); }
   // The call puts something into device memory: both ends are named, and what it brings is looked at afterwards.
@@ -64,6 +68,10 @@ class Collector {
   const char* name() const { return name_; }
   // What the call is, beside what it names (Note [Shapes]).
   void Says(std::uint64_t word) { shape_ = interposer::MixShape(shape_, word); }
+  // The host may see what it does, or change what it reads, without a call.
+  void Shows() { shows_ = true; }
+  bool shows() const { return shows_ || names_visible_; }
+  bool names_visible() const { return names_visible_; }
   // What it brings may be another thing than what is there now.
   void IsUnsure() { is_unsure_ = true; }
   // It runs what nobody has looked at yet; `note_look(what)` is called once somebody has.
@@ -105,6 +113,8 @@ class Collector {
   base::InlineVector<Bytes, 2> reads_;
   base::InlineVector<CUdeviceptr, 2> works_;
   bool does_more_ = false;
+  bool names_visible_ = false;
+  bool shows_ = false;
   bool is_unsure_ = false;
   void (*note_look_)(void*) = nullptr;
   void* new_ = nullptr;
@@ -124,11 +134,15 @@ namespace internal {
 // Around the call, the jobs from `place` on, each with what the call names of its memory.
 template <class Collect, class Call>
 CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collect, Call& call) {
+  const bool is_first = place == 0;
   JobMemory* const job = interposer::Jobs().Next(&place);
+  if (is_first) interposer::FreePromises::WorkIsUnseen();
   if (!job) return call();
   Collector collector(*job);
   collect(collector);
   if (collector.is_unsure()) job->SomethingNew();
+  // A kernel may keep what it is given.
+  if (collector.names_visible() && effect == Effect::kLaunches) VisibleWork::ShowEverything();
   interposer::TouchSet set;
   interposer::Claims own_claims;
   set.claims = collector.Claims(&own_claims);
@@ -137,6 +151,7 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
   set.host_words = &collector.host_words();
   set.shape = collector.shape();
   set.name = collector.name();
+  set.shows = collector.shows() || VisibleWork::shows_everything();
   if (collector.launch()) {
     set.launch = collector.launch();
     set.call = library_call;

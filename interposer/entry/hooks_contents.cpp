@@ -10,6 +10,13 @@ namespace {
 
 using driver::Driver;
 
+// Kernels use a managed variable without being given its address.
+bool IsManaged(CUdeviceptr address) {
+  unsigned int is_managed = 0;
+  const auto attribute = CU_POINTER_ATTRIBUTE_IS_MANAGED;
+  return Driver().cuPointerGetAttribute(&is_managed, attribute, address) == CUDA_SUCCESS && is_managed != 0;
+}
+
 // `call()` asks the driver for the place and size of a device variable.
 template <class Call>
 CUresult AroundGlobal(CUdeviceptr* base, size_t* bytes, const void* module, Call call) {
@@ -17,6 +24,7 @@ CUresult AroundGlobal(CUdeviceptr* base, size_t* bytes, const void* module, Call
   CUdeviceptr own_base = 0;
   size_t own_bytes = 0;
   const CUresult result = call(base ? base : &own_base, bytes ? bytes : &own_bytes);
+  if (result == CUDA_SUCCESS && IsManaged(base ? *base : own_base)) VisibleWork::ShowEverything();
   if (result == CUDA_SUCCESS && guard.IsOutermost())
     interposer::KnowGlobal(base ? *base : own_base, bytes ? *bytes : own_bytes, module);
   return result;
@@ -26,8 +34,13 @@ CUresult AroundGlobal(CUdeviceptr* base, size_t* bytes, const void* module, Call
 template <class Call>
 CUresult BeforeTheProgram(StreamName stream, Call call) {
   const ReentryGuard guard;
+  const bool runs = guard.IsOutermost() && !JobMemory::Captures(stream);
   if (guard.IsOutermost()) AboutToWaitForTheProgram(stream);
-  return call();
+  if (runs) interposer::FreePromises::WorkIsUnseen();
+  if (runs) ForEachJob([stream](JobMemory* job) { job->KeepPromises(stream); });
+  const CUresult result = call();
+  if (runs && result == CUDA_SUCCESS) ForEachJob([stream](JobMemory* job) { job->Shows(stream); });
+  return result;
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ SPILLWAY_SYNCHRONOUS(cuMemcpyHtoD_v2, (CUdeviceptr d, const void* h, size_t n), 
 SPILLWAY_ASYNCHRONOUS(cuMemcpyHtoDAsync_v2, (CUdeviceptr d, const void* h, size_t n, CUstream s),
                       (d, h, n, s), Effect::kMayWrite, AddFromHostLater(add, d, h, n))
 SPILLWAY_ASYNCHRONOUS(cuMemcpyDtoHAsync_v2, (void* h, CUdeviceptr f, size_t n, CUstream s), (h, f, n, s),
-                      Effect::kReads, AddToHost(add, h, f, n))
+                      Effect::kReads, AddToHost(add, h, f, n), add.Shows())
 SPILLWAY_SYNCHRONOUS(cuMemcpyDtoD_v2, (CUdeviceptr d, CUdeviceptr f, size_t n), (d, f, n), Effect::kMayWrite,
                      AddFromDevice(add, d, f, n))
 SPILLWAY_ASYNCHRONOUS(cuMemcpyDtoDAsync_v2, (CUdeviceptr d, CUdeviceptr f, size_t n, CUstream s),
@@ -116,6 +116,14 @@ SPILLWAY_SYNCHRONOUS(cuMemcpyAtoD_v2, (CUdeviceptr d, CUarray a, size_t o, size_
                      Effect::kMayWrite, AddSet(add, d, n))
 SPILLWAY_SYNCHRONOUS(cuMemcpyDtoA_v2, (CUarray a, size_t o, CUdeviceptr f, size_t n), (a, o, f, n),
                      Effect::kReads, AddRead(add, f, n))
+
+// Between arrays and the host: no memory of ours, but the host may see when they are done.
+#define SPILLWAY_ARRAY_AND_HOST(to_host, from_host)                                                     \
+  SPILLWAY_ASYNCHRONOUS(to_host, (void* h, CUarray a, size_t o, size_t n, CUstream s), (h, a, o, n, s), \
+                        Effect::kReads, add.Shows())                                                    \
+  SPILLWAY_ASYNCHRONOUS(from_host, (CUarray a, size_t o, const void* h, size_t n, CUstream s),          \
+                        (a, o, h, n, s), Effect::kReads, add.Shows())
+SPILLWAY_ARRAY_AND_HOST(cuMemcpyAtoHAsync_v2, cuMemcpyHtoAAsync_v2)
 
 // Sets.
 #define SPILLWAY_SET(bits, type)                                                                             \

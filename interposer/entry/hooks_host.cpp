@@ -12,6 +12,7 @@
 #include "interposer/entry/pass_through.h"
 #include "interposer/ledger/app_memory.h"
 #include "interposer/ledger/host_regions.h"
+#include "interposer/ledger/visible_work.h"
 
 namespace spillway::entry {
 namespace {
@@ -20,6 +21,7 @@ using driver::Driver;
 using interposer::AppMemory;
 using interposer::HostRegion;
 using interposer::HostRegions;
+using interposer::VisibleWork;
 
 std::uint64_t NameOf(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
@@ -62,6 +64,12 @@ CUresult Unpin(const void* pointer, Call call) {
   return result;
 }
 
+// Some systems give registered memory another address on the device: under that it is not known.
+CUresult Mapped(CUresult result, const CUdeviceptr* address, const void* pointer) {
+  if (result == CUDA_SUCCESS && *address != NameOf(pointer)) VisibleWork::ShowEverything();
+  return result;
+}
+
 // Where the processor may not touch managed memory while the device works, we do not.
 HostRegion::Reading ReadingOfManaged() {
   CUdevice device = 0;
@@ -100,6 +108,7 @@ CUresult AllocateManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
 }  // namespace spillway::entry
 
 using spillway::driver::Driver;
+using spillway::entry::Mapped;
 using spillway::entry::Pinned;
 using spillway::entry::Unpin;
 using spillway::interposer::HostRegion;
@@ -126,6 +135,10 @@ SPILLWAY_EXPORT CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsig
 }
 SPILLWAY_EXPORT CUresult cuMemHostUnregister(void* pointer) {
   return Unpin(pointer, [&] { return Driver().cuMemHostUnregister(pointer); });
+}
+SPILLWAY_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* pointer,
+                                                      unsigned int flags) {
+  return Mapped(Driver().cuMemHostGetDevicePointer_v2(address, pointer, flags), address, pointer);
 }
 SPILLWAY_EXPORT CUresult cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
   return spillway::entry::AllocateManaged(out, bytes, flags);

@@ -5,6 +5,7 @@
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
 #include "interposer/ledger/pools.h"
+#include "interposer/ledger/visible_work.h"
 #include "interposer/share/export_service.h"
 #include "interposer/share/imports.h"
 
@@ -18,6 +19,7 @@ using interposer::share::Imports;
 template <class Call>
 CUresult Open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned int flags, Call call) {
   const ReentryGuard guard;
+  interposer::VisibleWork::ShowEverything();
   if (!guard.IsOutermost() || !Imports::Knows(handle)) return call();
   if (!out || (flags & ~unsigned{CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS})) return CUDA_ERROR_INVALID_VALUE;
   return Imports::Instance().Open(handle, out);
@@ -31,8 +33,10 @@ using spillway::entry::JobMemory;
 using spillway::entry::ReentryGuard;
 using spillway::interposer::Allocation;
 
+// From the first handle on other processes see what work does.
 SPILLWAY_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   const ReentryGuard guard;
+  spillway::interposer::VisibleWork::ShowEverything();
   JobMemory* const job = guard.IsOutermost() && handle ? spillway::interposer::JobOwning(address) : nullptr;
   Allocation allocation;
   if (!job || !job->Describe(address, &allocation)) return Driver().cuIpcGetMemHandle(handle, address);

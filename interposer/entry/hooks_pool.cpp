@@ -112,6 +112,10 @@ bool LetsOthersIn(CUmemoryPool pool, const CUmemAccessDesc* accesses, size_t cou
   return false;
 }
 
+bool LiesOnHost(const CUmemPoolProps& properties) {
+  return properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+}
+
 // What a capturing stream allocates and frees becomes nodes of its graph, whose memory is the driver's. (hooks_graph.cpp)
 bool BelongsToGraph(StreamName stream) { return JobMemory::CapturesGoOn() && JobMemory::Captures(stream); }
 
@@ -125,6 +129,7 @@ using spillway::entry::BelongsToGraph;
 using spillway::entry::Free;
 using spillway::entry::JobMemory;
 using spillway::interposer::Pools;
+using spillway::interposer::VisibleWork;
 
 #define SPILLWAY_STREAM_ORDERED(suffix, per_thread)                                                       \
   SPILLWAY_EXPORT CUresult cuMemAllocAsync##suffix(CUdeviceptr* out, size_t bytes, CUstream stream) {     \
@@ -154,6 +159,7 @@ SPILLWAY_STREAM_ORDERED(_ptsz, true)
 SPILLWAY_EXPORT CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
   return After(Driver().cuMemPoolCreate(pool, properties), [&](Pools& pools) {
     pools.Add(*pool, properties->location.id, spillway::interposer::ServiceOf(*properties));
+    if (spillway::entry::LiesOnHost(*properties)) VisibleWork::ShowEverything();
   });
 }
 SPILLWAY_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
@@ -171,7 +177,9 @@ SPILLWAY_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes) {
 SPILLWAY_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* accesses,
                                             size_t count) {
   return After(Driver().cuMemPoolSetAccess(pool, accesses, count), [&](Pools& pools) {
-    if (spillway::entry::LetsOthersIn(pool, accesses, count)) pools.Share(pool);
+    if (!spillway::entry::LetsOthersIn(pool, accesses, count)) return;
+    VisibleWork::ShowEverything();
+    pools.Share(pool);
   });
 }
 SPILLWAY_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,

@@ -27,6 +27,7 @@ CUdeviceptr LinearMemory(const CUDA_RESOURCE_DESC& resource) {
 // `call()` makes the owner of the hold; `owner()` is its number afterwards.
 template <class Owner, class Call>
 CUresult Hold(CUdeviceptr address, Owner owner, Call call) {
+  if (interposer::HostRegions::Instance().Holds(address)) interposer::VisibleWork::ShowEverything();
   return Around(
       {nullptr, false}, Effect::kReads, [address](Collector& add) { add(address); },
       [&] {

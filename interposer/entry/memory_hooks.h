@@ -11,6 +11,7 @@
 #include "interposer/ledger/app_memory.h"
 #include "interposer/ledger/host_regions.h"
 #include "interposer/ledger/pools.h"
+#include "interposer/ledger/visible_work.h"
 #include "interposer/report.h"
 #include "interposer/share/export_service.h"
 

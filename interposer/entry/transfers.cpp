@@ -56,6 +56,8 @@ End EndOf(const Collector& add, CUmemorytype type, CUdeviceptr device, const voi
   }
 }
 
+bool ShowsAt(const End& end) { return end.is_memory && end.source != Source::kDevice; }
+
 struct Shape {
   size_t width_bytes, rows, slices;
 };
@@ -72,6 +74,7 @@ void AddReads(Collector& add, const End& from, const Shape& shape, const Transfe
 void AddEnds(Collector& add, const End& from, const End& to, const Shape& shape, Transfer layout,
              size_t from_slice_bytes, size_t to_slice_bytes) {
   if (!shape.width_bytes || !shape.rows || !shape.slices) return;
+  if (ShowsAt(from) || ShowsAt(to)) add.Shows();
   if (to.source != Source::kDevice && !KernelsReach(to.address))
     return AddReads(add, from, shape, layout, from_slice_bytes);
   layout.source = from.source;
@@ -123,7 +126,10 @@ void AddFromHost(Collector& add, CUdeviceptr to, const void* from, size_t bytes)
 
 void AddFromHostLater(Collector& add, CUdeviceptr to, const void* from, size_t bytes) {
   AddFromHost(add, to, from, bytes);
-  if (bytes && MayChangeBeforeItIsRead(from)) add.IsUnsure();
+  if (bytes) add.Shows();
+  if (!bytes || !MayChangeBeforeItIsRead(from)) return;
+  add.IsUnsure();
+  VisibleWork::ShowEverything();  // it may bring any address
 }
 
 void AddFromDevice(Collector& add, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
@@ -137,8 +143,11 @@ void AddToHost(Collector& add, const void* to, CUdeviceptr from, size_t bytes) {
 
 void AddUnified(Collector& add, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   if (!bytes) return;
-  if (KernelsReach(to) || SourceAt(add, to) == Source::kDevice) {
-    add.Transferred({.source = SourceAt(add, from), .to = to, .from = from, .width_bytes = bytes});
+  const Source source = SourceAt(add, from);
+  const bool to_device = SourceAt(add, to) == Source::kDevice;
+  if (source != Source::kDevice || !to_device) add.Shows();
+  if (to_device || KernelsReach(to)) {
+    add.Transferred({.source = source, .to = to, .from = from, .width_bytes = bytes});
   } else {
     add.Reads(from, bytes);
   }

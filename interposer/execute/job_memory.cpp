@@ -219,12 +219,14 @@ Allocation* JobMemory::FindBase(CUdeviceptr base) {
   return found && found->base == base ? found : nullptr;
 }
 
-bool JobMemory::Free(CUdeviceptr base) {
+bool JobMemory::Free(CUdeviceptr base, bool is_pooled) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
+  const bool waits = !is_pooled && ordering_rules::kFreesKeepTheirPromise;
+  if (waits) AwaitWhatShows(base);
   AwaitBeforeFree();
   bool is_ours = false;
-  FreeInOrder(base, nullptr, &is_ours);
+  FreeInOrder(base, nullptr, waits, &is_ours);
   recorder_.Settle();
   return is_ours;
 }
@@ -233,17 +235,18 @@ bool JobMemory::FreeAsync(CUdeviceptr base, StreamName stream) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
   bool is_ours = false;
-  FreeInOrder(base, &stream, &is_ours);
+  FreeInOrder(base, &stream, false, &is_ours);
   if (is_ours) recorder_.Settle();
   return is_ours;
 }
 
 // What something dropped can only be made from is freed later on: as a rule in the same breath, when the program has freed that too.
-void JobMemory::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool* is_ours) {
+void JobMemory::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool waits, bool* is_ours) {
   const MutexLock lock(state_);
   Allocation* const found = FindBase(base);
   *is_ours = found != nullptr;
   if (!*is_ours) return;
+  if (waits) promises_.Add(timeline_.Unfinished());
   TellOfFree(found);
   auto* const memory = static_cast<Tracked*>(found);
   if (IsStillNeeded(memory)) return PutOffFree(memory);

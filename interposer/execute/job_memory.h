@@ -11,7 +11,7 @@
 // that two calls never each hold half of what the other needs.
 //
 // The code: job_memory.cpp (allocations, answers), job_memory_calls.cpp (Begin to End), job_memory_room.cpp (making
-// room), job_memory_contents.cpp (what memory holds), job_memory_idle.cpp (parking), job_memory_census.cpp,
+// room), job_memory_contents.cpp (what memory holds), job_memory_idle.cpp (parking), job_memory_free_waits.cpp, job_memory_census.cpp,
 // job_memory_looks.cpp (at the work of new kernels), job_memory_host.cpp (memory of the host's),
 // job_memory_record.cpp (what the recorder is told),
 // job_memory_plan.cpp (following a plan), job_memory_recompute.cpp and job_memory_proof.cpp, job_memory_scratch.cpp (what is run again: Note [Recipes]), job_memory_lease.cpp (host memory and the link as granted), job_memory_roles.cpp (what calls promise of the memory that they name).
@@ -20,7 +20,8 @@
 //  1. Between Begin and End everything the call names is mapped and stays so.
 //  2. Begin fails only when the call's own memory and what cannot move exceed the budget and cannot be parked (or the host
 //     limit is reached).
-//  3. A free returns at once; its memory serves others only after the work enqueued before it.
+//  3. The memory of a free serves others only after the work enqueued before it. A free waits for that of this work whose
+//     effects the program could see without a call; the rest is complete before the program can tell (free_promises.h).
 // Never: calls into the application; waits with the state lock held.
 #pragma once
 
@@ -37,6 +38,7 @@
 #include "interposer/driver/mapping_calls.h"
 #include "interposer/execute/counters.h"
 #include "interposer/execute/executor.h"
+#include "interposer/execute/free_promises.h"
 #include "interposer/execute/holds.h"
 #include "interposer/execute/plan_walk.h"
 #include "interposer/execute/recipes.h"
@@ -59,13 +61,6 @@
 #include "protocol/message.h"
 
 namespace spillway::interposer {
-
-// Always on the device.
-struct ScratchPiece {
-  CUdeviceptr base = 0;
-  size_t size_bytes = 0;
-  Chunks chunks;
-};
 
 // Device addresses, or words that may be such, found in a call's arguments.
 using Addresses = base::InlineVector<CUdeviceptr, 64>;
@@ -98,6 +93,7 @@ struct TouchSet {
   std::vector<CUdeviceptr> host_bases;       // of the regions that were looked through
   bool reaches = false;                      // it may use memory by addresses that it does not name itself
   bool failed = false;                       // the driver has refused it
+  bool shows = false;                        // the host may see what it does without a call
   const Claims* claims = nullptr;            // what the hook knows of the roles of what is named
   base::InlineVector<Role, 32> roles;        // of the ranges, from the first on; beyond: kReadsAndWrites
   base::InlineVector<SlabBlock*, 8> blocks;  // small allocations that it names
@@ -119,7 +115,8 @@ class JobMemory {
 
   CUresult Allocate(size_t bytes, CUdeviceptr* out);
   // False when the address is not the base of a managed allocation: the driver frees it.
-  bool Free(CUdeviceptr base);
+  // `is_pooled`: it came from a memory pool, and the driver would not wait.
+  bool Free(CUdeviceptr base, bool is_pooled = false);
   bool FreeAsync(CUdeviceptr base, StreamName stream);
 
   bool MightBeManaged(CUdeviceptr word) const { return ledger_.MightBeManaged(word); }
@@ -187,6 +184,12 @@ class JobMemory {
   void ForgetPassedThrough(std::uint64_t key) SPILLWAY_EXCLUDES(state_);
   // Another context than the job's.
   void ContextDestroyed(CUcontext context) SPILLWAY_EXCLUDES(state_);
+
+  // What frees have promised (free_promises.h): the stream's next operation comes behind it; it is complete. False: none was open.
+  // Shows: the program has enqueued what no other hook tells of.
+  void KeepPromises(StreamName stream) SPILLWAY_EXCLUDES(state_);
+  bool AwaitPromises() SPILLWAY_EXCLUDES(state_);
+  void Shows(StreamName stream) SPILLWAY_EXCLUDES(state_);
 
   // A synchronising call: what it covers is noted before, and marked complete after it succeeded.
   std::vector<Use> IssuedOn(StreamName stream);
@@ -357,6 +360,7 @@ class JobMemory {
   bool AwaitProgress(base::FunctionRef<bool()> is_there) SPILLWAY_EXCLUDES(state_);
   void AwaitRestores() SPILLWAY_EXCLUDES(state_);
   void AwaitBeforeFree() SPILLWAY_EXCLUDES(state_);
+  void AwaitWhatShows(CUdeviceptr freed) SPILLWAY_EXCLUDES(state_);
   void UpdateParking() SPILLWAY_REQUIRES(state_);
   void UpdateEverything() SPILLWAY_REQUIRES(state_);
   bool AwaitsFreed(const Range& range) const SPILLWAY_REQUIRES(state_);
@@ -458,7 +462,8 @@ class JobMemory {
       SPILLWAY_EXCLUDES(making_, state_);
   bool AnyToRerun(const PlanStep& step) SPILLWAY_EXCLUDES(state_);
   void Rerun(const PlanStep& step, StreamName stream) SPILLWAY_EXCLUDES(making_, state_);
-  void FreeInOrder(CUdeviceptr base, const StreamName* stream, bool* is_ours) SPILLWAY_EXCLUDES(state_);
+  void FreeInOrder(CUdeviceptr base, const StreamName* stream, bool waits, bool* is_ours)
+      SPILLWAY_EXCLUDES(state_);
 
   // Their proof.
   void Prove(std::uint64_t id) SPILLWAY_EXCLUDES(making_, state_);
@@ -587,8 +592,9 @@ class JobMemory {
   driver::MappingCalls calls_at_iteration_ SPILLWAY_GUARDED_BY(state_);  // all calls until it began
   driver::MappingCalls iteration_calls_ SPILLWAY_GUARDED_BY(state_);
   std::uint64_t censuses_at_iteration_ SPILLWAY_GUARDED_BY(state_) = 0;
-  Timeline timeline_;  // but for Known and Issue
-  Ledger ledger_;      // but for MightBeManaged and Find
+  Timeline timeline_;                  // but for Known and Issue
+  FreePromises promises_{&timeline_};  // but for Concern and TakeUnseenWork
+  Ledger ledger_;                      // but for MightBeManaged and Find
   PassedThrough passed_through_ SPILLWAY_GUARDED_BY(state_);
   std::atomic<int> peer_count_{0};
   size_t peers_bytes_ SPILLWAY_GUARDED_BY(state_) = 0;  // what stayed for them from the first one on

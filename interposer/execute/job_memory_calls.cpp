@@ -107,7 +107,7 @@ bool JobMemory::BeginAtOnce(const Addresses& addresses, StreamName stream, Effec
   if (effect == Effect::kNames || CapturesGoOn()) return false;
   if (!set->held_on_host.empty() || set->host_is_unsure) return false;
   set->stream = timeline_.Known(stream);
-  if (!set->stream) return false;
+  if (!set->stream || promises_.Concern(set->stream, set->shows)) return false;
   set->blocks.clear();
   set->ranges.push_back(&everything_);
   for (CUdeviceptr address : addresses) {
@@ -143,6 +143,7 @@ CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, E
   {
     const MutexLock lock(state_);
     set->stream = timeline_.Of(stream);
+    if (!set->recorded) promises_.BeforeNext(set->stream, set->shows);
     Find(addresses, effect, set);
     if (set->names_freed && effect != Effect::kLaunches && effect != Effect::kNames)
       return CUDA_ERROR_INVALID_VALUE;
@@ -328,6 +329,7 @@ void JobMemory::End(TouchSet* set, Effect effect) {
   auto& count = effect == Effect::kLaunches ? set->stream->launches : set->stream->copies;
   count.fetch_add(1, std::memory_order_relaxed);
   set->use = timeline_.Issue(set->stream);
+  if (set->shows) timeline_.Show(set->use);
   if (recorder_.IsRecording()) Record(*set, effect);
   if (set->call && set->call->recipe && set->call->job == this) NoteMade(*set);
   set->at_once ? EndAtOnce(*set) : EndLocked(set, effect);

@@ -4,6 +4,7 @@
 #include "interposer/execute/job_memory.h"
 #include "interposer/execute/ordering_rules.h"
 #include "interposer/ledger/tensor_maps.h"
+#include "interposer/ledger/visible_work.h"
 
 namespace spillway::interposer {
 
@@ -40,12 +41,15 @@ void JobMemory::WroteRow(const Transfer& transfer, CUdeviceptr to, CUdeviceptr f
   std::vector<HeldWord> found;
   if (transfer.source == Transfer::Source::kHost && ordering_rules::kPayloadsAreScanned) {
     const auto* const payload = reinterpret_cast<const void*>(from);
-    ScanPayload(payload, bytes, to, Bounds(), [&](const HeldWord& held) { found.push_back(held); });
+    const auto keep = [&](const HeldWord& held) { found.push_back(held); };
+    ScanPayload(payload, bytes, to, Bounds(), keep);
     ForEachTensorMap(payload, bytes, -to % kTensorMapAlignment, [&](size_t offset, CUdeviceptr address) {
-      found.push_back({to + offset, address});
+      keep({to + offset, address});
     });
     ScanPayload(payload, bytes, to, HostRegions::Bounds(), [&](const HeldWord& held) {
-      if (HostRegions::Instance().BaseOf(held.word)) found.push_back(held);
+      if (!HostRegions::Instance().Holds(held.word)) return;
+      VisibleWork::ShowEverything();
+      keep(held);
     });
   }
   const MutexLock lock(state_);

@@ -54,6 +54,13 @@ inline TraceEvent StallEvent(StallCause cause) {
   return {.kind = TraceKind::kStall, .name = kStallNames[static_cast<std::size_t>(cause)]};
 }
 
+// Of memory for runs of what may be made again: always on the device.
+struct ScratchPiece {
+  CUdeviceptr base = 0;
+  size_t size_bytes = 0;
+  Chunks chunks;
+};
+
 class Residency {
  public:
   // Host memory is such that it can be mapped at device addresses if `may_park` and the driver has it.

@@ -163,6 +163,7 @@ StreamState* Timeline::NewState(const Key& key) {
   StreamState* state = idle_states_.back();
   idle_states_.pop_back();
   state->serial = ++last_serial;
+  state->promises.store(0);
   state->per_thread = key.thread != 0;
   state->thread_ended = state->per_thread ? ThisThreadsEnd() : nullptr;
   state->handle = key.handle;
@@ -211,6 +212,23 @@ UseList Timeline::UnfinishedOn(StreamState* stream) {
   UseList list;
   const Use last{stream, stream->issued.load()};
   if (!Done(last)) list.Add(last);
+  return list;
+}
+
+void Timeline::Show(Use use) {
+  std::atomic<std::uint64_t>& shown = use.stream->shown;
+  std::uint64_t last = shown.load();
+  while (last < use.sequence && !shown.compare_exchange_weak(last, use.sequence)) {
+  }
+  EventFor(use);
+}
+
+UseList Timeline::UnfinishedThatShow() {
+  UseList list;
+  for (const auto& state : states_) {
+    const Use last{state.get(), state->shown.load()};
+    if (!state->is_ours && !state->foreign && !Done(last)) list.Add(last);
+  }
   return list;
 }
 

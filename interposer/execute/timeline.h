@@ -64,6 +64,8 @@ struct alignas(64) StreamState {
   std::atomic<std::uint64_t> completed{0};
   std::atomic<std::uint64_t> launches{0};
   std::atomic<std::uint64_t> copies{0};
+  std::atomic<std::uint64_t> shown{0};     // the last operation whose work the host may see (free_promises.h)
+  std::atomic<std::uint64_t> promises{0};  // those that its next operation is ordered behind
   base::Mutex events{base::LockRank::kStream};
   // Guarded by events.
   std::deque<Checkpoint> checkpoints SPILLWAY_GUARDED_BY(events);  // ascending
@@ -121,6 +123,12 @@ class Timeline {
   // ranges they copy, and of nothing else.
   UseList Unfinished();
   UseList UnfinishedOn(StreamState* stream);
+  // The host may look at what the operation works on without a call. It has an event of its own, so that nobody who awaits it waits for more.
+  void Show(Use use);
+  // On each stream of this device the last operation that shows and is not known to be complete.
+  UseList UnfinishedThatShow();
+  // Streams of the program that are known here, those of other devices included.
+  std::size_t CountStreams() const { return by_key_.size(); }
 
   bool Done(Use use);
   bool AllDone(UseList* uses);  // forgets those that are done

@@ -28,18 +28,19 @@ CUdeviceptr HostRegions::BaseOf(CUdeviceptr word) {
   return region ? region->base : 0;
 }
 
-void HostRegions::UpdateBounds() {
-  if (regions_.empty()) return span_.store(0, std::memory_order_relaxed);
-  const HostRegion& last = regions_.rbegin()->second;
-  const CUdeviceptr lowest = regions_.begin()->first;
-  lowest_.store(lowest, std::memory_order_relaxed);
-  span_.store(last.base + last.bytes - lowest, std::memory_order_relaxed);
+// The span grows first: bounds that are read in between are too wide rather than too narrow. The end of a region counts.
+void HostRegions::WidenBounds(const HostRegion& region) {
+  const bool is_first = span_.load() == 0;
+  const CUdeviceptr begin = is_first ? region.base : std::min(lowest_.load(), region.base);
+  const CUdeviceptr end = std::max(lowest_.load() + span_.load(), region.base + region.bytes + 1);
+  span_.store(end - begin);
+  lowest_.store(begin);
 }
 
 void HostRegions::Add(const HostRegion& region) {
   const MutexLock lock(mutex_);
   regions_.insert_or_assign(region.base, region);
-  UpdateBounds();
+  WidenBounds(region);
 }
 
 std::optional<HostRegion> HostRegions::Take(const void* data) {
@@ -49,14 +50,12 @@ std::optional<HostRegion> HostRegions::Take(const void* data) {
   if (at == regions_.end()) return {};
   const HostRegion taken = at->second;
   regions_.erase(at);
-  UpdateBounds();
   return taken;
 }
 
 void HostRegions::ContextEnded(CUcontext context) {
   const MutexLock lock(mutex_);
   std::erase_if(regions_, [context](const auto& one) { return one.second.context == context; });
-  UpdateBounds();
 }
 
 void HostRegions::ReadPage(const HostRegion& region, std::size_t offset, WordBounds bounds, Scan* out) const {

@@ -10,7 +10,8 @@
 //
 // Invariants
 //  1. What is in the table may be read: the hook takes a region out before the driver frees it, and waits for who reads.
-//  2. Registered memory is the program's own, which may unmap it without a word: the kernel reads it for us.
+//  2. An address that was such memory once lies within the bounds for good.
+//  3. Registered memory is the program's own, which may unmap it without a word: the kernel reads it for us.
 // Never: calls the driver.
 #pragma once
 
@@ -47,6 +48,8 @@ class HostRegions {
   static bool MightHold(CUdeviceptr word) {
     return word - lowest_.load(std::memory_order_relaxed) < span_.load(std::memory_order_relaxed);
   }
+  // The word lies in a region, or at its end: a kernel may be given the end of an array to count down from.
+  bool Holds(CUdeviceptr word) { return BaseOf(word) || BaseOf(word - 1); }
   // Where the region that the word leads to begins; 0: there is none.
   CUdeviceptr BaseOf(CUdeviceptr word);
   // What MightHold compares with.
@@ -70,7 +73,7 @@ class HostRegions {
 
  private:
   const HostRegion* Find(CUdeviceptr word) const SPILLWAY_REQUIRES(mutex_);
-  void UpdateBounds() SPILLWAY_REQUIRES(mutex_);
+  void WidenBounds(const HostRegion& region) SPILLWAY_REQUIRES(mutex_);
   void ReadPage(const HostRegion& region, std::size_t offset, WordBounds bounds, Scan* out) const
       SPILLWAY_REQUIRES(mutex_);
 

@@ -70,6 +70,7 @@ inline bool LooksLikeHolding(const void* data, std::size_t bytes, CUdeviceptr at
 // See Note [How much of a payload is scanned].
 template <class Found>
 void ScanPayload(const void* data, std::size_t bytes, CUdeviceptr at, WordBounds bounds, Found found) {
+  if (bounds.lowest == bounds.highest) return;
   if (bytes > kWholeBytes && !LooksLikeHolding(data, bytes, at, bounds)) return;
   ScanWords(data, bytes, at, bounds, found);
 }

@@ -1,0 +1,62 @@
+// What shows the program how far the device is. Behind a free that did not wait, the answer is as if it had.
+// (Note [What a free promises] in execute/free_promises.h)
+#include "interposer/driver/driver_api.h"
+#include "interposer/entry/around.h"
+#include "interposer/entry/export.h"
+
+namespace spillway::entry {
+namespace {
+
+using driver::Driver;
+
+// An answer that something is ready is right whatever was promised.
+template <class Call>
+CUresult AroundQuery(Call call) {
+  const ReentryGuard guard;
+  const CUresult result = call();
+  if (result != CUDA_ERROR_NOT_READY || !guard.IsOutermost()) return result;
+  bool awaited = false;
+  ForEachJob([&awaited](JobMemory* job) { awaited = job->AwaitPromises() || awaited; });
+  return awaited ? call() : result;
+}
+
+// An event that is recorded behind a free comes after what was enqueued before it.
+template <class Call>
+CUresult AroundRecord(StreamName stream, Call call) {
+  const ReentryGuard guard;
+  if (guard.IsOutermost()) ForEachJob([stream](JobMemory* job) { job->KeepPromises(stream); });
+  return call();
+}
+
+}  // namespace
+}  // namespace spillway::entry
+
+using spillway::driver::Driver;
+using spillway::entry::AroundQuery;
+using spillway::entry::AroundRecord;
+
+SPILLWAY_EXPORT CUresult cuEventQuery(CUevent event) {
+  return AroundQuery([event] { return Driver().cuEventQuery(event); });
+}
+SPILLWAY_EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent begin, CUevent end) {
+  return AroundQuery([&] { return Driver().cuEventElapsedTime(milliseconds, begin, end); });
+}
+SPILLWAY_EXPORT CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent begin, CUevent end) {
+  return AroundQuery([&] { return Driver().cuEventElapsedTime_v2(milliseconds, begin, end); });
+}
+
+#define SPILLWAY_PROGRESS(suffix, per_thread)                                                           \
+  SPILLWAY_EXPORT CUresult cuStreamQuery##suffix(CUstream stream) {                                     \
+    return AroundQuery([stream] { return Driver().cuStreamQuery##suffix(stream); });                    \
+  }                                                                                                     \
+  SPILLWAY_EXPORT CUresult cuEventRecord##suffix(CUevent event, CUstream stream) {                      \
+    return AroundRecord({stream, per_thread},                                                           \
+                        [&] { return Driver().cuEventRecord##suffix(event, stream); });                 \
+  }                                                                                                     \
+  SPILLWAY_EXPORT CUresult cuEventRecordWithFlags##suffix(CUevent event, CUstream stream,               \
+                                                          unsigned int flags) {                         \
+    return AroundRecord({stream, per_thread},                                                           \
+                        [&] { return Driver().cuEventRecordWithFlags##suffix(event, stream, flags); }); \
+  }
+SPILLWAY_PROGRESS(, false)
+SPILLWAY_PROGRESS(_ptsz, true)
