@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace spillway::interposer {
+namespace {
+
+constexpr std::uint64_t kNotTold = ~std::uint64_t{0};
+
+}  // namespace
 
 void Executor::Begin() {
   is_on_ = true;
@@ -105,13 +110,19 @@ void Executor::SendPostponed() {
 
 bool Executor::NoteNextUses(PlanWalk* walk) {
   if (!is_on_) return false;
-  residency_->ForEachLive([](Range* range) { range->next_use = ~std::uint64_t{0}; });
+  std::uint64_t furthest = 0;
   bool any = false;
+  residency_->ForEachLive([](Range* range) { range->next_use = kNotTold; });
   walk->ForEachNextUse([&](std::uint64_t allocation, std::int64_t events) {
     Range* const range = Find(allocation);
     if (!range) return;
     range->next_use = static_cast<std::uint64_t>(events);
+    if (events != scheduler::IterationFollower::kNever) furthest = std::max(furthest, range->next_use);
     any = true;
+  });
+  residency_->ForEachLive([&](Range* range) {
+    const bool is_recent = range->next_use == kNotTold && range->last_touch >= iteration_before_at_;
+    if (is_recent) range->next_use = furthest + 1;
   });
   return any;
 }

@@ -20,9 +20,11 @@
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
+#include <utility>
 
 #include "interposer/execute/plan_walk.h"
 #include "interposer/execute/residency.h"
+#include "interposer/execute/touch_clock.h"
 
 namespace spillway::interposer {
 
@@ -58,8 +60,10 @@ class Executor {
   // Something is to be copied as soon as it is this job's turn at the link.
   bool WaitsForTurn() const { return waits_for_turn_ || !postponed_.empty(); }
 
-  // Says of each range when the plan expects its next use (Range::next_use); false when that is not known.
+  // Says of each range when the plan expects its next use (Range::next_use); false when that is not known. Of what the plan does not
+  // name only those that a whole iteration has not used are taken for never used again.
   bool NoteNextUses(PlanWalk* walk);
+  void IterationBegan() { iteration_before_at_ = std::exchange(iteration_at_, TouchClock()); }
 
  private:
   static bool IsAway(const Range& range) {
@@ -85,7 +89,8 @@ class Executor {
     std::uint64_t last_touch;
   };
   std::deque<Postponed> postponed_;
-  bool waits_for_turn_ = false;  // the first in the queue
+  bool waits_for_turn_ = false;                               // the first in the queue
+  std::uint64_t iteration_at_ = 0, iteration_before_at_ = 0;  // when they began, by the touch clock
   std::uint64_t tried_at_ = 0;
   std::uint64_t awaited_in_vain_ = 0;  // an allocation
 };

@@ -96,6 +96,7 @@ bool JobMemory::NoteIteration(const PlanStep& step) {
   if (counters_.planned_iterations > 0 && step.last_misses == 0)
     iteration_calls_ = calls.Since(calls_at_iteration_);
   calls_at_iteration_ = calls;
+  executor_.IterationBegan();
   counters_.planned_iterations += step.is_planned;
   counters_.planned_iterations_missed += step.is_planned && step.last_misses > 0;
   return std::exchange(censuses_at_iteration_, counters_.censuses) != counters_.censuses;

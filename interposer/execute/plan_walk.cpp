@@ -12,6 +12,13 @@ using scheduler::LiveAction;
 using scheduler::LiveActionKind;
 using scheduler::Tracking;
 
+namespace {
+
+// A logging step is shorter; a loop that another one follows is over.
+constexpr std::int64_t kStrangersUntilDoubt = 16;
+
+}  // namespace
+
 PlanWalk::PlanWalk() = default;
 PlanWalk::~PlanWalk() = default;
 
@@ -87,6 +94,11 @@ void PlanWalk::Tell(const Followed& followed, PlanStep* step) {
     AddBefore(followed.position, action, step);
   for (const LiveAction& action : now_->plan->After(followed.position))
     AddAfter(followed.position, action, step);
+}
+
+bool PlanWalk::KnowsNextUses() const {
+  return now_ && now_->plan->action_count() > 0 && now_->follower.tracking() != Tracking::kLost &&
+         now_->follower.strangers_in_a_row() < kStrangersUntilDoubt;
 }
 
 // -1 where that is not known.

@@ -57,11 +57,12 @@ class PlanWalk {
   // By the plan it will be dropped in this iteration; false where the job is lost.
   bool ExpectsDrop(std::uint64_t allocation) SPILLWAY_EXCLUDES(lock_);
 
-  // Calls visit(allocation, events until it is used) for each that the plan knows.
+  // Calls visit(allocation, events until it is used) for each that the plan knows. Nothing is known where the plan moves nothing, and
+  // behind a few events in a row that are not its: the job may do something else.
   template <class Visit>
   void ForEachNextUse(Visit visit) SPILLWAY_EXCLUDES(lock_) {
     const base::MutexLock lock(lock_);
-    if (!now_ || now_->follower.tracking() == scheduler::Tracking::kLost) return;
+    if (!KnowsNextUses()) return;
     const auto buffers = static_cast<std::int32_t>(now_->plan->pattern().buffers.size());
     for (std::int32_t buffer = 0; buffer < buffers; ++buffer) {
       const std::uint64_t allocation = now_->follower.AllocationOf(buffer);
@@ -86,6 +87,7 @@ class PlanWalk {
   scheduler::Followed Follow(const scheduler::JobEvent& event, std::unique_ptr<Walk>* former)
       SPILLWAY_REQUIRES(lock_);
   void TakeNext(std::unique_ptr<Walk>* former) SPILLWAY_REQUIRES(lock_);
+  bool KnowsNextUses() const SPILLWAY_REQUIRES(lock_);
   std::int32_t BufferOf(std::uint64_t allocation) const SPILLWAY_REQUIRES(lock_);
   std::uint64_t AllocationAfter(std::int32_t position, std::int32_t buffer) const SPILLWAY_REQUIRES(lock_);
   void AddBefore(std::int32_t position, const scheduler::LiveAction& action, PlanStep* step)
