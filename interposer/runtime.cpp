@@ -139,6 +139,12 @@ size_t BudgetBytes(size_t device_bytes) {
   return std::min<size_t>(ProcessConfig().budget_bytes.value_or(device_bytes), device_bytes);
 }
 
+DeviceMemory ShownMemory(JobMemory* job, size_t device_free_bytes, size_t device_bytes) {
+  const size_t total_bytes = BudgetBytes(device_bytes);
+  const size_t free_bytes = job ? job->ShownFreeBytes(device_free_bytes, device_bytes) : device_free_bytes;
+  return {std::min(free_bytes, total_bytes), total_bytes};
+}
+
 JobMemory* JobIn(CUcontext context) {
   return FindJob([context](JobMemory* job) { return job->context() == context; });
 }

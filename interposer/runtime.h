@@ -86,7 +86,12 @@ void PrimaryContextGoesAway(CUdevice device);
 // After a release: the primary context may have gone with its last user.
 void PrimaryContextReleased(CUdevice device);
 
-// The device memory that the program may know of.
+// What the program is told of a device's memory, by all libraries. Its size never changes while the process lives: it is what
+// the launcher allows. `job` may be null. (docs/decisions/0010-what-free-memory-means.md)
 size_t BudgetBytes(size_t device_bytes);
+struct DeviceMemory {
+  size_t free_bytes = 0, total_bytes = 0;
+};
+DeviceMemory ShownMemory(JobMemory* job, size_t device_free_bytes, size_t device_bytes);
 
 }  // namespace spillway::interposer

@@ -55,11 +55,10 @@ JobMemory* JobOn(nvml::Device device) {
 
 template <class Memory>
 void ShowBudget(nvml::Device device, Memory* memory) {
-  JobMemory* const job = JobOn(device);
-  const unsigned long long budget = job ? job->budget_bytes() : interposer::BudgetBytes(memory->total);
-  memory->free = job ? job->FreeBytes() : std::min(memory->free, budget);
-  memory->total = budget;
-  memory->used = budget - memory->free;
+  const auto shown = interposer::ShownMemory(JobOn(device), memory->free, memory->total);
+  memory->free = shown.free_bytes;
+  memory->total = shown.total_bytes;
+  memory->used = shown.total_bytes - shown.free_bytes;
 }
 
 template <class Memory>

@@ -113,10 +113,10 @@ SPILLWAY_EXPORT CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes
   if (result != CUDA_SUCCESS || !guard.IsOutermost()) {
     return result != CUDA_SUCCESS ? result : Driver().cuMemGetInfo_v2(free_bytes, total_bytes);
   }
-  JobMemory* const job = spillway::interposer::JobHere();
-  const size_t budget = job ? job->budget_bytes() : spillway::interposer::BudgetBytes(device_total);
-  if (total_bytes) *total_bytes = budget;
-  if (free_bytes) *free_bytes = job ? job->FreeBytes() : std::min(device_free, budget);
+  const auto shown =
+      spillway::interposer::ShownMemory(spillway::interposer::JobHere(), device_free, device_total);
+  if (total_bytes) *total_bytes = shown.total_bytes;
+  if (free_bytes) *free_bytes = shown.free_bytes;
   return CUDA_SUCCESS;
 }
 

@@ -402,8 +402,35 @@ bool JobMemory::IsFreed(CUdeviceptr address) {
 size_t JobMemory::FreeBytes() {
   const MutexLock lock(state_);
   const size_t budget_bytes = budget_bytes_;
-  const size_t used_bytes = counters_.wanted_bytes - slabs_.EmptyBytes() - put_off_bytes_;
-  return budget_bytes - std::min(budget_bytes, used_bytes);
+  return budget_bytes - std::min(budget_bytes, UsedBytes());
+}
+
+size_t JobMemory::UsedBytes() const { return counters_.wanted_bytes - slabs_.EmptyBytes() - put_off_bytes_; }
+
+// Without a budget the device says what is free, and what is held for the next allocation is free, too.
+size_t JobMemory::ShownFreeBytes(size_t device_free_bytes, size_t device_bytes) {
+  const MutexLock lock(state_);
+  const bool is_limited = budget_bytes_ + kGranuleBytes <= device_bytes;
+  if (is_limited) return FreeMemoryOf(Given());
+  const size_t held_bytes = residency_.chunks().held_bytes();
+  const size_t unused_bytes = held_bytes - std::min(held_bytes, UsedBytes());
+  return std::min(device_free_bytes + unused_bytes, device_bytes - std::min(device_bytes, UsedBytes()));
+}
+
+// Beyond the budget as Admits grants it. One that is larger than all before makes itself as much room on the host.
+GivenMemory JobMemory::Given() {
+  GivenMemory given{.budget_bytes = budget_bytes_, .used_bytes = UsedBytes()};
+  given.most_bytes = given.budget_bytes;
+  if (MustStay() || given.used_bytes < given.budget_bytes / 2) return given;
+  const size_t room_bytes = given.budget_bytes + HostMayHoldBytes();
+  const size_t wanted_bytes = counters_.wanted_bytes, largest_bytes = largest_range_bytes_;
+  given.most_bytes = room_bytes - std::min(room_bytes, 2 * largest_bytes);
+  const size_t alike_bytes = given.most_bytes - std::min(given.most_bytes, wanted_bytes);
+  const size_t larger_bytes = (room_bytes - std::min(room_bytes, wanted_bytes)) / 3;
+  given.largest_bytes =
+      (alike_bytes < largest_bytes ? alike_bytes : larger_bytes) / kGranuleBytes * kGranuleBytes;
+  if (!trust_.MayPark()) given.largest_bytes = std::min(given.largest_bytes, given.budget_bytes);
+  return given;
 }
 
 JobMemory::Snapshot JobMemory::Read() {

@@ -38,6 +38,7 @@
 #include "interposer/driver/mapping_calls.h"
 #include "interposer/execute/counters.h"
 #include "interposer/execute/executor.h"
+#include "interposer/execute/free_memory.h"
 #include "interposer/execute/free_promises.h"
 #include "interposer/execute/holds.h"
 #include "interposer/execute/plan_walk.h"
@@ -218,7 +219,9 @@ class JobMemory {
   bool IsFreed(CUdeviceptr address);
   // The allocation that the address lies in; false when it is not managed.
   bool Describe(CUdeviceptr address, Allocation* out);
-  size_t FreeBytes();
+  // What the program is told to be free, on a device that has so much, and so much free, for all that use it.
+  size_t ShownFreeBytes(size_t device_free_bytes, size_t device_bytes) SPILLWAY_EXCLUDES(state_);
+  size_t FreeBytes();  // of the budget
   size_t budget_bytes() const { return budget_bytes_.load(std::memory_order_relaxed); }
   // The budget is another one from now on; what is held beyond it stays until MeetBudget, or until calls take it away. Waits for nothing.
   void GrantBudget(size_t bytes) SPILLWAY_EXCLUDES(state_);
@@ -293,6 +296,9 @@ class JobMemory {
   void AwaitHostLimit(size_t size_bytes) SPILLWAY_EXCLUDES(state_);
   bool LacksHostGrant(size_t size_bytes) SPILLWAY_REQUIRES(state_);
   bool HostMayHold(size_t bytes) SPILLWAY_REQUIRES(state_);
+  size_t HostMayHoldBytes() SPILLWAY_REQUIRES(state_);
+  size_t UsedBytes() const SPILLWAY_REQUIRES(state_);
+  GivenMemory Given() SPILLWAY_REQUIRES(state_);
   void AwaitTurn(protocol::Direction direction) SPILLWAY_EXCLUDES(state_);
   void AwaitTurnOf(std::int64_t wait_ns) SPILLWAY_EXCLUDES(state_);
   CUresult ShareResident(CUdeviceptr address, SharedMemory* out) SPILLWAY_EXCLUDES(state_);

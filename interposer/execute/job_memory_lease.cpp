@@ -71,6 +71,16 @@ bool JobMemory::HostMayHold(size_t bytes) {
   return bytes <= host.pinned_bytes() + host.ordinary_bytes() + driver::HostBytesToSpare();
 }
 
+size_t JobMemory::HostMayHoldBytes() {
+  constexpr size_t kMostBytes = size_t{1} << 50;  // no node has more, and a limit may be the largest number
+  size_t bytes = host_limit_bytes_;
+  if (bytes < own_host_limit_bytes_) {
+    const HostPool& host = residency_.host();
+    bytes = std::max(bytes, host.pinned_bytes() + host.ordinary_bytes() + driver::HostBytesToSpare());
+  }
+  return std::min({bytes, own_host_limit_bytes_, kMostBytes});
+}
+
 // The launcher allows it, and the agent does not yet.
 bool JobMemory::LacksHostGrant(size_t size_bytes) {
   const size_t largest_bytes = std::max(largest_range_bytes_, size_bytes);

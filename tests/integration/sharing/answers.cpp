@@ -208,6 +208,8 @@ int main() {
   }
   cuCtxSynchronize();
   AskAll("16 MiB when others came", large, 16 * kMiB, context);
+  AskSizes("with 80 MiB");
+  AskNvml("with 80 MiB");
 
   const unsigned on = 1;
   Say("set SYNC_MEMOPS", cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, large));

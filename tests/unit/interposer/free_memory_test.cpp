@@ -1,0 +1,68 @@
+// What a program is told to be free: in mebibytes, of a budget of 64.
+#include "interposer/execute/free_memory.h"
+
+#include <gtest/gtest.h>
+
+namespace spillway::interposer {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+// `most`: what can be given in all.
+std::size_t Free(std::size_t used, std::size_t most) {
+  const std::size_t rest = most - std::min(most, used);
+  return FreeMemoryOf({.budget_bytes = 64 * kMiB,
+                       .used_bytes = used * kMiB,
+                       .most_bytes = most * kMiB,
+                       .largest_bytes = rest * kMiB});
+}
+
+TEST(FreeMemoryTest, IsExactUpToHalfOfTheBudget) {
+  EXPECT_EQ(Free(0, 1024), 64 * kMiB);
+  EXPECT_EQ(Free(1, 1024), 63 * kMiB);
+  EXPECT_EQ(Free(32, 1024), 32 * kMiB);
+}
+
+TEST(FreeMemoryTest, FallsFromThereInProportionToWhatCanStillBeGiven) {
+  EXPECT_EQ(Free(48, 64 + 32), 24 * kMiB);  // three quarters of the 64 that are left after the first half
+  EXPECT_EQ(Free(64, 64 + 32), 16 * kMiB);
+  EXPECT_EQ(Free(80, 64 + 32), 8 * kMiB);
+  EXPECT_EQ(Free(96, 64 + 32), 0u);
+}
+
+TEST(FreeMemoryTest, IsWhatIsLeftOfTheBudgetWhereNoMoreCanBeGiven) {
+  EXPECT_EQ(Free(48, 64), 16 * kMiB);
+  EXPECT_EQ(Free(64, 64), 0u);
+  EXPECT_EQ(Free(70, 64), 0u);
+  EXPECT_EQ(Free(48, 20), 16 * kMiB);
+}
+
+TEST(FreeMemoryTest, IsNeverMoreThanOneAllocationIsGranted) {
+  const GivenMemory given = {.budget_bytes = 64 * kMiB,
+                             .used_bytes = 64 * kMiB,
+                             .most_bytes = 1024 * kMiB,
+                             .largest_bytes = 10 * kMiB};
+  EXPECT_EQ(FreeMemoryOf(given), 10 * kMiB);
+}
+
+TEST(FreeMemoryTest, EachAllocationMakesItLessUntilNothingIsLeft) {
+  for (const std::size_t most : {64, 65, 100, 200, 4096, 1 << 20}) {
+    for (std::size_t used = 0; used < most; ++used) {
+      ASSERT_LT(Free(used + 1, most), Free(used, most)) << used << " of " << most;
+      ASSERT_LE(Free(used, most), (most - used) * kMiB) << used << " of " << most;
+    }
+    EXPECT_EQ(Free(most, most), 0u);
+  }
+}
+
+TEST(FreeMemoryTest, HoldsForTheLargestDevicesAndHosts) {
+  const GivenMemory given = {.budget_bytes = std::size_t{288} << 30,
+                             .used_bytes = std::size_t{300} << 30,
+                             .most_bytes = std::size_t{1} << 50,
+                             .largest_bytes = std::size_t{1} << 48};
+  EXPECT_GT(FreeMemoryOf(given), std::size_t{143} << 30);
+  EXPECT_LE(FreeMemoryOf(given), std::size_t{144} << 30);
+}
+
+}  // namespace
+}  // namespace spillway::interposer
