@@ -310,7 +310,18 @@ CUevent Timeline::EventFor(Use use) {
   for (const Checkpoint& checkpoint : use.stream->checkpoints) {
     if (checkpoint.sequence >= use.sequence) return checkpoint.event;
   }
-  return Record(use.stream);
+  return KnownDone(use) ? EventInThePast(use.stream) : Record(use.stream);
+}
+
+// Nothing new may be marked for what is over: the stream may capture by now, and the event would belong to its graph.
+CUevent Timeline::EventInThePast(StreamState* stream) {
+  const driver::CurrentContext current(ContextFor(stream));
+  if (stream->spare_events.empty()) {
+    const CUevent event = TakeEvent(stream);
+    if (!event) return nullptr;
+    stream->spare_events.push_back(event);
+  }
+  return stream->spare_events.back();
 }
 
 // The number is read before the event is recorded: all work up to it was enqueued before.

@@ -219,6 +219,7 @@ class Timeline {
   StreamState* NewState(const Key& key);
   Use IssuePerThread(StreamState* stream);
   CUevent Record(StreamState* stream) SPILLWAY_REQUIRES(stream->events);
+  CUevent EventInThePast(StreamState* stream) SPILLWAY_REQUIRES(stream->events);
   CUevent TakeEvent(StreamState* stream) SPILLWAY_REQUIRES(stream->events);
   void Poll(StreamState* stream) SPILLWAY_REQUIRES(stream->events);
   static void CompletedLocked(StreamState* stream, std::uint64_t sequence) SPILLWAY_REQUIRES(stream->events);

@@ -60,6 +60,30 @@ TEST_F(TimelineTest, WorkIsDoneOnlyWhenItsEventIs) {
   EXPECT_TRUE(timeline_.Done(use));
 }
 
+// An event recorded then belonged to the graph and was never complete: nothing of the stream's was known to be done any more.
+TEST_F(TimelineTest, NothingIsRecordedOnACapturingStreamForWorkThatIsOver) {
+  const auto driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
+  const auto begin =
+      reinterpret_cast<CUresult (*)(CUstream, CUstreamCaptureMode)>(dlsym(driver, "cuStreamBeginCapture_v2"));
+  const auto end = reinterpret_cast<CUresult (*)(CUstream, CUgraph*)>(dlsym(driver, "cuStreamEndCapture"));
+  StreamState* stream = timeline_.Of({handle_, false});
+  Enqueue();
+  const Use use = timeline_.Issue(stream);
+  ASSERT_EQ(Driver().cuStreamSynchronize(handle_), CUDA_SUCCESS);
+  Timeline::Completed(use.stream, use.sequence);
+
+  ASSERT_EQ(begin(handle_, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  const CUevent event = timeline_.EventFor(use);
+  EXPECT_EQ(Driver().cuEventQuery(event), CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  ASSERT_EQ(end(handle_, &graph), CUDA_SUCCESS);
+
+  Enqueue();
+  const Use later = timeline_.Issue(stream);
+  Driver().cuEventSynchronize(timeline_.EventFor(later));
+  EXPECT_TRUE(timeline_.Done(later));
+}
+
 TEST_F(TimelineTest, LaterWorkIsNotDoneByAnEarlierCheckpoint) {
   StreamState* stream = timeline_.Of({handle_, false});
   Enqueue();
