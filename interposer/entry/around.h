@@ -92,11 +92,11 @@ class Collector {
   // graph: the union over all its parts. (Note [Roles] in ledger/claims.h)
   const interposer::Claims* Claims(interposer::Claims* own) const {
     if (transfers_.empty() && reads_.empty()) return claims_;
-    AddClaims(transfers_, own, reads_.empty() && !does_more_);
+    const bool unites = interposer::ordering_rules::kGraphsUniteTheirNodes;
+    AddClaims(transfers_, own, reads_.empty() && !(does_more_ && unites));
     for (const Bytes& read : reads_) own->Reads(read.address, read.count);
-    if (interposer::ordering_rules::kGraphsUniteTheirNodes) {
-      for (CUdeviceptr word : works_) own->Touches(word);
-    }
+    if (!unites) return own;
+    for (CUdeviceptr word : works_) own->Touches(word);
     return own;
   }
 

@@ -83,6 +83,7 @@ class Repeater {
     for (std::vector<View>* views : {&operation.in, &operation.more_out, &operation.names}) {
       for (View& view : *views) Renumber(view.buffer);
     }
+    for (Operation& part : operation.body) Renumber(part);
   }
 
   void Add(Operation operation) {

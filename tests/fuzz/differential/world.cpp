@@ -80,6 +80,11 @@ bool World::CanUseObject(const Operation& operation) const {
   for (const View& view : operation.names) {
     if (!CanWrite(view, operation.thread)) return false;
   }
+  for (const Operation& part : operation.body) {
+    for (const View& view : part.in) {
+      if (!CanRead(view, operation.thread)) return false;
+    }
+  }
   if (operation.object == kNone || operation.object_use == ObjectUse::kMake) return true;
   const auto object = objects_.find(operation.object);
   if (object == objects_.end() || object->second.thread != operation.thread) return false;

@@ -2,12 +2,15 @@
 //
 // An object has two bodies of the same shape over different memory, and an update goes from one to the other. Bodies read
 // and write only what was written before the graph was made, so a launch leaves everything as written as it was, whichever
-// body runs. Captures are of the calling thread alone, on streams that do not block.
+// body runs. Half of the graphs share whole buffers among their nodes (shared_bodies.h). Captures are of the calling thread
+// alone, on streams that do not block.
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "tests/fuzz/differential/features/all.h"
+#include "tests/fuzz/differential/features/shared_bodies.h"
 #include "tests/fuzz/differential/random.h"
 #include "tests/fuzz/differential/running.h"
 #include "tests/fuzz/differential/transfers.h"
@@ -186,8 +189,13 @@ class GraphsFeature : public Feature {
                    .object = proposer.NewObject(),
                    .object_use = ObjectUse::kMake};
     std::vector<Operation> second;
-    for (std::uint64_t parts = proposer.Dice().Between(1, kLongestBody); parts > 0; --parts) {
-      ProposeParts(proposer, make.body, second);
+    if (proposer.Dice().Percent(50)) {
+      SharedBodies shared = ProposeSharedBodies(proposer);
+      make.body = std::move(shared.first);
+      second = std::move(shared.second);
+    } else {
+      for (std::uint64_t parts = proposer.Dice().Between(1, kLongestBody); parts > 0; --parts)
+        ProposeParts(proposer, make.body, second);
     }
     make.body.insert(make.body.end(), second.begin(), second.end());
     for (const Operation& part : make.body) {
