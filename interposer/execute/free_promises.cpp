@@ -13,7 +13,7 @@ void FreePromises::Add(const UseList& busy) {
   bool any_new = false;
   for (Use use : busy.items()) {
     if (use.stream->foreign || IsOpen(use)) continue;
-    if (timeline_->CountStreams() > 1) timeline_->EventFor(use);
+    if (timeline_->HasSeveralStreams()) timeline_->EventFor(use);
     open_.Add(use);
     any_new = true;
   }

@@ -223,6 +223,13 @@ void Timeline::Show(Use use) {
   EventFor(use);
 }
 
+bool Timeline::HasSeveralStreams() const {
+  const auto is_used = [](const auto& entry) {
+    return entry.second && !entry.second->is_ours && entry.second->issued.load() != 0;
+  };
+  return std::count_if(by_key_.begin(), by_key_.end(), is_used) > 1;
+}
+
 UseList Timeline::UnfinishedThatShow() {
   UseList list;
   for (const auto& state : states_) {

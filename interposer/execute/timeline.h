@@ -127,8 +127,8 @@ class Timeline {
   void Show(Use use);
   // On each stream of this device the last operation that shows and is not known to be complete.
   UseList UnfinishedThatShow();
-  // Streams of the program that are known here, those of other devices included.
-  std::size_t CountStreams() const { return by_key_.size(); }
+  // Whether the program has used several streams that live.
+  bool HasSeveralStreams() const;
 
   bool Done(Use use);
   bool AllDone(UseList* uses);  // forgets those that are done
