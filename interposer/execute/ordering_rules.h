@@ -28,11 +28,11 @@ inline bool IsKept(const char* rule) {
 // Memory of a freed allocation is used anew only after the work that was enqueued before the free.
 SPILLWAY_ORDERING_RULE(kReuseWaitsForFree);  // SPILLWAY_PARK=off --features ''
 // A free is as a wait for all work enqueued before it, wherever the program could tell.
-SPILLWAY_ORDERING_RULE(kFreesKeepTheirPromise);  // elsewhere: tests/regressions/free_waits_test
+SPILLWAY_ORDERING_RULE(kFreesKeepTheirPromise);  // SPILLWAY_PARK=off --features barriers
 // What the host may look at without a call is complete when the free returns.
-SPILLWAY_ORDERING_RULE(kFreesAwaitWhatShows);  // elsewhere: tests/regressions/free_waits_test
+SPILLWAY_ORDERING_RULE(kFreesAwaitWhatShows);  // SPILLWAY_PARK=off --features barriers
 // Work on another stream finds what work before the free has made.
-SPILLWAY_ORDERING_RULE(kPromisesOrderStreams);  // elsewhere: tests/regressions/free_waits_test
+SPILLWAY_ORDERING_RULE(kPromisesOrderStreams);  // SPILLWAY_PARK=off --features barriers
 // Data leaves the device only after the work that was enqueued on it.
 SPILLWAY_ORDERING_RULE(kOffloadFollowsUses);  // SPILLWAY_PARK=off --features ''
 // Work on restored data starts only after the copy that brings it back.

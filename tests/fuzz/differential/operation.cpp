@@ -6,11 +6,11 @@ namespace spillway::fuzz {
 namespace {
 
 constexpr const char* kKinds[] = {
-    "stream_create", "stream_destroy", "event_record",  "event_wait",  "event_sync",
-    "stream_sync",   "context_sync",   "alloc",         "free",        "kernel",
-    "copy",          "fill",           "host_function", "host_fill",   "host_fold",
-    "inspect",       "mem_info",       "refusals",      "pool_create", "pool_trim",
-    "pool_destroy",  "give",           "take",          "call",        "work"};
+    "stream_create", "stream_destroy", "event_record", "event_wait", "event_sync", "stream_sync",
+    "context_sync",  "alloc",          "free",         "kernel",     "copy",       "fill",
+    "host_function", "host_fill",      "host_fold",    "inspect",    "mem_info",   "refusals",
+    "pool_create",   "pool_trim",      "pool_destroy", "give",       "take",       "call",
+    "work",          "free_barrier"};
 constexpr const char* kAllocForms[] = {"mem_alloc", "pitch",  "async",      "pool",
                                        "feature",   "pinned", "registered", "pageable"};
 constexpr const char* kObjectUses[] = {"", "makes", "reads", "writes", "ends"};

@@ -42,6 +42,7 @@ enum class Kind : std::uint8_t {
   kTake,         // ... which that thread awaits
   kFeatureCall,  // a feature's call on the host, which is complete when it returns (feature.h)
   kFeatureWork,  // a feature's work on a stream
+  kFreeBarrier,  // allocates something and frees it: whoever has one waits so for all that the host needs
 };
 
 enum class AllocForm : std::uint8_t {

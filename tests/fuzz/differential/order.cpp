@@ -1,5 +1,7 @@
 #include "tests/fuzz/differential/order.h"
 
+#include <algorithm>
+
 #include "tests/fuzz/differential/clocks.h"
 #include "tests/fuzz/differential/random.h"
 #include "tests/fuzz/differential/world.h"
@@ -27,7 +29,8 @@ struct EventState {
 
 class Orderer {
  public:
-  explicit Orderer(std::optional<Kind> omitted) : omitted_(omitted) {
+  Orderer(std::optional<Kind> omitted, bool frees_are_waits)
+      : omitted_(omitted), frees_are_waits_(frees_are_waits) {
     for (int thread = 0; thread < kMaximumThreads; ++thread) {
       OpenLane(kLegacyStream, thread, true);
       OpenLane(kPerThreadStream, thread, true);
@@ -208,6 +211,14 @@ class Orderer {
       AwaitOnHost(operation, uses);
     }
     Emit(operation);
+    const bool is_wait = form == FreeForm::kMemFree && !IsStreamOrdered(buffer.form);
+    if (frees_are_waits_ && is_wait) JoinAll(operation.thread);
+  }
+
+  void JoinAll(int thread) {
+    for (const auto& [id, lane] : lanes_) {
+      if (lane.thread == thread) host_[thread].Join(lane.clock);
+    }
   }
 
   // The giver's stream reaches all uses, an event carries that to one of the taker's streams or to its host thread.
@@ -259,9 +270,8 @@ class Orderer {
         host.Join(LaneFor(operation).clock);
         break;
       case Kind::kContextSync:
-        for (const auto& [id, lane] : lanes_) {
-          if (lane.thread == operation.thread) host.Join(lane.clock);
-        }
+      case Kind::kFreeBarrier:
+        JoinAll(operation.thread);
         break;
       default:
         break;
@@ -280,7 +290,7 @@ class Orderer {
   void AwaitOnStream(const Operation& cause, LaneState& lane, Rule rule, const std::vector<Access>& needs) {
     for (const Access& need : needs) {
       if (Arrival(lane, rule).Covers(need)) continue;
-      if (dice_.Percent(15)) {
+      if (dice_.Percent(frees_are_waits_ ? 40 : 15)) {
         AwaitOnHost(cause, {need});
         continue;
       }
@@ -296,6 +306,10 @@ class Orderer {
   void AwaitOnHost(const Operation& cause, const std::vector<Access>& needs) {
     for (const Access& need : needs) {
       if (host_[cause.thread].Covers(need)) continue;
+      if (frees_are_waits_) {
+        Insert({.kind = Kind::kFreeBarrier}, cause);
+        continue;
+      }
       const int stream = StreamCovering(cause, need);
       const int event = dice_.Percent(60) ? EventCovering(cause, need) : kNone;
       if (event != kNone) {
@@ -332,6 +346,7 @@ class Orderer {
   }
 
   const std::optional<Kind> omitted_;
+  const bool frees_are_waits_;
   World world_;
   Random dice_{0};
   std::map<Lane, LaneState> lanes_;
@@ -346,7 +361,8 @@ class Orderer {
 }  // namespace
 
 std::vector<Operation> Complete(const std::vector<Operation>& program, std::optional<Kind> omitted) {
-  Orderer orderer(omitted);
+  const auto is_barrier = [](const Operation& operation) { return operation.kind == Kind::kFreeBarrier; };
+  Orderer orderer(omitted, std::any_of(program.begin(), program.end(), is_barrier));
   for (const Operation& operation : program) orderer.Add(operation);
   return orderer.Take();
 }

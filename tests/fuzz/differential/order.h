@@ -12,6 +12,8 @@
 //  4. work of a destroyed stream is complete after cuCtxSynchronize;
 //  5. a feature's work is an operation of its stream, its calls are complete when they return; objects that a feature
 //     made are accessed like memory, and an object ends after all its uses.
+//  6. cuMemFree of other memory waits for all work of its context: in programs that have a kFreeBarrier that is how the host
+//     waits, whatever for; else it counts as no wait.
 // With `omitted` set, inserted operations of that kind are left out: a broken program, to see that it is noticed.
 #pragma once
 

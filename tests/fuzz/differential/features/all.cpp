@@ -5,8 +5,9 @@
 namespace spillway::fuzz {
 
 const std::vector<const Feature*>& AllFeatures() {
-  static const std::vector<const Feature*> all = {&Graphs(),     &Guests(),     &Pointers(), &Recipes(),
-                                                  &Structures(), &TensorMaps(), &Textures(), &Gradients()};
+  static const std::vector<const Feature*> all = {&Graphs(),   &Guests(),     &Pointers(),
+                                                  &Recipes(),  &Structures(), &TensorMaps(),
+                                                  &Textures(), &Gradients(),  &Barriers()};
   return all;
 }
 

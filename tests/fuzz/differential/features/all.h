@@ -5,6 +5,7 @@
 
 namespace spillway::fuzz {
 
+const Feature& Barriers();
 const Feature& Gradients();
 const Feature& Graphs();
 const Feature& Guests();
