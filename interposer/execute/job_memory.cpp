@@ -50,6 +50,8 @@ JobMemory::JobMemory(CUcontext context, int device, size_t budget_bytes, size_t 
 CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
+  // What a fault has ended gives no memory any more, as bare, whoever would serve it.
+  if (const CUresult health = residency_.Health(); health != CUDA_SUCCESS) return health;
   const CUresult result = bytes < kSmallBytes ? AllocateSmall(bytes, out) : AllocateRange(bytes, out);
   recorder_.Settle();
   if (result == CUDA_SUCCESS && HasPeers()) {

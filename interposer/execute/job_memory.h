@@ -48,6 +48,7 @@
 #include "interposer/execute/slabs.h"
 #include "interposer/execute/stall_clock.h"
 #include "interposer/execute/trust.h"
+#include "interposer/execute/vain_waits.h"
 #include "interposer/lease/budget_schedule.h"
 #include "interposer/ledger/claims.h"
 #include "interposer/ledger/contents.h"
@@ -363,7 +364,8 @@ class JobMemory {
   void EndMoving() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   bool AwaitIdle() SPILLWAY_EXCLUDES(state_);
   bool IsIdle() SPILLWAY_REQUIRES(state_);
-  bool AwaitProgress(base::FunctionRef<bool()> is_there) SPILLWAY_EXCLUDES(state_);
+  bool AwaitProgress(base::FunctionRef<bool()> is_there, VainWaits* vain_waits = nullptr)
+      SPILLWAY_EXCLUDES(state_);
   void AwaitRestores() SPILLWAY_EXCLUDES(state_);
   void AwaitBeforeFree() SPILLWAY_EXCLUDES(state_);
   void AwaitWhatShows(CUdeviceptr freed) SPILLWAY_EXCLUDES(state_);
@@ -633,6 +635,7 @@ class JobMemory {
   // Of the time in which one thread makes memory:
   bool prepared_ SPILLWAY_GUARDED_BY(state_) = false;  // it has asked whether it must wait for the device
   bool device_is_idle_ SPILLWAY_GUARDED_BY(state_) = false;  // and must stay so: no call begins
+  VainWaits vain_waits_ SPILLWAY_GUARDED_BY(state_);
   bool waits_in_vain_ SPILLWAY_GUARDED_BY(state_) =
       false;  // the device does not become idle, and nothing may move
 };

@@ -20,7 +20,8 @@ namespace {
 // A stream may wait for something that the program does only after the call that waits here. So the wait ends when
 // nothing on the device has completed for a while, sooner where it is known what is waited for. Time says nothing of what
 // kernels reach: on a busy machine, or behind a long kernel, it passes all the same. So whoever waited in vain takes
-// nothing away: the call uses what it names where it is parked, or gets no memory.
+// nothing away: the call uses what it names where it is parked, or gets no memory. A job whose memory can be parked waits less
+// and less for the program (vain_waits.h).
 constexpr std::uint64_t kPatienceNs = 10'000'000'000;
 constexpr std::uint64_t kPatienceWithTheProgramNs = 500'000'000;
 constexpr std::uint64_t kBriefNs = 200'000;  // so long a wait asks all the time
@@ -116,7 +117,7 @@ void JobMemory::AwaitBeforeFree() {
 }
 
 bool JobMemory::AwaitIdle() {
-  return AwaitProgress([this]() SPILLWAY_REQUIRES(state_) { return IsIdle(); });
+  return AwaitProgress([this]() SPILLWAY_REQUIRES(state_) { return IsIdle(); }, &vain_waits_);
 }
 
 // No call is between its Begin and its End, and all that was enqueued is complete.
@@ -140,17 +141,28 @@ bool JobMemory::HasWork() {
 }
 
 // Asks, with the state lock held, until it is there, or until it will not be. (Note [Idle in vain])
-bool JobMemory::AwaitProgress(base::FunctionRef<bool()> is_there) {
+bool JobMemory::AwaitProgress(base::FunctionRef<bool()> is_there, VainWaits* vain_waits) {
   std::uint64_t seen = 0, since_ns = MonotonicNs();
+  bool is_held = false;
   for (;;) {
     const std::uint64_t waited_ns = MonotonicNs() - since_ns;
     {
       const MutexLock lock(state_);
-      if (is_there()) return true;
+      if (is_there()) {
+        if (is_held && vain_waits) vain_waits->WasWorthIt();
+        return true;
+      }
       const std::uint64_t progress = timeline_.SumCompleted();
+      is_held = timeline_.AnyStreamIsHeld();
+      // What cannot be parked has nothing but the wait.
+      const bool may_do_without = vain_waits && trust_.MayPark();
+      const std::uint64_t with_the_program_ns =
+          may_do_without ? vain_waits->PatienceNs(progress) : kPatienceWithTheProgramNs;
+      if (is_held && with_the_program_ns == 0) return false;
       if (progress != seen) {
         since_ns = MonotonicNs();
-      } else if (waited_ns > (timeline_.AnyStreamIsHeld() ? kPatienceWithTheProgramNs : kPatienceNs)) {
+      } else if (waited_ns > (is_held ? with_the_program_ns : kPatienceNs)) {
+        if (is_held && vain_waits) vain_waits->WasInVain(progress);
         return false;
       }
       seen = progress;
