@@ -150,15 +150,15 @@ SPILLWAY_END_OF_CONTEXTS()
 SPILLWAY_END_OF_CONTEXTS(_v2)
 
 // Unloading fails only for what is no module and in a context that is beyond use: nothing needs to be known again. Whose kernels
-// alone can make some bytes again stays loaded.
-#define SPILLWAY_UNLOAD(name, handle)                          \
-  SPILLWAY_EXPORT CUresult name(handle unloaded) {             \
-    ForgetKernelParameters();                                  \
-    if (const ReentryGuard guard; guard.IsOutermost()) {       \
-      if (!spillway::entry::EndRecipes()) return CUDA_SUCCESS; \
-      spillway::interposer::ForgetGlobals(unloaded);           \
-    }                                                          \
-    return Driver().name(unloaded);                            \
+// alone can make some bytes again stays loaded; the wait that unloading is takes place all the same.
+#define SPILLWAY_UNLOAD(name, handle)                                \
+  SPILLWAY_EXPORT CUresult name(handle unloaded) {                   \
+    ForgetKernelParameters();                                        \
+    if (const ReentryGuard guard; guard.IsOutermost()) {             \
+      if (!spillway::entry::EndRecipes()) return cuCtxSynchronize(); \
+      spillway::interposer::ForgetGlobals(unloaded);                 \
+    }                                                                \
+    return Driver().name(unloaded);                                  \
   }
 SPILLWAY_UNLOAD(cuModuleUnload, CUmodule)
 SPILLWAY_UNLOAD(cuLibraryUnload, CUlibrary)

@@ -260,14 +260,20 @@ Operation MakeSet(Simulator& sim, const SetRequest& request) {
   return set;
 }
 
-void Set(Call& call, CUstream stream_handle, const SetRequest& request) {
+// "The synchronous memset functions are asynchronous with respect to the host except when the target is pinned host memory or
+// a Unified Memory region" (CUDA driver API, API synchronization behavior).
+void Set(Call& call, CUstream stream_handle, const SetRequest& request, HostWaits waits) {
   Stream& stream = call.StreamOf(stream_handle);
   if (request.row_elements == 0 || request.rows == 0) return;
   CheckSet(call.sim, request);
   if (IsCapturing(stream)) {
     AddCaptured(call, stream, std::make_shared<SetWork>(request, reinterpret_cast<CUcontext>(call.context)));
   } else {
-    call.Submit(stream, MakeSet(call.sim, request));
+    const OperationRef submitted = call.Submit(stream, MakeSet(call.sim, request));
+    const Box box{request.row_elements * request.element_bytes, request.rows, 1};
+    const Place place = PlaceOf(call.sim, Side{request.base, request.pitch_bytes, 0}, box, true);
+    if (waits == HostWaits::kIfHostIsInvolved && place != Place::kDevice)
+      call.Wait(*stream.context, {submitted});
   }
 }
 

@@ -61,6 +61,6 @@ struct SetRequest {
 
 void CheckSet(Simulator& sim, const SetRequest& request);
 Operation MakeSet(Simulator& sim, const SetRequest& request);
-void Set(Call& call, CUstream stream, const SetRequest& request);
+void Set(Call& call, CUstream stream, const SetRequest& request, HostWaits waits);
 
 }  // namespace spillway::simulator
