@@ -11,7 +11,23 @@ namespace {
 // does is told from it by what comes then.
 constexpr int64_t kStrangersBeforeOthers = 2;
 
+int64_t PersistentBytes(const IterationPattern& pattern) {
+  int64_t sum_bytes = 0;
+  for (const PatternBuffer& buffer : pattern.buffers) sum_bytes += buffer.persistent ? buffer.size_bytes : 0;
+  return sum_bytes;
+}
+
 }  // namespace
+
+int64_t IterationFollowers::WidestPartBytes(int64_t events) const {
+  int64_t widest_bytes = -1;
+  for (const Slot& slot : slots_) {
+    const bool is_part = slot.follower && slot.last_followed > events_ - events &&
+                         2 * int64_t{slot.follower->pattern().size()} <= events;
+    if (is_part) widest_bytes = std::max(widest_bytes, slot.persistent_bytes);
+  }
+  return widest_bytes;
+}
 
 // That of the same iteration, a free one, or the one that was followed longest ago.
 int32_t IterationFollowers::SlotFor(uint64_t fingerprint) const {
@@ -27,6 +43,7 @@ int32_t IterationFollowers::SlotFor(uint64_t fingerprint) const {
 int32_t IterationFollowers::Add(std::shared_ptr<const IterationPattern> pattern, int32_t next) {
   active_ = SlotFor(pattern->fingerprint);
   Slot& slot = slots_[static_cast<size_t>(active_)];
+  slot.persistent_bytes = PersistentBytes(*pattern);
   slot.follower.emplace(std::move(pattern));
   if (next >= 0) slot.follower->Expect(next);
   slot.last_followed = events_;

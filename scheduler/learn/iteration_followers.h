@@ -40,6 +40,9 @@ class IterationFollowers {
     const auto& follower = slots_[static_cast<size_t>(slot)].follower;
     return follower ? &*follower : nullptr;
   }
+  // What the widest pattern touches in every iteration, of those that are followed and of which an iteration of so many events would have
+  // two or more; -1: there is none.
+  int64_t WidestPartBytes(int64_t events) const;
   // In the order in which they were followed last, the latest first.
   std::vector<std::shared_ptr<const IterationPattern>> Patterns() const;
 
@@ -47,6 +50,7 @@ class IterationFollowers {
   struct Slot {
     std::optional<IterationFollower> follower;
     int64_t last_followed = -1;
+    int64_t persistent_bytes = 0;
   };
   IterationFollower* Active() {
     return active_ < 0 ? nullptr : &*slots_[static_cast<size_t>(active_)].follower;

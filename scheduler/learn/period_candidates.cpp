@@ -104,7 +104,7 @@ int64_t PeriodCandidates::RunAt(const EventHistory& history, int64_t distance) {
 
 // The one that has repeated itself for the shortest time gives way.
 void PeriodCandidates::Propose(int64_t distance, int64_t run) {
-  const PeriodCandidate candidate{distance, run, distance, 0};
+  const PeriodCandidate candidate{.distance = distance, .run = run, .look_at_run = distance};
   if (candidates_.size() < kMost) {
     candidates_.push_back(candidate);
     return;

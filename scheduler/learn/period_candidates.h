@@ -21,8 +21,10 @@ namespace spillway::scheduler {
 struct PeriodCandidate {
   int64_t distance = 0;
   int64_t run = 0;
-  int64_t look_at_run = 0;  // not worth a closer look before
-  int64_t looks = 0;        // so far, in vain
+  int64_t look_at_run = 0;   // not worth a closer look before
+  int64_t looks = 0;         // so far, in vain
+  int64_t wider_at_run = 0;  // not worth a look for a longer iteration than those known before
+  int64_t wider_looks = 0;   // for that so far, in vain
 };
 
 class PeriodCandidates {

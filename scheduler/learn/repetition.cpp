@@ -60,6 +60,7 @@ bool Repetition::Match(uint64_t a, uint64_t b, bool are_new) {
   const auto [in_a, is_new_in_b] = backward_.Insert(b);
   if (!is_new_in_b) return false;
   *in_a = a;
+  if (a == b) persistent_bytes_ += history_.Find(a)->size_bytes;
   return a == b ? !are_new : are_new || MayMatch(a, b);
 }
 

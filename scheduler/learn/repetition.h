@@ -29,6 +29,8 @@ class Repetition {
   int64_t LongerDistance(int64_t run) const;
 
   int64_t distance() const { return distance_; }
+  // Of the allocations that both touch.
+  int64_t persistent_bytes() const { return persistent_bytes_; }
   int64_t a_begin() const { return a_begin_; }
   // B's allocation for one of A, A's for one of B; 0 for none.
   uint64_t InB(uint64_t of_a) const { return ValueOf(forward_, of_a); }
@@ -51,6 +53,7 @@ class Repetition {
   const int64_t a_begin_;
   NumberMap<uint64_t> forward_, backward_;
   bool holds_ = false;
+  int64_t persistent_bytes_ = 0;
   int64_t failed_position_ = -1, failed_touch_ = -1;  // in B
 };
 

@@ -17,6 +17,9 @@ bool IsWorthLearning(int64_t unknown, int64_t distance) {
   return unknown * 50 >= distance && (unknown >= 16 || unknown * 4 >= distance);
 }
 
+// What an iteration must touch at least to be more than a loop in it and a few steps beside.
+int64_t Widened(int64_t bytes) { return bytes + bytes / 8; }
+
 }  // namespace
 
 SequenceLearner::SequenceLearner(int64_t longest_iteration, int64_t repetitions)
@@ -58,10 +61,22 @@ bool SequenceLearner::IsNew(const PeriodCandidate& candidate) const {
   return last_cut_short_ >= begin && candidate.run >= 2 * candidate.distance;
 }
 
+// Loops in an iteration are patterns of their own, and soon none of its events is unknown. It is told from them by what it touches:
+// more than the widest of them. To see that takes a look at all of it, more and more rarely in vain.
+bool SequenceLearner::MayBeWider(PeriodCandidate* candidate) const {
+  if (candidate->run < candidate->wider_at_run || known_.WidestPartBytes(candidate->distance) < 0)
+    return false;
+  candidate->wider_at_run =
+      candidate->run + (candidate->distance << std::min(candidate->wider_looks++, kMostDoublings));
+  return true;
+}
+
 SequenceLearner::Pattern SequenceLearner::LookAt(PeriodCandidate* candidate) {
   const int64_t distance = candidate->distance, run = candidate->run;
   candidate->look_at_run = run + std::max(distance / 4, kShortestIteration);
-  if (distance < kShortestIteration || !IsNew(*candidate)) return nullptr;
+  if (distance < kShortestIteration) return nullptr;
+  const bool is_new = IsNew(*candidate);
+  if (!is_new && !MayBeWider(candidate)) return nullptr;
   if (!IsMoreThanChance(history_, distance, run)) return nullptr;
   const Repetition repetition(history_, distance);
   if (!repetition.holds()) {
@@ -70,6 +85,7 @@ SequenceLearner::Pattern SequenceLearner::LookAt(PeriodCandidate* candidate) {
     if (longer > 0 && longer <= candidates_.longest()) candidates_.Propose(longer, run + distance - longer);
     return nullptr;
   }
+  if (!is_new && repetition.persistent_bytes() <= Widened(known_.WidestPartBytes(distance))) return nullptr;
   MadePattern made = MakePattern(history_, repetition);
   auto pattern = std::make_shared<const IterationPattern>(std::move(made.pattern));
   known_.Add(pattern, made.next);

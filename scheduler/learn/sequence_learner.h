@@ -39,6 +39,7 @@ class SequenceLearner {
  private:
   void Follow(const JobEvent& event);
   bool IsNew(const PeriodCandidate& candidate) const;
+  bool MayBeWider(PeriodCandidate* candidate) const;
   Pattern LookAt(PeriodCandidate* candidate);
 
   const int64_t repetitions_;
