@@ -27,8 +27,11 @@ inline constexpr char kCallSites[] = "SPILLWAY_CALL_SITES";  // N: sample every 
 inline constexpr char kProgress[] = "SPILLWAY_PROGRESS";     // "1": a progress line on the terminal
 inline constexpr char kSummary[] = "SPILLWAY_SUMMARY";       // "1": a summary on standard error at exit
 inline constexpr char kSocket[] = "SPILLWAY_SOCKET";  // the node agent's; default /run/spillway/agent.sock
+inline constexpr char kDefaultSocket[] = "/run/spillway/agent.sock";
 inline constexpr char kAgent[] =
     "SPILLWAY_AGENT";  // socket of the agent to follow; default: none is followed
+inline constexpr char kAgentRequired[] =
+    "SPILLWAY_AGENT_REQUIRED";                         // "1": no device memory but what that agent grants
 inline constexpr char kJobPid[] = "SPILLWAY_JOB_PID";  // the launched process; its children get own reports
 
 // Simulated GPU.

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +16,8 @@
 
 namespace spillway::cli {
 namespace {
+
+constexpr int kMostUuids = 64;
 
 // The whole answer crosses the pipe in one write, so it stays below PIPE_BUF (4096).
 struct Answer {
@@ -27,6 +30,7 @@ struct Answer {
   char message[1024];
   char driver_path[1024];
   char device_name[256];
+  unsigned char uuids[kMostUuids][16];
 };
 static_assert(sizeof(Answer) < 4096);
 
@@ -74,6 +78,17 @@ using GivesDevice = int (*)(int*, int);
 using GivesName = int (*)(char*, int, int);
 using GivesBytes = int (*)(std::size_t*, int);
 using GivesAttribute = int (*)(int*, int, int);
+using GivesUuid = int (*)(unsigned char*, int);
+
+// A driver that does not say leaves zeros.
+void AskUuids(DriverSession& driver, Answer& answer) {
+  for (int i = 0; i < std::min(answer.device_count, kMostUuids); ++i) {
+    int device = 0;
+    const bool says = driver.Call("cuDeviceGet", GivesDevice{}, &device, i) &&
+                      driver.Call("cuDeviceGetUuid", GivesUuid{}, &answer.uuids[i][0], device);
+    if (!says) return;
+  }
+}
 
 bool AskDevice(DriverSession& driver, Answer& answer) {
   int device = 0;
@@ -110,6 +125,7 @@ void AskDriver(const std::string& path, Answer& answer) {
   if (!driver.Call("cuDriverGetVersion", GivesInt{}, &answer.driver_version)) return;
   if (!driver.Call("cuDeviceGetCount", GivesInt{}, &answer.device_count)) return;
   if (!AskDevice(driver, answer)) return;
+  AskUuids(driver, answer);
   answer.driver_result = 0;
   answer.message[0] = '\0';
   answer.outcome = ProbeOutcome::kReady;
@@ -144,6 +160,27 @@ std::string DescribeDeath(int wait_status) {
   return "it ended without an answer";
 }
 
+// As nvidia-smi -L writes it.
+std::string UuidText(const unsigned char (&bytes)[16]) {
+  if (std::all_of(std::begin(bytes), std::end(bytes), [](unsigned char byte) { return byte == 0; }))
+    return "";
+  std::string text = "GPU";
+  for (int i = 0; i < 16; ++i) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", bytes[i]);
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += digits;
+  }
+  return text;
+}
+
+std::vector<std::string> UuidsOf(const Answer& answer) {
+  std::vector<std::string> uuids;
+  for (int i = 0; i < std::min(answer.device_count, kMostUuids); ++i)
+    uuids.push_back(UuidText(answer.uuids[i]));
+  return uuids;
+}
+
 AcceleratorFacts ToFacts(const Answer& answer) {
   return {.outcome = answer.outcome,
           .message = answer.message,
@@ -152,6 +189,7 @@ AcceleratorFacts ToFacts(const Answer& answer) {
           .driver_version = answer.driver_version,
           .device_count = answer.device_count,
           .device_name = answer.device_name,
+          .device_uuids = UuidsOf(answer),
           .device_bytes = answer.device_bytes,
           .has_virtual_memory = answer.attributes[0] == 1,
           .has_host_parking = answer.attributes[2] == 1,

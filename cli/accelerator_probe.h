@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cli/environment_changes.h"
 
@@ -39,6 +40,7 @@ struct AcceleratorFacts {
   int driver_version = 0;   // 13000 is CUDA 13.0
   int device_count = 0;
   std::string device_name;
+  std::vector<std::string> device_uuids;  // "GPU-...", of all devices; empty where the driver does not say
   std::uint64_t device_bytes = 0;
   bool has_virtual_memory = false;  // the VMM group
   bool has_host_parking = false;    // VMM on host NUMA nodes

@@ -12,8 +12,6 @@
 namespace spillway::cli {
 namespace {
 
-constexpr char kDefaultSocket[] = "/run/spillway/agent.sock";
-
 base::UniqueFd Connect(const std::string& address) {
   base::UniqueFd socket = protocol::ConnectTo(address);
   if (socket) return socket;
@@ -32,7 +30,7 @@ Failure Refused(const protocol::Done& done) {
 std::string AgentAddress(const std::string& socket) {
   if (!socket.empty()) return socket;
   const char* set = std::getenv(environment::kSocket);
-  return set != nullptr && *set != 0 ? set : kDefaultSocket;
+  return set != nullptr && *set != 0 ? set : environment::kDefaultSocket;
 }
 
 AgentClient::AgentClient(const std::string& socket, std::vector<pollfd> interrupts)

@@ -112,12 +112,52 @@ int View(Question question, const std::vector<std::string>& arguments) {
   return 0;
 }
 
-int64_t BytesIn(const std::string& written) {
+// Bytes at once; a share when it is known of what.
+void TakeSize(const std::string& written, int64_t& bytes, std::optional<Size>& share) {
   const std::optional<Size> size = ParseSize(written);
-  if (!size || size->kind != SizeKind::kBytes || size->bytes > static_cast<uint64_t>(protocol::kMostBytes))
-    throw Misused("budget", "'" + written + "' is no size",
-                  "sizes are written like 8GiB, 500MB or 8589934592");
-  return static_cast<int64_t>(size->bytes);
+  const bool is_share = size && size->kind == SizeKind::kShareOfDevice;
+  const bool is_good = size && size->kind != SizeKind::kShareOfPeak &&
+                       size->bytes <= static_cast<uint64_t>(protocol::kMostBytes) &&
+                       size->share_per_billion <= 1'000'000'000;
+  if (!is_good)
+    throw Misused(
+        "budget", "'" + written + "' is no size",
+        "sizes are written like 8GiB, 500MB, 8589934592, or 25% of the device (of the node's for --host)");
+  share = is_share ? size : std::nullopt;
+  bytes = is_share ? protocol::kUnchanged : static_cast<int64_t>(size->bytes);
+}
+
+void CheckLimit(const BudgetOptions& options) {
+  const bool is_zero =
+      options.limit_share ? options.limit_share->share_per_billion == 0 : options.wanted.limit_bytes == 0;
+  if (is_zero)
+    throw Failure(kExitUsage, "a budget cannot be zero", "a job needs some memory to compute in",
+                  "give it more, for example 25%; to let no new job begin: spillway drain");
+}
+
+// The numbers behind "memory_bytes" in a part of the agent's status.
+std::vector<uint64_t> MemoriesIn(const std::string& status, const std::string& from,
+                                 const std::string& until) {
+  std::vector<uint64_t> memories;
+  constexpr std::string_view key = "\"memory_bytes\": ";
+  const size_t end = std::min(status.find(until), status.size());
+  for (size_t at = status.find(from); (at = status.find(key, at)) < end; at += key.size())
+    memories.push_back(std::strtoull(status.c_str() + at + key.size(), nullptr, 10));
+  return memories;
+}
+
+uint64_t OnlyOne(const std::vector<uint64_t>& memories, const std::string& what) {
+  const bool is_one = !memories.empty() && std::count(memories.begin(), memories.end(), memories.front()) ==
+                                               static_cast<std::ptrdiff_t>(memories.size());
+  if (!is_one)
+    throw Failure(kExitUsage, "a share of " + what + " is not known",
+                  memories.empty() ? "the agent says none" : "this node's devices differ",
+                  "write the size in bytes; see: spillway status");
+  return memories.front();
+}
+
+void SetShare(const std::optional<Size>& share, uint64_t whole_bytes, int64_t& bytes) {
+  if (share) bytes = static_cast<int64_t>(ResolveSize(*share, whole_bytes));
 }
 
 int32_t NumberIn(const std::string& written, int32_t least, int32_t most, const std::string& what) {
@@ -129,6 +169,13 @@ int32_t NumberIn(const std::string& written, int32_t least, int32_t most, const 
   return number;
 }
 
+std::string StatusAsJson(const std::string& socket) {
+  protocol::Ask ask;
+  ask.question = Question::kStatus;
+  ask.form = protocol::Form::kJson;
+  return AgentClient(socket).Ask(ask);
+}
+
 // "25%": 250 thousandths.
 int32_t PermilleIn(std::string written) {
   if (!written.empty() && written.back() == '%') written.pop_back();
@@ -138,15 +185,22 @@ int32_t PermilleIn(std::string written) {
 void PrintDone(const protocol::Done& done, const std::string& what, bool json) {
   const bool dry = done.outcome == protocol::Outcome::kWouldBeDone;
   if (json) {
-    std::printf("{\"schema\": 1, \"done\": %s, \"would_be_done\": %s}\n", dry ? "false" : "true",
-                dry ? "true" : "false");
+    const std::string note = done.text.view().empty()
+                                 ? ""
+                                 : ", \"note\": \"" + EscapedForJson(std::string(done.text.view())) + "\"";
+    std::printf("{\"schema\": 1, \"done\": %s, \"would_be_done\": %s%s}\n", dry ? "false" : "true",
+                dry ? "true" : "false", note.c_str());
   } else {
     std::printf("%s%s\n", what.c_str(), dry ? " (would be done)" : "");
+    if (!done.text.view().empty())
+      std::fprintf(stderr, "spillway: warning: %s\n", std::string(done.text.view()).c_str());
   }
 }
 
 int Budget(const std::vector<std::string>& arguments) {
-  const BudgetOptions options = ParseBudgetOptions(arguments);
+  BudgetOptions options = ParseBudgetOptions(arguments);
+  if (options.limit_share || options.guaranteed_share || options.host_share)
+    ResolveShares(StatusAsJson(options.socket), options);
   if (options.help) return std::fputs(HelpText("budget").c_str(), stdout), 0;
   const protocol::Done done = AgentClient(options.socket).Request(options.wanted);
   PrintDone(done, "the terms of " + std::string(options.wanted.job.view()) + " are changed", options.json);
@@ -232,8 +286,8 @@ BudgetOptions ParseBudgetOptions(const std::vector<std::string>& arguments) {
   protocol::SetBudget& wanted = options.wanted;
   bool changes = false;
   const auto operands = TakeOptions(arguments, kBudgetOptions, [&](int letter, const std::string& value) {
-    if (letter == 'g') wanted.guaranteed_bytes = BytesIn(value);
-    if (letter == 'o') wanted.host_bytes = BytesIn(value);
+    if (letter == 'g') TakeSize(value, wanted.guaranteed_bytes, options.guaranteed_share);
+    if (letter == 'o') TakeSize(value, wanted.host_bytes, options.host_share);
     if (letter == 'l') wanted.link_permille = PermilleIn(value);
     if (letter == 'w') wanted.weight = NumberIn(value, 1, 10'000, "weight");
     if (letter == 'p') wanted.priority_plus_one = NumberIn(value, 0, 1000, "priority") + 1;
@@ -247,10 +301,24 @@ BudgetOptions ParseBudgetOptions(const std::vector<std::string>& arguments) {
   if (operands.size() < 2 || operands.size() > 3 || operands[0] != "set")
     throw Misused("budget", "say whose budget", "it is: spillway budget set JOB [SIZE] [options]");
   wanted.job = operands[1];
-  if (operands.size() == 3) wanted.limit_bytes = BytesIn(operands[2]);
+  if (operands.size() == 3) TakeSize(operands[2], wanted.limit_bytes, options.limit_share);
+  CheckLimit(options);
   if (operands.size() == 2 && !changes)
     throw Misused("budget", "nothing to change", "neither a size nor an option is given");
   return options;
+}
+
+void ResolveShares(const std::string& status, BudgetOptions& options) {
+  if (options.limit_share || options.guaranteed_share) {
+    const uint64_t device_bytes =
+        OnlyOne(MemoriesIn(status, "\"devices\": [", "\"jobs\": ["), "the device's memory");
+    SetShare(options.limit_share, device_bytes, options.wanted.limit_bytes);
+    SetShare(options.guaranteed_share, device_bytes, options.wanted.guaranteed_bytes);
+  }
+  if (options.host_share)
+    SetShare(options.host_share,
+             OnlyOne(MemoriesIn(status, "\"host\": {", "\"devices\": ["), "the host's memory"),
+             options.wanted.host_bytes);
 }
 
 OptionList AgentOptionList(const std::string& subcommand) {

@@ -15,7 +15,14 @@ std::string Indented(const std::string& text) {
   return indented;
 }
 
-// A text within the quotes of JSON.
+}  // namespace
+
+Failure::Failure(int exit_code, std::string what, std::string why, std::string remedy)
+    : exit_code_(exit_code),
+      problem_(what),
+      why_(why),
+      text_("spillway: " + what + "\n  why: " + Indented(why) + "\n  do:  " + Indented(remedy) + "\n") {}
+
 std::string EscapedForJson(const std::string& text) {
   std::string escaped;
   for (const char letter : text) {
@@ -26,14 +33,6 @@ std::string EscapedForJson(const std::string& text) {
   }
   return escaped;
 }
-
-}  // namespace
-
-Failure::Failure(int exit_code, std::string what, std::string why, std::string remedy)
-    : exit_code_(exit_code),
-      problem_(what),
-      why_(why),
-      text_("spillway: " + what + "\n  why: " + Indented(why) + "\n  do:  " + Indented(remedy) + "\n") {}
 
 std::string JsonOf(const Failure& failure) {
   return "{\"schema\": 1, \"done\": false, \"exit_code\": " + std::to_string(failure.exit_code()) +

@@ -38,6 +38,8 @@ class Failure : public std::exception {
   std::string problem_, why_, text_;
 };
 
+// A text within the quotes of JSON.
+std::string EscapedForJson(const std::string& text);
 // For scripts, beside the words on standard error: one line, with the schema of all --json.
 std::string JsonOf(const Failure& failure);
 // Puts it out where the arguments ask for --json.

@@ -37,7 +37,11 @@ Options
   -b, --budget SIZE        device memory the job may hold (default: all of the device)
       --host SIZE          host memory that evicted data may take (default: 80 % of what is free)
       --agent[=SOCKET]     follow the node agent: the budget is what it grants, at most --budget, and changes while the
-                           job runs (default socket: $SPILLWAY_SOCKET, or /run/spillway/agent.sock)
+                           job runs (default socket: $SPILLWAY_SOCKET, or /run/spillway/agent.sock). Without an agent
+                           that takes it the job runs with the budget of this command line, and says so
+      --require-agent      refuse to run without an agent that knows the device; the job gets no device memory but what
+                           the agent grants. --agent=required is the same at the default socket. An administrator
+                           can require it of all jobs: agent = "required" in /etc/spillway/run.toml
       --park WHEN          memory that is away stays mapped, on the host, so that kernels may reach it by pointers
                            in memory: host: always; off: never, the job is vouched for; auto (default): until it
                            is known that its kernels build no structures of pointers
@@ -75,7 +79,7 @@ Examples
 
 Exit codes: the command's own, or
   2    the command line is wrong
-  125  Spillway cannot work here, or not with this budget
+  125  Spillway cannot work here, or not with this budget, or not without the agent that is required
   126  the command cannot be executed, or not under Spillway (static, set-user-id, other machine type)
   127  the command was not found
 )";
@@ -115,8 +119,12 @@ constexpr char kTop[] = R"(spillway top - the agent's status on the whole termin
 
   spillway top [--json [--count N]] [--socket PATH]
 
-q or Ctrl-C quits, Ctrl-Z and fg work. Where the output is no terminal it prints one page, as `spillway status` does. An agent that
-goes away is waited for.
+Shows what each job moves in and out each second, which part of the time it waits for memory (Stall), how many iterations it does, how
+much of its budget it uses, and its sizes; where a terminal is narrow, the less important columns are left out.
+
+Keys: s sorts by the next of age, name, budget, wants, held, moved, stalls, iterations; r reverses; j, k, arrows, PgUp and PgDn move; Enter
+shows all that is known of a job, Esc goes back; q or Ctrl-C quits, Ctrl-Z and fg work. Where the output is no terminal it prints one page,
+as `spillway status` does. An agent that goes away is waited for.
 
 Options
       --json              for scripts: every second a line, the document of `spillway status --json`; while there is no answer,
@@ -132,6 +140,7 @@ constexpr char kBudget[] = R"(spillway budget - change what a running job may ha
   spillway budget set JOB [SIZE] [options]
 
 SIZE is the most device memory that the job may hold; with less than it holds, the rest goes to the host while it runs on.
+Sizes are bytes with a unit (8GiB, 500MB), or a share of the device (25%), with --host of the node's host memory.
 
 Options
       --guaranteed SIZE   device memory that comes back as soon as the job wants it

@@ -8,12 +8,15 @@
 
 #include "base/environment.h"
 #include "cli/accelerator_probe.h"
+#include "cli/agent_client.h"
+#include "cli/agent_requirement.h"
 #include "cli/command_target.h"
 #include "cli/failure.h"
 #include "cli/files.h"
 #include "cli/installation.h"
 #include "cli/launch_checks.h"
 #include "cli/peak_store.h"
+#include "cli/run_rules.h"
 #include "cli/shell_quote.h"
 #include "cli/younger_driver.h"
 
@@ -110,12 +113,22 @@ std::uint64_t DecideBudget(const RunOptions& options, const Machine& machine, co
   return budget_bytes;
 }
 
+// The command line's, or the environment's; empty: none.
+std::string AgentToFollow(const RunOptions& options) {
+  return options.agent.empty() ? EnvironmentValue(environment::kAgent) : options.agent;
+}
+
 std::string DescribeStart(const RunOptions& options, const Machine& machine, const std::string& library,
                           std::uint64_t budget_bytes) {
   const AcceleratorFacts& device = machine.accelerator;
-  std::string text = options.budget ? "budget " + std::to_string(budget_bytes) + " bytes (" +
-                                          FormatBytes(budget_bytes) + ", " + options.budget->written + ")"
-                                    : "no budget";
+  const std::string agent = AgentToFollow(options);
+  const std::string own = options.budget
+                              ? "budget " + std::to_string(budget_bytes) + " bytes (" +
+                                    FormatBytes(budget_bytes) + ", " + options.budget->written + ")"
+                              : "no budget";
+  std::string text = agent.empty() ? own : "the agent at " + agent + " sets the budget";
+  if (!agent.empty() && options.budget) text += ", at most " + FormatBytes(budget_bytes);
+  if (options.requires_agent) text += ", and is required";
   text += " on " + device.device_name;
   if (options.simulate) text += " [simulated]";
   text += " with " + FormatBytes(device.device_bytes);
@@ -175,6 +188,10 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   if (options.budget) environment.Set(environment::kBudget, std::to_string(budget_bytes));
   if (options.host) environment.Set(environment::kHostLimit, std::to_string(options.host->bytes));
   if (!options.agent.empty()) environment.Set(environment::kAgent, AbsoluteAddress(options.agent));
+  if (options.requires_agent) {
+    environment.Set(environment::kAgentRequired, "1");
+    CheckAgentTakes(options.agent, machine.accelerator.device_uuids);
+  }
   if (!options.park.empty()) environment.Set(environment::kPark, options.park);
   if (!options.learn) environment.Set(environment::kLearn, "off");
   if (!options.strategy.empty()) environment.Set(environment::kStrategy, options.strategy);
@@ -196,10 +213,21 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   AddNote(launch, "", DescribeStart(options, machine, installation.preload_library, budget_bytes));
 }
 
+// Who sets the job's environment may require the agent too: a prolog, for example.
+RunOptions WithTheEnvironments(RunOptions options) {
+  if (options.off || EnvironmentValue(environment::kAgentRequired) != "1") return options;
+  options.requires_agent = true;
+  options.agent = AgentToFollow(options);
+  if (options.agent.empty()) options.agent = AgentAddress("");
+  return options;
+}
+
 }  // namespace
 
-Launch PrepareLaunch(const RunOptions& options) {
+Launch PrepareLaunch(const RunOptions& written) {
   CheckNotNested();
+  const RunOptions options =
+      WithTheEnvironments(UnderRules(written, ReadRunRules(kRunRulesPath), kRunRulesPath));
   const Installation installation = FindInstallation();
   Launch launch;
   launch.program_path = FindCommand(options.command.front());

@@ -24,6 +24,7 @@ constexpr option kRunOptions[] = {
     {"help", no_argument, nullptr, 'h'},
     {"call-sites", optional_argument, nullptr, 'c'},
     {"agent", optional_argument, nullptr, 'a'},
+    {"require-agent", no_argument, nullptr, 'A'},
     {},
 };
 
@@ -43,6 +44,13 @@ Size ParseSizeOption(const std::string& option_name, const std::string& value) {
 }
 
 Size ParseHostOption(const std::string& value) {
+  const std::optional<Size> given = ParseSize(value);
+  if (given && given->kind == SizeKind::kBytes && given->bytes == 0) {
+    throw Failure(
+        kExitUsage, "--host cannot be zero", "memory that leaves the device must lie somewhere",
+        "leave out --host (80 % of what is free), or give it some, for example --host 8GiB; for a job\n"
+        "that is to move nothing leave out --budget");
+  }
   const Size size = ParseSizeOption("--host", value);
   if (size.kind != SizeKind::kBytes) {
     throw Failure(kExitUsage, "--host cannot be '" + value + "'",
@@ -112,7 +120,11 @@ void TakeOption(RunOptions& options, int letter, const std::string& value) {
       options.call_sites = ParseCallSitesOption(value);
       break;
     case 'a':
-      options.agent = AgentAddress(value);
+      if (value == "required") options.requires_agent = true;
+      options.agent = AgentAddress(value == "required" ? "" : value);
+      break;
+    case 'A':
+      options.requires_agent = true;
       break;
     case 'p':
       options.park = ParseParkOption(value);
@@ -156,8 +168,8 @@ void CheckTogether(const RunOptions& options) {
                   "leave out --no-learn, or leave out the others");
   }
   if (options.off && (plans || !options.learn || options.budget || options.host || !options.report.empty() ||
-                      !options.trace.empty() || !options.agent.empty() || !options.park.empty() ||
-                      !options.call_sites.empty())) {
+                      !options.trace.empty() || !options.agent.empty() || options.requires_agent ||
+                      !options.park.empty() || !options.call_sites.empty())) {
     throw Failure(kExitUsage,
                   "--off cannot be combined with --budget, --host, --agent, --park, --report, --trace, or "
                   "how to learn and plan",
@@ -176,6 +188,7 @@ RunOptions ParseRunOptions(const std::vector<std::string>& arguments) {
       ForEachOption(arguments, "run", RunOptionList().letters, kRunOptions,
                     [&](int letter, const std::string& value) { TakeOption(options, letter, value); });
   if (!options.help) CheckTogether(options);
+  if (options.requires_agent && options.agent.empty()) options.agent = AgentAddress("");
   return options;
 }
 

@@ -15,6 +15,7 @@ struct RunOptions {
   std::optional<Size> host;             // always SizeKind::kBytes; none: the library's default
   std::optional<std::string> simulate;  // profile name or path; none: a real device
   std::string agent;                    // the agent's socket; empty: the environment's, or none
+  bool requires_agent = false;          // no device memory but what the agent grants
   std::string call_sites;               // empty: not sampled; else one of how many allocations
   std::string report;                   // empty: no report
   std::string trace;                    // empty: no trace

@@ -86,6 +86,8 @@ Config ReadConfig(Environment environment) {
   config.report_path = reader.Text(environment::kReport);
   config.trace_path = reader.Text(environment::kTrace);
   config.agent = reader.Text(environment::kAgent);
+  config.agent_required = reader.Flag(environment::kAgentRequired);
+  if (config.agent_required && config.agent.empty()) config.agent = environment::kDefaultSocket;
   config.peak_path = reader.Text(environment::kPeakFile);
   config.call_sites_every = reader.PositiveNumber(environment::kCallSites, UINT64_MAX);
   config.shows_progress = reader.Flag(environment::kProgress);

@@ -38,6 +38,7 @@ struct Config {
   std::string report_path;                   // empty: no report
   std::string trace_path;                    // empty: no trace
   std::string agent;                         // the node agent's socket; empty: none is followed
+  bool agent_required = false;               // without its grant the job gets no device memory
   std::string peak_path;                     // empty: the peak is not remembered
   std::optional<uint64_t> call_sites_every;  // unset: call sites are not sampled
   bool shows_progress = false;

@@ -296,6 +296,10 @@ void Fields(auto& c, Is<Account> auto& m) {
   for (auto& replans : m.replans) Count(c, replans);
   Count(c, m.over_budget_allocations);
 }
+void Fields(auto& c, Is<Footprint> auto& m) {
+  Device(c, m.device);
+  Size(c, m.allocated_bytes);
+}
 void Fields(auto& c, Is<StepTimes> auto& m) {
   Device(c, m.device);
   Count(c, m.sum_ns);
@@ -358,11 +362,12 @@ const char* NameOf(Fault fault) {
 }
 
 const char* NameOf(const Message& message) {
-  constexpr const char* names[] = {
-      "Hello",     "Welcome",     "Register",      "Admission", "Grant",     "Obeyed",    "Usage",
-      "Goodbye",   "Error",       "Ask",           "Document",  "SetBudget", "Control",   "Done",
-      "AskSlabs",  "Slabs",       "ReturnSlabs",   "HeldSlabs", "LinkPlace", "Leaving",   "AskPlan",
-      "PlanReply", "RecallPlans", "RecalledPlans", "HostNeed",  "Account",   "StepTimes", "DriverSlabs"};
+  constexpr const char* names[] = {"Hello",    "Welcome",     "Register",    "Admission",     "Grant",
+                                   "Obeyed",   "Usage",       "Goodbye",     "Error",         "Ask",
+                                   "Document", "SetBudget",   "Control",     "Done",          "AskSlabs",
+                                   "Slabs",    "ReturnSlabs", "HeldSlabs",   "LinkPlace",     "Leaving",
+                                   "AskPlan",  "PlanReply",   "RecallPlans", "RecalledPlans", "HostNeed",
+                                   "Account",  "StepTimes",   "DriverSlabs", "Footprint"};
   static_assert(std::size(names) == std::variant_size_v<Message>);
   return names[message.index()];
 }

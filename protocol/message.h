@@ -21,7 +21,7 @@
 namespace spillway::protocol {
 
 inline constexpr uint16_t kOldestVersion = 1;
-inline constexpr uint16_t kNewestVersion = 5;
+inline constexpr uint16_t kNewestVersion = 6;
 inline constexpr uint32_t kMostDevices = 64;
 inline constexpr int64_t kMostBytes = int64_t{1} << 56;
 inline constexpr int32_t kMostPermille = 1000;
@@ -400,21 +400,30 @@ struct DriverSlabs {
   bool operator==(const DriverSlabs&) const = default;
 };
 
+// Client, version 6: what its program has allocated, at most so far. Usage may claim more, while that may still grow. Nothing is decided
+// by it.
+struct Footprint {
+  uint32_t device = 0;
+  int64_t allocated_bytes = 0;
+  bool operator==(const Footprint&) const = default;
+};
+
 // In the order of their numbers on the wire, from 1.
-using Message =
-    std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask, Document,
-                 SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs, LinkPlace, Leaving,
-                 AskPlan, PlanReply, RecallPlans, RecalledPlans, HostNeed, Account, StepTimes, DriverSlabs>;
+using Message = std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask,
+                             Document, SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs,
+                             LinkPlace, Leaving, AskPlan, PlanReply, RecallPlans, RecalledPlans, HostNeed,
+                             Account, StepTimes, DriverSlabs, Footprint>;
 
 inline constexpr size_t kKindsOfVersion1 = 14, kKindsOfVersion2 = 20, kKindsOfVersion3 = 25,
-                        kKindsOfVersion4 = 27;
+                        kKindsOfVersion4 = 27, kKindsOfVersion5 = 28;
 // The first version that has a kind, by its number on the wire.
 constexpr uint16_t VersionOf(size_t kind) {
   return kind <= kKindsOfVersion1   ? 1
          : kind <= kKindsOfVersion2 ? 2
          : kind <= kKindsOfVersion3 ? 3
          : kind <= kKindsOfVersion4 ? 4
-                                    : 5;
+         : kind <= kKindsOfVersion5 ? 5
+                                    : 6;
 }
 
 }  // namespace spillway::protocol

@@ -10,14 +10,23 @@ void Set(T& value, const std::optional<int64_t>& change) {
   if (change) value = static_cast<T>(*change);
 }
 
+void SetSize(int64_t& value, const std::optional<int64_t>& change, int64_t whole_bytes) {
+  if (change) value = BytesOf(*change, whole_bytes);
+}
+
 }  // namespace
 
-void ApplyTerms(const TermsChange& change, Terms& terms) {
-  Set(terms.memory.floor, change.floor_bytes);
-  Set(terms.memory.guaranteed, change.guaranteed_bytes);
-  Set(terms.memory.limit, change.limit_bytes);
-  Set(terms.host.guaranteed, change.host_guaranteed_bytes);
-  Set(terms.host.limit, change.host_limit_bytes);
+int64_t BytesOf(int64_t size, int64_t whole_bytes) {
+  if (size >= 0) return size;
+  return static_cast<int64_t>(static_cast<__int128>(whole_bytes) * -size / kWholeInMillionths);
+}
+
+void ApplyTerms(const TermsChange& change, Terms& terms, int64_t memory_bytes, int64_t host_bytes) {
+  SetSize(terms.memory.floor, change.floor_bytes, memory_bytes);
+  SetSize(terms.memory.guaranteed, change.guaranteed_bytes, memory_bytes);
+  SetSize(terms.memory.limit, change.limit_bytes, memory_bytes);
+  SetSize(terms.host.guaranteed, change.host_guaranteed_bytes, host_bytes);
+  SetSize(terms.host.limit, change.host_limit_bytes, host_bytes);
   Set(terms.link.guaranteed, change.link_guaranteed_permille);
   Set(terms.link.limit, change.link_limit_permille);
   Set(terms.weight, change.weight);
@@ -32,12 +41,13 @@ ArbiterRules ArbiterRulesOf(const Config& config) {
 Terms TermsFor(const Config& config, const std::string& job, int64_t uid, int64_t memory_bytes,
                int64_t host_bytes) {
   Terms terms;
-  terms.memory = {int64_t{512} << 20, 0, memory_bytes};
+  terms.memory = {kDefaultFloorBytes, 0, memory_bytes};
   terms.host = {0, 0, host_bytes};
   terms.link = {0, 0, kWholeLink};
-  ApplyTerms(config.defaults, terms);
+  ApplyTerms(config.defaults, terms, memory_bytes, host_bytes);
   for (const JobRule& rule : config.rules) {
-    if (FitsPattern(rule.job, job) && (!rule.uid || *rule.uid == uid)) ApplyTerms(rule.terms, terms);
+    if (FitsPattern(rule.job, job) && (!rule.uid || *rule.uid == uid))
+      ApplyTerms(rule.terms, terms, memory_bytes, host_bytes);
   }
   terms.memory.limit = std::min(terms.memory.limit, memory_bytes);
   return terms;

@@ -12,6 +12,11 @@
 
 namespace spillway::agent {
 
+// Sizes are bytes, or a share of the whole: of each device, of the node's host memory. A share is a negative number of millionths.
+inline constexpr int64_t kWholeInMillionths = 1'000'000;
+// Of what a size says, in bytes; a share of `whole_bytes`.
+int64_t BytesOf(int64_t size, int64_t whole_bytes);
+
 // Terms of a job; what is unset is taken from the rule before, at last from the defaults.
 struct TermsChange {
   std::optional<int64_t> guaranteed_bytes = {}, limit_bytes = {}, floor_bytes = {};
@@ -20,6 +25,9 @@ struct TermsChange {
   std::optional<int64_t> weight = {}, priority = {};
   bool operator==(const TermsChange&) const = default;
 };
+
+// The device memory without which a job cannot run, where nobody sets another floor.
+inline constexpr int64_t kDefaultFloorBytes = int64_t{512} << 20;
 
 // Applies to jobs whose name the pattern fits (`*` stands for anything) and whose user it is, where one is given.
 struct JobRule {
@@ -80,7 +88,7 @@ struct Config {
   int64_t step_bytes = int64_t{64} << 20;
   int64_t headroom_bytes = int64_t{256} << 20;
 
-  TermsChange defaults;
+  TermsChange defaults = {.floor_bytes = kDefaultFloorBytes};
   std::vector<JobRule> rules;
   ConnectionLimits limits;
 
@@ -93,7 +101,8 @@ ArbiterRules ArbiterRulesOf(const Config& config);
 Terms TermsFor(const Config& config, const std::string& job, int64_t uid, int64_t memory_bytes,
                int64_t host_bytes);
 
-void ApplyTerms(const TermsChange& change, Terms& terms);
+// `memory_bytes` and `host_bytes` are what shares are of.
+void ApplyTerms(const TermsChange& change, Terms& terms, int64_t memory_bytes, int64_t host_bytes);
 
 bool FitsPattern(const std::string& pattern, const std::string& text);
 

@@ -96,12 +96,13 @@ constexpr ConfigField kFields[] = {
 using T = TermsChange;
 
 constexpr TermsField kTerms[] = {
-    {"guaranteed", K::kBytes, 0, kMostBytes, "device memory that comes back as soon as it is wanted",
+    {"guaranteed", K::kSize, 0, kMostBytes, "device memory that comes back as soon as it is wanted",
      &T::guaranteed_bytes},
-    {"limit", K::kBytes, 1, kMostBytes, "the most device memory", &T::limit_bytes},
-    {"floor", K::kBytes, 0, kMostBytes, "device memory without which it cannot run", &T::floor_bytes},
-    {"host_guaranteed", K::kBytes, 0, kMostBytes, "host memory for what is away", &T::host_guaranteed_bytes},
-    {"host_limit", K::kBytes, 0, kMostBytes, "the most host memory", &T::host_limit_bytes},
+    {"limit", K::kSize, 1, kMostBytes, "the most device memory", &T::limit_bytes},
+    {"floor", K::kSize, 0, kMostBytes,
+     "device memory without which it cannot run; 512MiB where nobody sets it", &T::floor_bytes},
+    {"host_guaranteed", K::kSize, 0, kMostBytes, "host memory for what is away", &T::host_guaranteed_bytes},
+    {"host_limit", K::kSize, 0, kMostBytes, "the most host memory", &T::host_limit_bytes},
     {"link_guaranteed", K::kNumber, 0, 1000, "thousandths of the link", &T::link_guaranteed_permille},
     {"link_limit", K::kNumber, 1, 1000, "the most of the link", &T::link_limit_permille},
     {"weight", K::kNumber, 1, 10'000, "of its share beside jobs of the same priority", &T::weight},
@@ -168,6 +169,29 @@ std::string ShowBytes(int64_t bytes) {
       return std::to_string(bytes / unit.bytes) + unit.name;
   }
   return std::to_string(bytes);
+}
+
+std::optional<int64_t> ParseSizeOrShare(std::string_view text) {
+  if (!text.ends_with('%')) return ParseBytes(text);
+  text.remove_suffix(1);
+  double percent = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  const bool is_share =
+      error == std::errc() && end == text.data() + text.size() && percent > 0 && percent <= 100;
+  const auto millionths = static_cast<int64_t>(percent * (kWholeInMillionths / 100));
+  return is_share && millionths > 0 ? std::optional(-millionths) : std::nullopt;
+}
+
+std::string ShowSize(int64_t size) {
+  if (size >= 0) return ShowBytes(size);
+  constexpr int64_t one_percent = kWholeInMillionths / 100;
+  std::string text = std::to_string(-size / one_percent);
+  if (const int64_t rest = -size % one_percent; rest != 0) {
+    std::string digits = std::to_string(one_percent + rest).substr(1);
+    while (digits.back() == '0') digits.pop_back();
+    text += "." + digits;
+  }
+  return text + "%";
 }
 
 std::string Nearest(std::string_view wrong, const std::vector<std::string>& names) {

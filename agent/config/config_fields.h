@@ -12,7 +12,8 @@
 
 namespace spillway::agent {
 
-enum class FieldKind : uint8_t { kText, kFlag, kNumber, kBytes, kNumbers };
+// A size is bytes, or a share of the whole (config.h).
+enum class FieldKind : uint8_t { kText, kFlag, kNumber, kBytes, kNumbers, kSize };
 
 // Where a value lives.
 using FieldPlace =
@@ -45,6 +46,9 @@ std::span<const TermsField> TermsFields();
 std::optional<int64_t> ParseBytes(std::string_view text);
 // As ParseBytes reads it, exactly.
 std::string ShowBytes(int64_t bytes);
+// "25%" too, up to the whole.
+std::optional<int64_t> ParseSizeOrShare(std::string_view text);
+std::string ShowSize(int64_t size);
 
 // The name nearest to a mistyped one; empty when none is near.
 std::string Nearest(std::string_view wrong, const std::vector<std::string>& names);

@@ -129,9 +129,15 @@ class FileReader {
     if (const auto* integer = node.as_integer()) number = integer->get();
     if (const auto* text = node.as_string(); text != nullptr && kind == FieldKind::kBytes)
       number = ParseBytes(text->get());
+    if (const auto* text = node.as_string(); text != nullptr && kind == FieldKind::kSize) {
+      number = ParseSizeOrShare(text->get());
+      if (number && *number < 0) return number;
+    }
     if (!number) {
       Say(node.source(),
-          std::string(key) + (kind == FieldKind::kBytes ? " is a size like \"8GiB\"" : " is a number"));
+          std::string(key) + (kind == FieldKind::kBytes  ? " is a size like \"8GiB\""
+                              : kind == FieldKind::kSize ? " is a size like \"8GiB\" or \"25%\""
+                                                         : " is a number"));
       return std::nullopt;
     }
     if (*number >= least && *number <= most) return number;
@@ -162,7 +168,10 @@ class FileReader {
   void CheckPair(const toml::table& table, const TermsChange& terms, const TermsPair& pair) {
     const std::optional<int64_t> less = terms.*pair.less, most = terms.*pair.most;
     const toml::node* const node = table.get(pair.less_key);
-    if (less && most && node != nullptr && *less > *most)
+    if (pair.less == &TermsChange::floor_bytes && less == kDefaultFloorBytes)
+      return;                                                  // it gives way to a smaller limit
+    if (!less || !most || (*less < 0) != (*most < 0)) return;  // a share and bytes: each device may tell
+    if (node != nullptr && (*less < 0 ? *less < *most : *less > *most))
       Say(node->source(), std::string(pair.less_key) + " is more than " + pair.most_key);
   }
 
@@ -241,7 +250,7 @@ std::string ShowTerms(const TermsChange& terms) {
     const std::optional<int64_t>& value = terms.*(field.place);
     if (!value) continue;
     text += std::string(field.key) + " = ";
-    text += field.kind == FieldKind::kBytes ? "\"" + ShowBytes(*value) + "\"" : std::to_string(*value);
+    text += field.kind == FieldKind::kSize ? "\"" + ShowSize(*value) + "\"" : std::to_string(*value);
     text += "\n";
   }
   return text;
@@ -317,7 +326,7 @@ std::vector<std::string> DifferencesBetween(const Config& from, const Config& to
     const auto show = [&](const Config& config) {
       const std::optional<int64_t>& value = config.defaults.*(field.place);
       if (!value) return std::string("unset");
-      return field.kind == FieldKind::kBytes ? ShowBytes(*value) : std::to_string(*value);
+      return field.kind == FieldKind::kSize ? ShowSize(*value) : std::to_string(*value);
     };
     if (show(from) != show(to))
       lines.push_back(std::string("[defaults] ") + field.key + ": " + show(from) + " -> " + show(to));

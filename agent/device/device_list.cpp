@@ -6,6 +6,17 @@
 #include "agent/device/nvml.h"
 
 namespace spillway::agent {
+namespace {
+
+std::string Names(const std::vector<NodeDevice>& devices) {
+  std::string names;
+  for (const NodeDevice& device : devices)
+    if (device.is_found) names += (names.empty() ? "" : ", ") + device.name;
+  return names.empty() ? "none" : names;
+}
+
+}  // namespace
+
 bool ParseUuid(const std::string& text, protocol::DeviceUuid* out) {
   if (text.rfind("GPU-", 0) != 0) return false;
   size_t digits = 0;
@@ -22,8 +33,10 @@ bool ParseUuid(const std::string& text, protocol::DeviceUuid* out) {
 
 std::vector<NodeDevice> ListDevices(const Config& config, std::vector<std::string>* problems) {
   std::vector<NodeDevice> devices;
+  bool nvml_works = false;
   if (config.find_devices) {
     const Nvml nvml;
+    nvml_works = nvml.works();
     devices = nvml.List();
     if (devices.empty() && config.devices.empty())
       problems->push_back(!nvml.is_installed() ? std::string(Nvml::kLibrary) + " is not installed"
@@ -39,6 +52,10 @@ std::vector<NodeDevice> ListDevices(const Config& config, std::vector<std::strin
     const auto same = std::find_if(devices.begin(), devices.end(),
                                    [&](const NodeDevice& known) { return known.uuid == device.uuid; });
     if (same == devices.end()) {
+      device.is_found = !nvml_works;
+      if (nvml_works)
+        problems->push_back("device " + setting.uuid + " of the configuration was not found: NVML knows " +
+                            Names(devices) + "; a job on another device than the configured is not managed");
       devices.push_back(device);
     } else {
       same->memory_bytes = std::min(same->memory_bytes, device.memory_bytes);

@@ -70,7 +70,7 @@ constexpr JobValue kJobValues[] = {
     {"spillway_job_memory_resident_bytes", false, "Device memory that the job holds.",
      [](const TenancyReport& t) { return static_cast<double>(t.resident_bytes); }},
     {"spillway_job_memory_footprint_bytes", false, "Device memory that the program has allocated.",
-     [](const TenancyReport& t) { return static_cast<double>(t.view.wanted_bytes); }},
+     [](const TenancyReport& t) { return static_cast<double>(t.footprint_bytes); }},
     {"spillway_job_memory_host_budget_bytes", false, "Pinned host memory that the job's data may take.",
      [](const TenancyReport& t) { return static_cast<double>(t.view.host_granted_bytes); }},
     {"spillway_job_memory_host_bytes", false, "Pinned host memory that holds the job's data.",

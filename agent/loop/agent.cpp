@@ -345,13 +345,20 @@ void Agent::TakeSignal() {
 // A full disk is said once, and tried again every second: until then the next agent would know less.
 void Agent::KeepState() {
   if (state_path_.empty() || node_->saved_version() == kept_version_ || NowNs() < next_keep_ns_) return;
-  const std::string problem = SaveState(state_path_, node_->Saved());
+  const std::string problem = spillway::agent::SaveState(state_path_, node_->Saved());
   if (problem.empty()) kept_version_ = node_->saved_version();
   if (!problem.empty()) next_keep_ns_ = NowNs() + kPublishNs;
   if (problem != state_problem_)
     problem.empty() ? LogInfo("what operators have set is kept again")
                     : LogWarning("what operators have set would be lost with this agent: " + problem);
   state_problem_ = problem;
+}
+
+std::string Agent::SaveState() {
+  if (state_path_.empty()) return "[agent] state names no file";
+  next_keep_ns_ = 0;
+  KeepState();
+  return state_problem_;
 }
 
 void Agent::Publish() {
@@ -372,6 +379,8 @@ void Agent::JobStarted(const JobReport& job) { LogInfo(StartLine(job)); }
 void Agent::JobEnded(const JobReport& job) { LogInfo(EndLine(job)); }
 void Agent::Warn(const std::string& line) { LogWarning(line); }
 void Agent::Note(const std::string& line) { LogNote(line); }
+void Agent::Inform(const std::string& line) { LogInfo(line); }
+std::string Agent::WhatNeedsRestart() { return needs_restart_; }
 
 std::string Agent::Reload() {
   service_.Reloading(NowNs() / 1000);
@@ -382,7 +391,12 @@ std::string Agent::Reload() {
   Config next = result.config;
   if (!options_.socket.empty()) next.socket = options_.socket;
   for (const std::string& line : DifferencesBetween(node_->config(), next)) LogInfo("reload: " + line);
-  for (const std::string& name : NeedRestart(node_->config(), next)) LogWarning(name + " takes a restart");
+  needs_restart_.clear();
+  for (const std::string& name : NeedRestart(node_->config(), next)) {
+    LogWarning(name + " takes a restart");
+    needs_restart_ += (needs_restart_.empty() ? "" : ", ") + name;
+  }
+  if (!needs_restart_.empty()) needs_restart_ = "only a restart takes over " + needs_restart_;
   spillway::agent::SetLogLevel(next.log_level);
   node_->SetConfig(next);
   shares_->SetRates(next, devices_);

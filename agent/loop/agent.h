@@ -57,6 +57,9 @@ class Agent : private NodeServices, private FileKeeper {
   void JobEnded(const JobReport& job) override;
   void Warn(const std::string& line) override;
   void Note(const std::string& line) override;
+  void Inform(const std::string& line) override;
+  std::string WhatNeedsRestart() override;
+  std::string SaveState() override;
   std::string Reload() override;
   std::string SetLogLevel(const std::string& level) override;
   int64_t NowNs() const override;
@@ -84,7 +87,8 @@ class Agent : private NodeServices, private FileKeeper {
   bool was_short_ = false;  // of memory
   LatestReport latest_;
   UsedMemory used_memory_;
-  double config_read_s_ = 0;  // since 1970
+  std::string needs_restart_;  // of what the last reload brought
+  double config_read_s_ = 0;   // since 1970
   std::unique_ptr<HttpServer> http_;
 };
 

@@ -28,6 +28,17 @@ Demand DemandOf(const protocol::Usage& usage, const std::optional<int64_t>& host
           usage.active, host_need_bytes ? InSteps(*host_need_bytes) : -1};
 }
 
+// As nvidia-smi -L writes it.
+std::string TextOf(const protocol::DeviceUuid& uuid) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text = "GPU";
+  for (size_t i = 0; i < uuid.size(); ++i) {
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += {digits[uuid[i] >> 4], digits[uuid[i] & 15]};
+  }
+  return text;
+}
+
 bool IsRevocation(RulingReason reason) {
   return reason == RulingReason::kRevoked || reason == RulingReason::kPreempted;
 }
@@ -64,22 +75,12 @@ Node::Session* Node::Find(SessionId id) {
 std::optional<SessionId> Node::Connected(std::unique_ptr<protocol::Channel> channel,
                                          std::unique_ptr<Peer> peer, int64_t now_ns) {
   ++counters_.connections;
-  User& user = users_[peer->uid()];
-  const ConnectionLimits& limits = config_.limits;
-  std::optional<protocol::Error> error;
-  if (!user.connections.Take(now_ns, limits.connections_per_second_per_user)) {
-    error = protocol::Error{.code = ErrorCode::kTooFast, .reason = "too many connections per second"};
-  } else if (user.sessions >= limits.sessions_per_user) {
-    error = protocol::Error{.code = ErrorCode::kTooManySessions, .reason = "this user has too many sessions"};
-  } else if (static_cast<int64_t>(sessions_.size()) >= limits.sessions) {
-    error = protocol::Error{.code = ErrorCode::kTooManySessions, .reason = "the node has too many sessions"};
-  }
-  if (error) {
+  if (const std::optional<protocol::Error> error = WhyNotConnected(*peer, now_ns)) {
     ++counters_.refused_connections;
     channel->Send(*error);
     return std::nullopt;
   }
-  ++user.sessions;
+  ++users_[peer->uid()].sessions;
   const SessionId id{++last_session_};
   Session& session = sessions_[id];
   session.id = id;
@@ -171,6 +172,7 @@ void Node::TakeAsJob(Session& session, const protocol::Message& message, int64_t
   if (const auto* need = std::get_if<protocol::HostNeed>(&message)) return On(session, *need);
   if (const auto* parts = std::get_if<protocol::Account>(&message)) return On(session, *parts);
   if (const auto* steps = std::get_if<protocol::StepTimes>(&message)) return On(session, *steps);
+  if (const auto* footprint = std::get_if<protocol::Footprint>(&message)) return On(session, *footprint);
   if (const auto* ask = std::get_if<protocol::AskSlabs>(&message)) return On(session, *ask);
   if (const auto* returned = std::get_if<protocol::ReturnSlabs>(&message)) return On(session, *returned);
   if (const auto* held = std::get_if<protocol::HeldSlabs>(&message)) return On(session, *held);
@@ -197,6 +199,7 @@ void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns)
     return Refuse(session, ErrorCode::kTooManyDevices, "too many devices");
   const auto known = std::find_if(devices_.begin(), devices_.end(),
                                   [&](const NodeDevice& device) { return device.uuid == asked.uuid; });
+  if (known == devices_.end()) NoteUnknownDevice(session, asked.uuid);
   if (known == devices_.end())
     return Refuse(session, ErrorCode::kUnknownDevice, "the agent does not know this device");
   const DeviceId device{static_cast<uint32_t>(known - devices_.begin())};
@@ -221,6 +224,19 @@ void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns)
     }
   }
   RefreshTerms(job);
+}
+
+// Such a job has the whole device, unless it requires the agent. Said once for each device: anybody can name any number of them.
+void Node::NoteUnknownDevice(const Session& session, const protocol::DeviceUuid& uuid) {
+  constexpr size_t kMostSaid = 16;
+  const std::string name = TextOf(uuid);
+  const bool is_said =
+      std::find(unknown_devices_.begin(), unknown_devices_.end(), name) != unknown_devices_.end();
+  if (is_said || unknown_devices_.size() >= kMostSaid) return;
+  unknown_devices_.push_back(name);
+  services_->Warn(
+      "device " + name + ", which " + jobs_.at(session.job).name +
+      " uses, is not one of this agent's: the job is not managed; is its uuid in the configuration?");
 }
 
 // What the process may still hold is what its earlier session in these books was promised. False: there is none, or it was promised
@@ -296,6 +312,13 @@ void Node::On(Session& session, const protocol::StepTimes& steps) {
   if (found == session.registrations.end())
     return Refuse(session, ErrorCode::kOutOfOrder, "this device is not registered");
   found->second.steps = steps;
+}
+
+void Node::On(Session& session, const protocol::Footprint& footprint) {
+  const auto found = session.registrations.find(footprint.device);
+  if (found == session.registrations.end())
+    return Refuse(session, ErrorCode::kOutOfOrder, "this device is not registered");
+  found->second.allocated_bytes = footprint.allocated_bytes;
 }
 
 void Node::On(Session& session, const protocol::Obeyed& obeyed) {
@@ -413,6 +436,7 @@ void Node::Settle(int64_t now_ns) {
                     std::to_string(static_cast<uint32_t>(seat.device)) + " in time");
   }
   for (SessionId id : std::set<SessionId>(waiting_)) TellWaiting(sessions_.at(id));
+  EndSilent(now_ns);
   SettleShares(now_ns);
   TellPlans();
 }

@@ -36,6 +36,7 @@ struct NodeDevice {
   std::string model;
   int64_t memory_bytes = 0;
   std::string bus_id = {};  // of PCI; empty: unknown
+  bool is_found = true;     // false: only the configuration knows it, and NVML knows others
 };
 
 class Node {
@@ -98,6 +99,7 @@ class Node {
     protocol::Usage usage;
     std::optional<protocol::Account> parts;  // none: its protocol has none, or it has not said them yet
     protocol::StepTimes steps;
+    std::optional<int64_t> allocated_bytes;  // none: its protocol has none, or it has not said it yet
     protocol::Register asked;
     std::optional<int64_t> host_need_bytes;  // with nothing of the device, as it says
     std::vector<uint64_t> unread;            // serials of grants that were sent and not answered
@@ -139,13 +141,16 @@ class Node {
   void On(Session& session, const protocol::HostNeed& need);
   void On(Session& session, const protocol::Account& parts);
   void On(Session& session, const protocol::StepTimes& steps);
+  void On(Session& session, const protocol::Footprint& footprint);
   void On(Session& session, const protocol::AskSlabs& ask);
   void On(Session& session, const protocol::ReturnSlabs& returned);
   void On(Session& session, const protocol::HeldSlabs& held);
   void On(Session& session, const protocol::Leaving& leaving);
   protocol::Outcome On(Session& session, const protocol::Ask& ask, int64_t now_ns);
-  protocol::Outcome On(Session& session, const protocol::SetBudget& wanted);
-  protocol::Outcome On(Session& session, const protocol::Control& control);
+  protocol::Done DoneOf(const Session& session, const protocol::Message& message);
+  protocol::Done Do(const protocol::SetBudget& wanted);
+  protocol::Done Do(const protocol::Control& control);
+  std::string WouldBeLost();
   void TakeAsJob(Session& session, const protocol::Message& message, int64_t now_ns);
   void TakeAsOperator(Session& session, const protocol::Message& message, int64_t now_ns);
   protocol::Outcome Answer(Session& session, const protocol::Message& message, int64_t now_ns);
@@ -161,6 +166,11 @@ class Node {
   Job* JobNamed(std::string_view name);
   bool TakeOver(Session& session, DeviceId device, const protocol::Register& asked, const Demand& demand);
   void EndRegistrations(Session& session, DeviceId device);
+  // node_crowd.cpp
+  std::optional<protocol::Error> WhyNotConnected(const Peer& peer, int64_t now_ns);
+  bool MakeRoom(std::optional<uid_t> user, int64_t at_least);
+  void EndSilent(int64_t now_ns);
+  void NoteUnknownDevice(const Session& session, const protocol::DeviceUuid& uuid);
   Held HeldBefore(DeviceId device, const protocol::Register& asked) const;
   Seat SeatOf(const Session& session, DeviceId device) const { return {session.job, session.id, device}; }
   void Tell(const AdmissionDecision& decision);
@@ -194,6 +204,7 @@ class Node {
   void On(Session& session, const protocol::RecallPlans& recall);
   PlanOwner PlanOwnerOf(const Session& session) const;
   void TellPlans();
+  static int64_t FootprintOf(const Registration& registration, uint16_t version);
   static void AddUsage(const Registration& registration, TenancyReport& sum);
   JobReport ReportOf(const Job& job, int64_t now_ns) const;
   Session* Find(SessionId id);
@@ -221,8 +232,9 @@ class Node {
   std::vector<Gone> gone_;
   NodeCounters counters_;
   uint64_t last_session_ = 0, last_job_ = 0;
-  int64_t mend_ns_ = 0;
-  bool slabs_retry_ = false;  // some could not be sent
+  int64_t mend_ns_ = 0, next_silence_check_ns_ = 0;
+  bool slabs_retry_ = false;                  // some could not be sent
+  std::vector<std::string> unknown_devices_;  // that jobs asked for, as far as was said
 };
 
 }  // namespace spillway::agent

@@ -5,6 +5,7 @@
 
 #include "agent/arbiter/amounts.h"
 #include "agent/node/node.h"
+#include "agent/node/operator_words.h"
 #include "protocol/bulk.h"
 
 namespace spillway::agent {
@@ -13,22 +14,6 @@ using protocol::Done;
 using protocol::Outcome;
 
 namespace {
-
-const char* NameOf(Outcome outcome) {
-  constexpr const char* names[] = {"?", "done", "would_be_done", "refused", "unknown_job"};
-  return names[static_cast<size_t>(outcome)];
-}
-
-// Empty: it is nothing that an operator asks.
-std::string MethodOf(const protocol::Message& message) {
-  constexpr const char* questions[] = {"?", "status", "jobs", "job", "config"};
-  constexpr const char* actions[] = {"?", "drain", "undrain", "reload", "log_level"};
-  if (const auto* ask = std::get_if<protocol::Ask>(&message))
-    return questions[static_cast<size_t>(ask->question)];
-  if (const auto* control = std::get_if<protocol::Control>(&message))
-    return actions[static_cast<size_t>(control->action)];
-  return std::holds_alternative<protocol::SetBudget>(message) ? "set_budget" : "";
-}
 
 // Clients say these numbers: no sum of them overflows.
 void AddTo(int64_t& sum, int64_t more) {
@@ -77,12 +62,17 @@ void Node::TakeAsOperator(Session& session, const protocol::Message& message, in
 
 Outcome Node::Answer(Session& session, const protocol::Message& message, int64_t now_ns) {
   if (const auto* ask = std::get_if<protocol::Ask>(&message)) return On(session, *ask, now_ns);
+  const Done done = DoneOf(session, message);
+  services_->Inform(LineOf(session.peer->uid(), session.peer->pid(), message, done));
+  return Say(session, done);
+}
+
+Done Node::DoneOf(const Session& session, const protocol::Message& message) {
   if (!MayOperate(session))
-    return Say(session, {Outcome::kRefused,
-                         "only root, the agent's user and the operators in its "
-                         "configuration may change something"});
-  if (const auto* wanted = std::get_if<protocol::SetBudget>(&message)) return On(session, *wanted);
-  return On(session, std::get<protocol::Control>(message));
+    return {Outcome::kRefused,
+            "only root, the agent's user and the operators in its configuration may change something"};
+  if (const auto* wanted = std::get_if<protocol::SetBudget>(&message)) return Do(*wanted);
+  return Do(std::get<protocol::Control>(message));
 }
 
 Outcome Node::Say(Session& session, const Done& done) {
@@ -106,12 +96,19 @@ Outcome Node::On(Session& session, const protocol::Ask& ask, int64_t now_ns) {
   return Outcome::kDone;
 }
 
-Outcome Node::On(Session& session, const protocol::SetBudget& wanted) {
+// An empty text: the next agent will know it too.
+std::string Node::WouldBeLost() {
+  const std::string problem = services_->SaveState();
+  return problem.empty() ? "" : "the next agent will not know it: " + problem;
+}
+
+Done Node::Do(const protocol::SetBudget& wanted) {
   Job* job = JobNamed(wanted.job.view());
   if (job == nullptr)
-    return Say(session, {Outcome::kUnknownJob, "no job " + std::string(wanted.job.view()) + " runs here"});
-  if (wanted.device >= 0)
-    return Say(session, {Outcome::kRefused, "a budget is set on all devices of a job at once"});
+    return {Outcome::kUnknownJob, "no job " + std::string(wanted.job.view()) + " runs here"};
+  if (wanted.device >= 0) return {Outcome::kRefused, "a budget is set on all devices of a job at once"};
+  if (wanted.limit_bytes == 0)
+    return {Outcome::kRefused, "a job needs some memory to compute in; `drain` lets no new job begin"};
   const TermsChange before = job->set_by_operator;
   TermsChange& change = job->set_by_operator;
   const auto set = [](std::optional<int64_t>& value, int64_t wanted_value) {
@@ -147,26 +144,28 @@ Outcome Node::On(Session& session, const protocol::SetBudget& wanted) {
   } else {
     change = before;
   }
-  const Outcome done = wanted.dry_run ? Outcome::kWouldBeDone : Outcome::kDone;
-  return Say(session, {refusal.empty() ? done : Outcome::kRefused, refusal.empty() ? job->name : refusal});
+  if (!refusal.empty()) return {Outcome::kRefused, refusal};
+  return wanted.dry_run ? Done{Outcome::kWouldBeDone, ""} : Done{Outcome::kDone, WouldBeLost()};
 }
 
-Outcome Node::On(Session& session, const protocol::Control& control) {
-  std::string refusal;
+Done Node::Do(const protocol::Control& control) {
+  std::string refusal, note;
   switch (control.action) {
     case protocol::Action::kDrain:
     case protocol::Action::kUndrain:
       arbiter_.SetDraining(control.action == protocol::Action::kDrain);
       ++saved_version_;
+      note = WouldBeLost();
       break;
     case protocol::Action::kReload:
       refusal = services_->Reload();
+      if (refusal.empty()) note = services_->WhatNeedsRestart();
       break;
     case protocol::Action::kLogLevel:
       refusal = services_->SetLogLevel(std::string(control.value.view()));
       break;
   }
-  return Say(session, {refusal.empty() ? Outcome::kDone : Outcome::kRefused, refusal});
+  return refusal.empty() ? Done{Outcome::kDone, note} : Done{Outcome::kRefused, refusal};
 }
 
 SavedState Node::Saved() const {
@@ -206,6 +205,13 @@ bool Node::IsFirstOn(const Job& job, DeviceId device) const {
   });
 }
 
+// A job of an older protocol says only what it claims. One that has not said it has just begun.
+int64_t Node::FootprintOf(const Registration& registration, uint16_t version) {
+  constexpr uint16_t kFootprintVersion = 6;
+  if (version < kFootprintVersion) return registration.usage.wanted_bytes;
+  return registration.allocated_bytes.value_or(registration.usage.resident_bytes);
+}
+
 JobReport Node::ReportOf(const Job& job, int64_t now_ns) const {
   JobReport report;
   report.name = job.name;
@@ -227,6 +233,7 @@ JobReport Node::ReportOf(const Job& job, int64_t now_ns) const {
       AddUsage(registration, sum);
       sum.phase = registration.usage.phase;
       AddTo(sum.resident_bytes, registration.usage.resident_bytes);
+      AddTo(sum.footprint_bytes, FootprintOf(registration, session.version));
       AddTo(sum.host_bytes, registration.usage.host_bytes);
       if (registration.parts) AddTo(sum.parts.ordinary_bytes, registration.parts->ordinary_bytes);
       AddTo(sum.unmovable_bytes, registration.usage.unmovable_bytes);
@@ -251,12 +258,14 @@ NodeReport Node::Report(int64_t now_ns) const {
   report.host_promised_bytes = arbiter_.PromisedOnHost();
   report.sessions = sessions_.size();
   report.counters = counters_;
+  report.unknown_devices = unknown_devices_;
   if (shares_ != nullptr) report.pool = shares_->View();
   if (planning_ != nullptr) report.planning = planning_->View();
   for (uint32_t i = 0; i < devices_.size(); ++i) {
     report.devices.push_back({i, devices_[i].name, devices_[i].model, arbiter_.MemoryOf(DeviceId{i}),
                               arbiter_.PromisedOn(DeviceId{i}), 0, devices_[i].bus_id,
-                              shares_ != nullptr ? shares_->NodeNear(DeviceId{i}) : kAnyNode});
+                              shares_ != nullptr ? shares_->NodeNear(DeviceId{i}) : kAnyNode,
+                              devices_[i].is_found});
   }
   std::map<JobId, size_t> places;
   for (const auto& [id, job] : jobs_) {

@@ -28,6 +28,7 @@ struct DeviceReport {
   int64_t resident_bytes = 0;  // as the jobs say
   std::string bus_id = {};     // of PCI; empty: unknown
   int numa_node = kAnyNode;
+  bool is_found = true;  // false: in the configuration, and NVML does not know it
 };
 
 // Of one job on one device, all its processes together.
@@ -42,6 +43,8 @@ struct TenancyReport {
   // Of processes that tell the parts; of the others, the sums.
   protocol::Account parts;
   protocol::StepTimes steps;
+  // What its programs have allocated; the wanted bytes of the view claim more while that may still grow.
+  int64_t footprint_bytes = 0;
   int64_t unparted_to_host_bytes = 0, unparted_to_device_bytes = 0, unparted_stall_ns = 0;
 };
 
@@ -83,6 +86,8 @@ struct NodeReport {
   std::optional<PlanningView> planning;
   size_t sessions = 0;
   std::vector<DeviceReport> devices;
+  std::vector<std::string>
+      unknown_devices;  // that jobs use and the agent does not know; not all, if there are many
   std::vector<JobReport> jobs;
   NodeCounters counters;
 };

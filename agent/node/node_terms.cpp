@@ -7,7 +7,7 @@ namespace spillway::agent {
 
 Terms Node::TermsOf(const Job& job, DeviceId device) const {
   Terms terms = TermsFor(config_, job.name, job.uid, arbiter_.MemoryOf(device), host_bytes_);
-  ApplyTerms(job.set_by_operator, terms);
+  ApplyTerms(job.set_by_operator, terms, arbiter_.MemoryOf(device), host_bytes_);
   const protocol::Register own = OwnLimitsOf(job, device);
   if (own.own_limit_bytes > 0) terms.memory.limit = std::min(terms.memory.limit, own.own_limit_bytes);
   if (own.own_host_limit_bytes > 0) terms.host.limit = std::min(terms.host.limit, own.own_host_limit_bytes);

@@ -22,9 +22,15 @@ class NodeServices {
   virtual void JobEnded(const JobReport& job) = 0;
   virtual void Warn(const std::string& line) = 0;
   virtual void Note(const std::string& line) = 0;
+  // What an operator did, or was refused.
+  virtual void Inform(const std::string& /*line*/) {}
   // What an operator asks for beyond the node: an empty text when it was done, else why not.
   virtual std::string Reload() = 0;
   virtual std::string SetLogLevel(const std::string& level) = 0;
+  // After a reload: which settings that have changed take a restart; an empty text: none.
+  virtual std::string WhatNeedsRestart() { return ""; }
+  // Keeps what operators have set, at once: an empty text, or why the next agent will not know it.
+  virtual std::string SaveState() { return ""; }
   // To tell how long an answer took; a simulation's stands still.
   virtual int64_t NowNs() const { return 0; }
 };

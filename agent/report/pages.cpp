@@ -51,11 +51,13 @@ ordered_json JsonOf(const TenancyReport& tenancy) {
           {"overdue", view.overdue},
           {"guaranteed_bytes", view.terms.memory.guaranteed},
           {"limit_bytes", view.terms.memory.limit},
+          {"floor_bytes", view.terms.memory.floor},
           {"weight", view.terms.weight},
           {"priority", view.terms.priority},
           {"budget_bytes", view.granted_bytes},
           {"promised_bytes", view.promised_bytes},
-          {"wanted_bytes", view.wanted_bytes},
+          {"wanted_bytes", tenancy.footprint_bytes},
+          {"claimed_bytes", view.wanted_bytes},
           {"resident_bytes", tenancy.resident_bytes},
           {"unmovable_bytes", tenancy.unmovable_bytes},
           {"host_budget_bytes", view.host_granted_bytes},
@@ -155,8 +157,10 @@ ordered_json JsonOfNode(const NodeReport& report) {
                                {"model", device.model},
                                {"memory_bytes", device.memory_bytes},
                                {"promised_bytes", device.promised_bytes},
-                               {"resident_bytes", device.resident_bytes}});
+                               {"resident_bytes", device.resident_bytes},
+                               {"found", device.is_found}});
   }
+  json["unknown_devices"] = report.unknown_devices;
   for (const JobReport& job : report.jobs) json["jobs"].push_back(JsonOf(job));
   return json;
 }
@@ -196,7 +200,10 @@ void AddDevices(const NodeReport& report, Table& table) {
     table.Add("{:<3} {:<24.24} {:>10} {:>10} {:>10} {:>7}", device.number,
               device.model.empty() ? device.uuid : device.model, InBytes(device.memory_bytes),
               InBytes(device.promised_bytes), InBytes(device.resident_bytes), jobs);
+    if (!device.is_found) table.Add("    {} is in the configuration, and was not found", device.uuid);
   }
+  for (const std::string& uuid : report.unknown_devices)
+    table.Add("{} is used by jobs, and not one of this agent's: they are not managed", uuid);
 }
 
 // Pinned or not.
@@ -211,7 +218,7 @@ void AddJobs(const NodeReport& report, Table& table) {
       table.Add("{:<16.16} {:<3} {:<11} {:>39} {}", job.name, "-", "no device", "", job.command);
     for (const TenancyReport& tenancy : job.tenancies) {
       table.Add("{:<16.16} {:<3} {:<11} {:>9} {:>9} {:>9} {:>9} {}", job.name, tenancy.device_number,
-                StateOf(tenancy), InBytes(tenancy.view.granted_bytes), InBytes(tenancy.view.wanted_bytes),
+                StateOf(tenancy), InBytes(tenancy.view.granted_bytes), InBytes(tenancy.footprint_bytes),
                 InBytes(tenancy.resident_bytes), InBytes(HostBytes(tenancy)), job.command);
     }
   }
@@ -230,11 +237,15 @@ void AddJob(const JobReport& job, Table& table) {
     else
       table.Add("  state       {}, {}{}", StateOf(tenancy), view.active ? "active" : "idle",
                 view.overdue ? ", has not given back in time" : "");
-    table.Add("  budget      {}  (guaranteed {}, limit {}, weight {}, priority {})",
-              InBytes(view.granted_bytes), InBytes(view.terms.memory.guaranteed),
-              InBytes(view.terms.memory.limit), view.terms.weight, view.terms.priority);
-    table.Add("  wants       {}, resident {}, unmovable {}", InBytes(view.wanted_bytes),
+    table.Add("  budget      {}  (floor {}, guaranteed {}, limit {}, weight {}, priority {})",
+              InBytes(view.granted_bytes), InBytes(view.terms.memory.floor),
+              InBytes(view.terms.memory.guaranteed), InBytes(view.terms.memory.limit), view.terms.weight,
+              view.terms.priority);
+    table.Add("  wants       {}, resident {}, unmovable {}", InBytes(tenancy.footprint_bytes),
               InBytes(tenancy.resident_bytes), InBytes(tenancy.unmovable_bytes));
+    constexpr int64_t claim_step = int64_t{16} << 20;  // claims are counted in such
+    if (view.wanted_bytes > tenancy.footprint_bytes + claim_step)
+      table.Add("              it may still grow, and claims up to {}", InBytes(view.wanted_bytes));
     table.Add("  host        {} of {} pinned, {} ordinary", InBytes(tenancy.host_bytes),
               InBytes(view.host_granted_bytes), InBytes(tenancy.parts.ordinary_bytes));
     table.Add("  link        {:.1f} %", view.link_permille / 10.0);

@@ -15,7 +15,7 @@ constexpr int64_t kAnswerNs = 5000 * kMillisecond;  // an agent that says nothin
 constexpr int64_t kSilenceNs = 15'000 * kMillisecond;
 constexpr int64_t kWaitingAlonePatienceNs = 30'000 * kMillisecond;
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
-constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3, kPartsVersion = 4;
+constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3, kPartsVersion = 4, kFootprintVersion = 6;
 // What has come back in between is told in such pieces.
 constexpr int64_t kPieceBytes = int64_t{64} << 20;
 
@@ -378,6 +378,10 @@ void LeaseClient::ReportParts(Device& device, DeviceUse& use, int64_t now_ns) {
   use.account.device = use.steps.device = device.number;
   if (use.account != device.said_account && Say(use.account, now_ns)) device.said_account = use.account;
   if (use.steps != device.said_steps && Say(use.steps, now_ns)) device.said_steps = use.steps;
+  const bool has_grown = channel_ != nullptr && channel_->version() >= kFootprintVersion &&
+                         use.allocated_bytes != device.said_allocated_bytes;
+  if (has_grown && Say(protocol::Footprint{device.number, use.allocated_bytes}, now_ns))
+    device.said_allocated_bytes = use.allocated_bytes;
   device.said_parts_ns = now_ns;
 }
 

@@ -16,7 +16,7 @@
 //     (LeaseSubject::AgentStaysAway); as long as an agent is there that greets, or takes no connection because there are too many at once
 //     (it is asked again after 1 s), it waits. An agent has nothing to say for hours to who waits:
 //     one that was silent for 15 s is greeted on a second connection, and is gone if it says nothing there within 5 s.
-//  5. What a version has (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account, StepTimes; 5: DriverSlabs) is not said to an agent of one before it.
+//  5. What a version has (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account, StepTimes; 5: DriverSlabs; 6: Footprint) is not said to an agent of one before it.
 // Never: believes that a grant is larger than what the launcher allows; that is the subject's to see to.
 #pragma once
 
@@ -37,6 +37,7 @@ struct DeviceUse {
   int64_t host_need_bytes = 0;  // were it to have nothing of the device
   protocol::Account account;    // but for its device, and that of the next
   protocol::StepTimes steps;
+  int64_t allocated_bytes = 0;  // at most so far; wanted_bytes claims more while that may grow
 };
 
 // An agent that takes connections and says nothing hangs.
@@ -138,6 +139,7 @@ class LeaseClient {
     int64_t said_need_ns = 0;
     protocol::Account said_account;
     protocol::StepTimes said_steps;
+    int64_t said_allocated_bytes = 0;
     int64_t said_parts_ns = 0;
   };
   struct Check {

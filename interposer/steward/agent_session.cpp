@@ -1,5 +1,6 @@
 #include "interposer/steward/agent_session.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -167,7 +168,8 @@ void AgentSession::AwaitFirstWord(int number) {
   bool has_said = false;
   for (;;) {
     const Standing standing = StandingOf(number);
-    if (standing == Standing::kGranted || standing == Standing::kAlone) return;
+    if (standing == Standing::kGranted) return SayWhoseBudgetHolds(number);
+    if (standing == Standing::kAlone) return;
     const std::uint64_t waited_ns = MonotonicNs() - start_ns;
     const std::uint64_t patience_ns = standing == Standing::kAsking ? kAnswerPatienceNs : kQueuePatienceNs;
     const bool is_over = standing == Standing::kRejected || waited_ns > patience_ns;
@@ -177,6 +179,16 @@ void AgentSession::AwaitFirstWord(int number) {
     if (is_over || ThreadsMustEnd()) return StopWaiting(number);
     base::Pause(kShortPauseNs);
   }
+}
+
+void AgentSession::SayWhoseBudgetHolds(int number) {
+  if (!ProcessConfig().shows_summary) return;
+  const MutexLock lock(mutex_);
+  const Device& device = devices_[static_cast<size_t>(number)];
+  const std::int64_t budget_bytes = std::min(device.granted_bytes, device.own_budget_bytes);
+  fprintf(stderr,
+          "spillway: the budget is that of the agent at %s: %" PRId64 " MiB of device %d now, and changes\n",
+          address_.c_str(), budget_bytes >> 20, number);
 }
 
 void AgentSession::StopWaiting(int number) {
@@ -190,12 +202,12 @@ void AgentSession::StopWaiting(int number) {
 void AgentSession::NobodyAnswers() {
   for (Device& device : devices_) {
     if (!device.memory || device.standing != Standing::kAsking) continue;
-    device.standing = Standing::kAlone;
-    fprintf(stderr,
-            "spillway: the agent at %s is not there or does not take this job; the budget of `spillway run` "
-            "stands "
-            "until it does\n",
-            address_.c_str());
+    const bool is_required = ProcessConfig().agent_required;
+    device.standing = is_required ? Standing::kRejected : Standing::kAlone;
+    fprintf(stderr, "spillway: the agent at %s is not there or does not take this job; %s until it does\n",
+            address_.c_str(),
+            is_required ? "it is required, and the job gets no device memory"
+                        : "the budget of `spillway run` stands");
   }
 }
 
@@ -226,7 +238,8 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
       .refused_allocations = NumberOf(counters.refused_allocations),
       .host_need_bytes = MayGrow(*device, now_ns) ? 2 * host_need_bytes + kFirstHostBytes : host_need_bytes,
       .account = AccountOf(snapshot, pipeline),
-      .steps = StepTimesOf(pipeline)};
+      .steps = StepTimesOf(pipeline),
+      .allocated_bytes = NumberOf(counters.wanted_peak_bytes)};
 }
 
 bool AgentSession::MayGrow(const Device& device, std::uint64_t now_ns) {
@@ -265,12 +278,13 @@ void AgentSession::ReleaseGrowth(std::uint32_t number) {
 void AgentSession::AgentStaysAway(std::uint32_t number, Absence how) {
   Device* const device = Find(number);
   if (!device || device->standing != Standing::kQueued) return;
-  device->standing = Standing::kAlone;
-  if (device->memory) device->memory->GrantBudget(static_cast<size_t>(device->own_budget_bytes));
-  fprintf(stderr,
-          "spillway: the agent at %s, which the job waits for, %s; the budget of `spillway run` stands "
-          "until it %s\n",
+  const bool is_required = ProcessConfig().agent_required;
+  if (!is_required) device->standing = Standing::kAlone;
+  if (!is_required && device->memory)
+    device->memory->GrantBudget(static_cast<size_t>(device->own_budget_bytes));
+  fprintf(stderr, "spillway: the agent at %s, which the job waits for, %s; %s until it %s\n",
           address_.c_str(), how == Absence::kGone ? "is gone" : "does not answer",
+          is_required ? "it is required, and the job waits" : "the budget of `spillway run` stands",
           how == Absence::kGone ? "comes back" : "does");
 }
 

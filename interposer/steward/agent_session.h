@@ -102,6 +102,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   void AwaitFirstWord(int number) SPILLWAY_EXCLUDES(mutex_);
   Standing StandingOf(int number) SPILLWAY_EXCLUDES(mutex_);
   static Standing StandingBy(protocol::AdmissionState state);
+  void SayWhoseBudgetHolds(int number) SPILLWAY_EXCLUDES(mutex_);
   void StopWaiting(int number) SPILLWAY_EXCLUDES(mutex_);
   void NobodyAnswers() SPILLWAY_REQUIRES(mutex_);
   void StartThreads();

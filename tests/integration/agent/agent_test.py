@@ -315,10 +315,12 @@ class AgentTest(AgentFixture):
     def test_sessions_beyond_a_users_limit_are_told_so(self):
         self.configure("[limits]\nsessions_per_user = 3\n")
         self.start()
-        sessions = [Session(self.path) for _ in range(4)]
-        self.assertEqual(sessions[3].next(ERROR)[0], 4)
-
-        sessions[2].hello()
+        sessions = [Session(self.path) for _ in range(3)]
+        for session in sessions:  # those that hold nothing would make room
+            session.hello()
+            session.register(GIB)
+            session.next(ADMISSION)
+        self.assertEqual(Session(self.path).next(ERROR)[0], 4)
 
     def test_pages_and_metrics(self):
         self.start()

@@ -5,9 +5,10 @@ usage: crowd_test.py --build BUILD [unittest arguments]
 """
 import os
 import resource
+import signal
 import socket
-import struct
 import time
+import unittest
 
 import agent_test
 
@@ -113,6 +114,68 @@ class CrowdTest(agent_test.AgentFixture):
             answer = self.answer_to(REQUEST % b"/healthz" + REQUEST % b"/metrics" + b"x" * 200_000)
             self.assertEqual(answer.count(b"HTTP/1.1 200 OK"), 1)
             self.assertTrue(answer.endswith(b"\r\n\r\nok\n"))
+
+    def silent(self, count):
+        crowd = []
+        while len(crowd) < count:
+            one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            one.connect(str(self.path))
+            self.addCleanup(one.close)
+            crowd.append(one)
+        return crowd
+
+    # They filled the user's places, and `spillway status` and every job of the user were refused until they went.
+    def test_silent_connections_to_its_socket_keep_nobody_out(self):
+        self.configure("[limits]\nsessions_per_user = 64\nconnections_per_second_per_user = 100000\n")
+        self.start()
+        for count in (64, 300):
+            self.silent(count)
+            begin = time.monotonic()
+            self.assertEqual(self.spillway("status").returncode, 0)
+            job = agent_test.Session(self.path)
+            self.addCleanup(job.socket.close)
+            job.hello()
+            print(f"beside {count} silent sessions: status and a job's welcome {1e3 * (time.monotonic() - begin):.1f} ms")
+
+    def silent_users(self, first_uid, users, each):
+        """Processes of so many users, each with silent connections; returns what ends them."""
+        os.chmod(self.folder, 0o755)
+        pids = []
+        for uid in range(first_uid, first_uid + users):
+            ready, tell = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                os.setuid(uid)
+                crowd = []
+                for _ in range(each):
+                    one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                    one.connect(str(self.path))
+                    crowd.append(one)
+                os.write(tell, b"1")
+                signal.pause()
+            os.close(tell)
+            os.read(ready, 1)
+            os.close(ready)
+            pids.append(pid)
+            self.addCleanup(lambda pid=pid: (os.kill(pid, signal.SIGKILL), os.waitpid(pid, 0)))
+
+    @unittest.skipUnless(os.getuid() == 0, "takes several users")
+    def test_silent_connections_of_several_users_keep_nobody_out(self):
+        self.configure("[limits]\nsessions = 128\nsessions_per_user = 64\nconnections_per_second_per_user = 100000\n")
+        self.start()
+        self.silent_users(4001, 4, 64)
+
+        self.assertEqual(self.spillway("status").returncode, 0)
+        job = agent_test.Session(self.path)
+        self.addCleanup(job.socket.close)
+        job.hello()
+
+    def test_a_session_that_does_not_begin_is_closed(self):
+        self.start()
+        one = self.silent(1)[0]
+        one.settimeout(agent_test.PATIENCE_S)
+        self.assertIn(b"Hello did not come in time", one.recv(300))
+        self.assertEqual(one.recv(300), b"")
 
     def test_the_agent_ends_at_once_beside_a_crowd(self):
         self.start()

@@ -119,8 +119,33 @@ TEST_F(ConfigFileTest, EveryErrorIsNamedWithItsLineAndTheNearestName) {
 
   EXPECT_EQ(Errors(), (Lines{"spillway.toml:2: there is no setting 'sokcet'; do you mean 'socket'?",
                              "spillway.toml:3: there is no table 'agents'; do you mean 'agent'?",
-                             "spillway.toml:7: limit is a size like \"8GiB\"",
+                             "spillway.toml:7: limit is a size like \"8GiB\" or \"25%\"",
                              "spillway.toml:5: sessions is between 1 and 1000000"}));
+}
+
+TEST_F(ConfigFileTest, SizesOfTermsMayBeShares) {
+  Write("spillway.toml", "[defaults]\nlimit = \"25%\"\nfloor = \"0.5%\"\nhost_limit = \"12.5 %\"\n");
+  EXPECT_EQ(Errors().size(), 1u) << "a blank stands before no per cent sign";
+  Write("spillway.toml", "[defaults]\nlimit = \"25%\"\nfloor = \"0.5%\"\nhost_limit = \"12.5%\"\n");
+  const Config config = Read().config;
+
+  constexpr int64_t gib = int64_t{1} << 30;
+  const Terms terms = TermsFor(config, "job", 0, 160 * gib, 64 * gib);
+  EXPECT_EQ(terms.memory.limit, 40 * gib);
+  EXPECT_EQ(terms.memory.floor, 160 * gib / 200);
+  EXPECT_EQ(terms.host.limit, 8 * gib);
+  Write("spillway.toml", ShowConfig(config));
+  EXPECT_EQ(Read().config, config);
+  for (const char* wrong : {"0%", "101%", "%", "-5%", "5%%", "x%"}) {
+    Write("spillway.toml", std::string("[defaults]\nlimit = \"") + wrong + "\"\n");
+    EXPECT_EQ(Errors().size(), 1u) << wrong;
+  }
+}
+
+TEST_F(ConfigFileTest, TheDefaultFloorIsShownAndGivesWayToASmallerLimit) {
+  EXPECT_NE(ShowConfig(Config{}).find("[defaults]\nfloor = \"512MiB\""), std::string::npos);
+  Write("spillway.toml", "[defaults]\nlimit = \"256MiB\"\n");
+  EXPECT_TRUE(Read().errors.empty());
 }
 
 TEST_F(ConfigFileTest, BrokenSyntaxIsAnErrorWithItsLine) {

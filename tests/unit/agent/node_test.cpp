@@ -80,15 +80,68 @@ TEST_F(NodeTest, LimitsOnSessionsOfAUserAndInAllAreSaid) {
   config.limits.sessions = 3;
   config.limits.sessions_per_user = 2;
   Start(config);
-  auto first = Connect(NewProcess(1)), second = Connect(NewProcess(1)), third = Connect(NewProcess(1));
+  auto first = Job(1, NewProcess(1)), second = Job(1, NewProcess(1)), third = Connect(NewProcess(1));
   EXPECT_EQ(third->Next<protocol::Error>().code, ErrorCode::kTooManySessions);
-  auto other = Connect(NewProcess(2)), last = Connect(NewProcess(3));
+  auto other = Job(1, NewProcess(2)), last = Connect(NewProcess(3));
   EXPECT_EQ(last->Next<protocol::Error>().code, ErrorCode::kTooManySessions);
 
-  first->Hangs();
+  first->Dies();
 
   auto again = Connect(NewProcess(3));
   EXPECT_TRUE(again->HearsNothing());
+}
+
+// They kept out everybody until they went.
+TEST_F(NodeTest, SessionsThatHoldNothingMakeRoomAndEndWithoutHello) {
+  Config config = FakeConfig();
+  config.limits.sessions = 3;
+  config.limits.sessions_per_user = 2;
+  Start(config);
+  // Given a user whose silent connections fill its places
+  auto oldest = Connect(NewProcess(1)), older = Connect(NewProcess(1));
+
+  // When it connects once more, and then the node is full and another user comes
+  auto newest = Connect(NewProcess(1));
+  EXPECT_EQ(oldest->Next<protocol::Error>().code, ErrorCode::kTooManySessions);
+  auto other = Operator(2);
+  auto last = Connect(NewProcess(3));
+
+  // Then the user that has most made room, and who says nothing ends
+  EXPECT_EQ(older->Next<protocol::Error>().code, ErrorCode::kTooManySessions);
+  EXPECT_TRUE(last->HearsNothing());
+  EXPECT_TRUE(other->HearsNothing());
+  now_ns_ += 5 * kSecond;
+  Settle();
+  EXPECT_EQ(newest->Next<protocol::Error>().code, ErrorCode::kOutOfOrder);
+  EXPECT_EQ(node_->session_count(), 1u);
+}
+
+TEST_F(NodeTest, ADeviceThatNobodyConfiguredIsSaidOnce) {
+  Start();
+  protocol::Register stranger = Wanting(1);
+  stranger.uuid = {0xab};
+  for (int i = 0; i < 2; ++i) {
+    auto job = Connect(NewProcess());
+    job->Say(protocol::Hello{});
+    job->Say(stranger);
+  }
+
+  ASSERT_EQ(services_.warnings.size(), 1u);
+  EXPECT_TRUE(
+      services_.warnings[0].starts_with("device GPU-ab000000-0000-0000-0000-000000000000, which local-101"))
+      << services_.warnings[0];
+  EXPECT_EQ(node_->Report(now_ns_).unknown_devices.size(), 1u);
+}
+
+TEST_F(NodeTest, ABudgetOfNothingIsRefused) {
+  Start();
+  auto job = Job(16);
+  Settle();
+  auto op = Operator();
+
+  op->Say(protocol::SetBudget{.job = "local-101", .limit_bytes = 0});
+
+  EXPECT_EQ(op->Next<protocol::Done>().outcome, protocol::Outcome::kRefused);
 }
 
 TEST_F(NodeTest, LimitsOnRatesAreSaid) {

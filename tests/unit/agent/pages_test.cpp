@@ -30,7 +30,8 @@ NodeReport Report() {
   tenancy.uuid = "GPU-1";
   tenancy.view.state = TenancyState::kAdmitted;
   tenancy.view.granted_bytes = 12 * kGiB;
-  tenancy.view.wanted_bytes = 20 * kGiB;
+  tenancy.view.wanted_bytes = 157 * kGiB;  // a claim, while it may still grow
+  tenancy.footprint_bytes = 20 * kGiB;
   tenancy.resident_bytes = 8 * kGiB;
   tenancy.to_host_bytes = 5;
   tenancy.stall_ns = 1'500'000'000;

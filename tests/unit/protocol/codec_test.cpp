@@ -52,6 +52,7 @@ TEST(CodecTest, AKindIsRefusedInVersionsBeforeIt) {
   EXPECT_EQ(FaultOf(Encode(Account{}, 4)), Fault::kNone);
   EXPECT_EQ(FaultOf(Encode(Account{}, 3)), Fault::kKind);
   EXPECT_EQ(FaultOf(Encode(StepTimes{}, 3)), Fault::kKind);
+  EXPECT_EQ(FaultOf(Encode(Footprint{}, 5)), Fault::kKind);
   EXPECT_EQ(FaultOf(Encode(HostNeed{}, 3)), Fault::kNone);
 }
 

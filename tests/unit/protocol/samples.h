@@ -56,6 +56,7 @@ inline std::vector<Message> Samples() {
               1000019},
       StepTimes{2, 1000020, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}},
       DriverSlabs{2, 67108864, {2, {SlabName{0x8102030405060708}, SlabName{0x8000000000000009}}}},
+      Footprint{2, 12884901888},
   };
 }
 

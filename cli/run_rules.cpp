@@ -1,0 +1,90 @@
+#include "cli/run_rules.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/environment.h"
+#include "cli/agent_client.h"
+#include "cli/failure.h"
+#include "cli/files.h"
+
+namespace spillway::cli {
+namespace {
+
+Failure BadRules(const std::string& where, const std::string& why) {
+  return {kExitRefused, "the rules of this machine cannot be followed: " + where, why,
+          "ask its administrator; the file may say: agent = \"required\" or \"optional\", socket = \"PATH\""};
+}
+
+std::string_view Trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r");
+  if (begin == text.npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+// `"text"`, and nothing behind it but a comment.
+bool TakeQuoted(std::string_view written, std::string* value) {
+  const size_t end = written.find('"', 1);
+  if (!written.starts_with('"') || end == written.npos) return false;
+  *value = written.substr(1, end - 1);
+  const std::string_view rest = Trimmed(written.substr(end + 1));
+  return value->find('\\') == value->npos && (rest.empty() || rest.starts_with('#'));
+}
+
+void TakeRule(std::string_view line, const std::string& where, RunRules& rules) {
+  const size_t equals = line.find('=');
+  const std::string key(Trimmed(line.substr(0, equals)));
+  std::string value;
+  if (equals == line.npos || !TakeQuoted(Trimmed(line.substr(equals + 1)), &value))
+    throw BadRules(where, "'" + std::string(line) + "' is not of the form KEY = \"VALUE\"");
+  if (key == "socket" && !value.empty()) {
+    rules.socket = value;
+  } else if (key == "agent" && (value == "required" || value == "optional")) {
+    rules.agent_is_required = value == "required";
+  } else {
+    throw BadRules(where, "there is no " + key + " = \"" + value + "\"");
+  }
+}
+
+bool IsAddressOf(const RunRules& rules, const std::string& address) {
+  const std::string only = rules.socket.empty() ? environment::kDefaultSocket : rules.socket;
+  return address.empty() || address == only;
+}
+
+}  // namespace
+
+RunRules ParseRunRules(std::string_view text, const std::string& path) {
+  RunRules rules;
+  for (int number = 1; !text.empty(); ++number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = Trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!line.empty() && !line.starts_with('#')) TakeRule(line, path + ":" + std::to_string(number), rules);
+  }
+  return rules;
+}
+
+RunRules ReadRunRules(const std::string& path) {
+  struct stat facts {};
+  if (stat(path.c_str(), &facts) != 0 && (errno == ENOENT || errno == ENOTDIR)) return {};
+  const std::optional<MappedFile> file = MappedFile::Open(path);
+  if (!file) throw BadRules(path, std::strerror(errno));
+  if (!S_ISREG(facts.st_mode)) throw BadRules(path, "it is no file");
+  return ParseRunRules(file->view(), path);
+}
+
+RunOptions UnderRules(RunOptions options, const RunRules& rules, const std::string& path) {
+  if (!rules.agent_is_required) return options;
+  const Failure evades(kExitRefused,
+                       options.off ? "--off is not allowed here" : "another agent is not allowed here",
+                       "jobs on this machine must follow its agent, by " + path,
+                       options.off ? "leave out --off" : "leave out the agent's socket");
+  if (options.off || !IsAddressOf(rules, options.agent)) throw evades;
+  options.requires_agent = true;
+  options.agent = rules.socket.empty() ? environment::kDefaultSocket : rules.socket;
+  return options;
+}
+
+}  // namespace spillway::cli
