@@ -13,12 +13,15 @@
 #include <charconv>
 #include <cstdio>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "cli/agent_client.h"
 #include "cli/failure.h"
 #include "cli/help.h"
+#include "cli/json_value.h"
+#include "cli/top_page.h"
 
 namespace spillway::cli {
 namespace {
@@ -70,11 +73,10 @@ class Screen {
   bool reads() const { return reads_; }
 
   // False when the terminal is gone.
-  bool Show(const std::string& page) const {
-    winsize size{};
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return false;
-    return WriteAll(TopFrame(page, size.ws_row > 0 ? size.ws_row : kUsualRows,
-                             size.ws_col > 0 ? size.ws_col : kUsualColumns));
+  bool Show(const std::string& page, const std::string& keys, const TopSize& size) const {
+    winsize ignored{};
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &ignored) == 0 &&
+           WriteAll(TopFrame(page, keys, size.rows, size.columns));
   }
 
  private:
@@ -82,7 +84,20 @@ class Screen {
   const bool reads_;
 };
 
-enum class Event : uint8_t { kNone, kQuit, kGone, kSuspend };
+enum class Event : uint8_t {
+  kNone,
+  kQuit,
+  kGone,
+  kSuspend,
+  kUp,
+  kDown,
+  kPageUp,
+  kPageDown,
+  kEnter,
+  kBack,
+  kSort,
+  kReverse
+};
 
 // Signals and keys, read like files.
 class Events {
@@ -105,7 +120,8 @@ class Events {
   }
 
   // The first that comes; kNone also for another size of the terminal, and when the time has passed.
-  Event Await(int64_t milliseconds) const {
+  Event Await(int64_t milliseconds) {
+    if (!typed_.empty()) return NextTyped();
     std::vector<pollfd> watched = Files();
     if (poll(watched.data(), watched.size(), static_cast<int>(milliseconds)) <= 0) return Event::kNone;
     if (watched[0].revents != 0) return TakeSignal();
@@ -125,23 +141,49 @@ class Events {
     if (taken.ssi_signo == SIGTSTP) return Event::kSuspend;
     return taken.ssi_signo == SIGHUP ? Event::kGone : Event::kQuit;
   }
-  static Event TakeKey() {
-    char key = 0;
-    if (read(STDIN_FILENO, &key, 1) != 1) return Event::kGone;
-    constexpr char end_of_transmission = 4;
-    return key == 'q' || key == 'Q' || key == end_of_transmission ? Event::kQuit : Event::kNone;
+  Event TakeKey() {
+    char keys[64];
+    const ssize_t size = read(STDIN_FILENO, keys, sizeof keys);
+    if (size <= 0) return Event::kGone;
+    typed_.append(keys, static_cast<size_t>(size));
+    return NextTyped();
+  }
+
+  // The first of what was typed; a key can send several letters, and several keys can come at once.
+  Event NextTyped() {
+    struct Key {
+      std::string_view letters;
+      Event event;
+    };
+    static constexpr Key kKeys[] = {
+        {"\033[A", Event::kUp},      {"\033OA", Event::kUp},        {"k", Event::kUp},
+        {"\033[B", Event::kDown},    {"\033OB", Event::kDown},      {"j", Event::kDown},
+        {"\033[5~", Event::kPageUp}, {"\033[6~", Event::kPageDown}, {" ", Event::kPageDown},
+        {"\r", Event::kEnter},       {"\n", Event::kEnter},         {"\033", Event::kBack},
+        {"\177", Event::kBack},      {"s", Event::kSort},           {"r", Event::kReverse},
+        {"q", Event::kQuit},         {"Q", Event::kQuit},           {"\004", Event::kQuit}};
+    const auto* const key = std::find_if(std::begin(kKeys), std::end(kKeys), [&](const Key& one) {
+      const bool is_escape =
+          one.letters == "\033";  // alone, or before a key; else another key's first letter
+      return typed_.starts_with(one.letters) && !(is_escape && typed_.size() > 1 && typed_[1] == '[');
+    });
+    if (key == std::end(kKeys)) typed_.clear();  // a key that is not ours may send any number of letters
+    if (key == std::end(kKeys)) return Event::kNone;
+    typed_.erase(0, key->letters.size());
+    return key->event;
   }
 
   const bool reads_;
   base::UniqueFd signals_;
+  std::string typed_;  // and not taken yet
 };
 
 // A terminal's page has the terminal's width.
-std::string PageOf(const std::string& socket, int columns, std::vector<pollfd> interrupts = {}) {
+std::string PageOf(const std::string& socket, int columns) {
   protocol::Ask ask;
   ask.question = protocol::Question::kStatus;
   ask.columns = static_cast<uint16_t>(std::clamp(columns, 0, 1000));
-  return AgentClient(socket, std::move(interrupts)).Ask(ask);
+  return AgentClient(socket).Ask(ask);
 }
 
 std::string LineOf(const std::string& socket) {
@@ -159,31 +201,107 @@ std::string LineOrWhyNot(const std::string& socket) {
   }
 }
 
-// None when an event comes first: an agent that hangs keeps nobody from quitting.
-std::optional<std::string> PageOrWhyNot(const std::string& socket, int columns, const Events& events) {
-  try {
-    return PageOf(socket, columns, events.Files());
-  } catch (const Interrupted&) {
-    return std::nullopt;
-  } catch (const Failure& failure) {
-    return failure.text() + "\nIt is tried again every second.\n";
-  }
+TopSize SizeOfTerminal() {
+  winsize size{};
+  const bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+  return {is_known && size.ws_row > 0 ? size.ws_row : kUsualRows,
+          is_known && size.ws_col > 0 ? size.ws_col : kUsualColumns};
 }
 
-int ColumnsOfTerminal() {
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsualColumns;
+// Each line to the terminal's width.
+std::string CutLines(const std::string& page, int columns) {
+  std::string cut;
+  int column = 0;
+  for (const char c : page) {
+    column = c == '\n' ? 0 : column + 1;
+    if (column <= columns) cut += c;
+  }
+  return cut;
 }
+
+// The agent's status again and again, and what somebody looks at of it.
+class LiveView {
+ public:
+  LiveView(const std::string& socket, const Events& events) : socket_(socket), events_(events) {}
+
+  // None when an event comes first: an agent that hangs keeps nobody from quitting.
+  std::optional<std::string> Page(const TopSize& size) {
+    try {
+      if (!detail_.empty()) return CutLines(AskAbout(detail_, size.columns), size.columns);
+      Refresh();
+      page_rows_ = size.rows;
+      return TopPage(*status_, jobs_, size, view_);
+    } catch (const Interrupted&) {
+      return std::nullopt;
+    } catch (const Failure& failure) {
+      detail_.clear();
+      return CutLines(failure.text() + "\nIt is tried again every second.\n", size.columns);
+    }
+  }
+
+  std::string Keys() const {
+    if (!detail_.empty()) return "q quits  Esc all jobs";
+    return "q quits  s sort: " + TopSorts()[view_.sort] + (view_.is_reversed ? " reversed" : "") +
+           "  r reverse  j k move  Enter job";
+  }
+
+  void Follow(Event event) {
+    const size_t page = static_cast<size_t>(std::max(1, page_rows_ / 2));
+    if (event == Event::kUp && view_.selected > 0) --view_.selected;
+    if (event == Event::kDown) ++view_.selected;
+    if (event == Event::kPageUp) view_.selected -= std::min(view_.selected, page);
+    if (event == Event::kPageDown) view_.selected += page;
+    if (event == Event::kSort) view_.sort = (view_.sort + 1) % TopSorts().size();
+    if (event == Event::kReverse) view_.is_reversed = !view_.is_reversed;
+    if (event == Event::kEnter && view_.selected < jobs_.size()) detail_ = jobs_[view_.selected].name;
+    if (event == Event::kBack) detail_.clear();
+  }
+
+ private:
+  std::string AskAbout(const std::string& job, int columns) const {
+    protocol::Ask ask;
+    ask.question = protocol::Question::kJob;
+    ask.job = job;
+    ask.columns = static_cast<uint16_t>(std::clamp(columns, 0, 1000));
+    return AgentClient(socket_, events_.Files()).Ask(ask);
+  }
+
+  // Rates are of a second at least: a key that is pressed in between shows those that there are.
+  void Refresh() {
+    protocol::Ask ask;
+    ask.question = protocol::Question::kStatus;
+    ask.form = protocol::Form::kJson;
+    std::optional<JsonValue> now = JsonValue::Parse(AgentClient(socket_, events_.Files()).Ask(ask));
+    if (!now)
+      throw Failure(kExitNoAgent, "the agent's answer cannot be read", "it is no JSON", "see its log");
+    const int64_t passed_ns = base_ ? (*now)["up_ns"].number() - (*base_)["up_ns"].number() : -1;
+    if (passed_ns < 0) before_.reset();  // another agent, or the first answer
+    if (passed_ns >= kRateNs) before_ = base_;
+    if (passed_ns < 0 || passed_ns >= kRateNs) base_ = now;
+    status_ = std::move(now);
+    jobs_ = TopJobs(*status_, before_ ? &*before_ : nullptr);
+    SortJobs(view_, jobs_);
+  }
+
+  static constexpr int64_t kRateNs = 900'000'000;
+  const std::string socket_;
+  const Events& events_;
+  std::optional<JsonValue> status_, base_, before_;  // base_ is the next before_
+  std::vector<TopJob> jobs_;
+  TopView view_;
+  std::string detail_;  // the job that is looked at alone; empty: none
+  int page_rows_ = kUsualRows;
+};
 
 int ShowUntilQuit(const std::string& socket) {
   Screen screen;
-  const Events events(screen.reads());
+  Events events(screen.reads());
+  LiveView view(socket, events);
   for (;;) {
-    const std::optional<std::string> page = PageOrWhyNot(socket, ColumnsOfTerminal(), events);
-    if (page && !screen.Show(*page)) return 1;
-    switch (events.Await(kEveryMs)) {
-      case Event::kNone:
-        break;
+    const TopSize size = SizeOfTerminal();
+    const std::optional<std::string> page = view.Page(size);
+    if (page && !screen.Show(*page, view.Keys(), size)) return 1;
+    switch (const Event event = events.Await(kEveryMs)) {
       case Event::kQuit:
         return 0;
       case Event::kGone:
@@ -192,6 +310,9 @@ int ShowUntilQuit(const std::string& socket) {
         screen.Leave();
         raise(SIGSTOP);
         screen.Enter();
+        break;
+      default:
+        view.Follow(event);
     }
   }
 }
@@ -210,7 +331,7 @@ bool WriteSome(const Events& events, std::string_view* text) {
 int Stream(const std::string& socket, int64_t count) {
   std::string line = LineOf(socket);
   std::string_view rest = line;
-  const Events events(false);
+  Events events(false);
   for (int64_t told = 0;;) {
     if (!WriteSome(events, &rest)) return 1;
     if (rest.empty() && ++told == count) return 0;
@@ -223,6 +344,9 @@ int Stream(const std::string& socket, int64_t count) {
         return 1;
       case Event::kSuspend:
         raise(SIGSTOP);
+        break;
+      default:
+        break;
     }
     if (!rest.empty()) continue;
     line = LineOrWhyNot(socket);
@@ -269,7 +393,7 @@ int Top(const std::vector<std::string>& arguments) {
   if (options.help) return std::fputs(HelpText("top").c_str(), stdout), 0;
   if (options.json) return Stream(options.socket, options.count);
   const bool is_terminal = isatty(STDOUT_FILENO) != 0;
-  const std::string first = PageOf(options.socket, is_terminal ? ColumnsOfTerminal() : 0);
+  const std::string first = PageOf(options.socket, is_terminal ? SizeOfTerminal().columns : 0);
   if (is_terminal) return ShowUntilQuit(options.socket);
   std::fputs(first.c_str(), stdout);
   return 0;
@@ -288,16 +412,16 @@ std::string OnOneLine(const std::string& document) {
   return line + '\n';
 }
 
-std::string TopFrame(const std::string& page, int rows, int columns) {
+std::string TopFrame(const std::string& page, const std::string& keys, int rows, int columns) {
   std::string frame = kHome;
   size_t at = 0;
   for (int row = 1; row < rows && at < page.size(); ++row) {
     const size_t end = std::min(page.find('\n', at), page.size());
-    frame += page.substr(at, std::min(end - at, static_cast<size_t>(columns))) + kClearLine + "\r\n";
+    frame += page.substr(at, end - at) + kClearLine + "\r\n";
     at = end + 1;
   }
   const bool all = at >= page.size();
-  const std::string last = all ? "q quits" : "q quits; more jobs than fit: spillway jobs";
+  const std::string last = all ? keys : "q quits; more jobs than fit: spillway jobs";
   return frame + kClearRest + last.substr(0, static_cast<size_t>(std::max(0, columns - 1)));
 }
 

@@ -117,12 +117,63 @@ class TopTest(agent_test.AgentFixture):
         session.next(agent_test.ADMISSION)
         high = self.begin(24, 80)
         high.await_shown(f"local-{os.getpid()}".encode())
-        low = self.begin(5, 80)
+        low = self.begin(3, 80)
         low.await_shown(b"more jobs than fit")
-        for terminal, rows in ((high, 24), (low, 5)):
+        for terminal, rows in ((high, 24), (low, 3)):
             for lines in self.frames(terminal):
                 self.assertLessEqual(len(lines), rows)
                 self.assertLessEqual(max(map(len, lines)), 80)
+
+    def job(self):
+        session = Session(self.path)
+        self.addCleanup(session.socket.close)
+        session.hello()
+        session.register(GIB)
+        session.next(agent_test.ADMISSION)
+        session.grant()
+        return session
+
+    def test_rates_are_shown_before_names_are_cut_and_no_number_is(self):
+        self.start()
+        session = self.job()
+        for columns, titles in ((80, (b"In/s", b"Out/s", b"Stall", b"Iter/s", b"Budget", b"Wants", b"Held")),
+                                (60, (b"In/s", b"Out/s", b"Stall", b"Budget", b"Wants")), (40, (b"Budget", b"Wants"))):
+            terminal = self.begin(24, columns)
+            moved = 0
+            deadline = time.monotonic() + PATIENCE_S
+            while b" 0B" in (row := self.row(terminal)) or b"%" not in row:
+                self.assertLess(time.monotonic(), deadline, row)
+                moved += 64 << 20
+                session.say(agent_test.USAGE, struct.pack("<IBB10q", 0, 1, 3, GIB, GIB // 2, 0, 0, moved, moved, moved, 0, 0, 0))
+                terminal.read(0.1)
+                if columns == 40:
+                    break
+            page = b"\n".join(self.frames(terminal)[-1])
+            for title in titles:
+                self.assertIn(title, page, columns)
+
+    def row(self, terminal):
+        rows = [line for frame in self.frames(terminal)[-2:] for line in frame if line.startswith(b"local-")]
+        return rows[-1] if rows else b""
+
+    def test_keys_sort_move_and_show_one_job(self):
+        self.start()
+        self.job()
+        terminal = self.begin()
+        terminal.await_shown(b"sort: age")
+        terminal.type(b"s")
+        terminal.await_shown(b"sort: name")
+        terminal.type(b"r")
+        terminal.await_shown(b"reversed")
+        terminal.type(b"\x1b[B")
+        terminal.type(b"\r")
+        terminal.await_shown(b"GPU-01000000")  # the job alone, with its device
+        terminal.await_shown(b"Esc all jobs")
+        shown = len(terminal.shown)
+        terminal.type(b"\x1b")
+        terminal.await_shown(b"sort: name reversed", after=shown)
+        terminal.type(b"q")
+        self.assertEqual(terminal.end(), 0)
 
     def test_another_size_is_followed_at_once(self):
         self.start()
