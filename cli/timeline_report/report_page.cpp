@@ -10,6 +10,7 @@
 namespace spillway::cli {
 namespace {
 
+constexpr std::int64_t kZoomParts = 8;
 constexpr std::size_t kListedBuffers = 20, kListedSizes = 8;
 
 constexpr char kStyle[] = R"(
@@ -31,6 +32,7 @@ svg{width:100%;min-width:34rem;height:auto;display:block}svg text{font-size:12px
 .lane{fill:var(--card)}path.resident{fill:var(--resident);fill-opacity:.35;stroke:var(--resident)}
 path.wanted{fill:none;stroke:var(--wanted);stroke-width:1.5}path.budget{fill:none;stroke:var(--budget);stroke-width:1.5;
 stroke-dasharray:6 4}.compute{fill:var(--compute)}.out{fill:var(--out)}.in{fill:var(--in)}.stall{fill:var(--stall)}
+summary{cursor:pointer}
 .key i{display:inline-block;width:1.2rem;height:0;border-top:3px solid;margin:0 .3rem 0 .8rem;vertical-align:middle}
 )";
 
@@ -115,14 +117,47 @@ class DevicePart {
         "<p class=\"key soft\"><i style=\"color:var(--resident)\"></i>on the device<i "
         "style=\"color:var(--wanted)\"></i>"
         "wanted<i style=\"color:var(--budget)\"></i>budget</p>\n";
-    text += Scrolling(TimelinePicture(device_, figures_.span, id + "-all", "The whole run",
-                                      "On the device at most " + Bytes(figures_.resident_peak_bytes) +
-                                          " of a budget of " + Bytes(figures_.budget_bytes) + ", wanted " +
-                                          Bytes(figures_.wanted_peak_bytes)));
+    text += Scrolling(TimelinePicture(
+        device_, figures_.span, figures_.span.begin_ns,
+        {id + "-all", "The whole run",
+         "On the device at most " + Bytes(figures_.resident_peak_bytes) + " of a budget of " +
+             Bytes(figures_.budget_bytes) + ", wanted " + Bytes(figures_.wanted_peak_bytes)}));
+    text += Empty() + Zoomed(id);
     if (figures_.measured_iteration_ns == 0) return text;
     text += "<h3>One iteration by the plan</h3>\n";
-    return text + Scrolling(TimelinePicture(device_, figures_.typical_iteration, id + "-one", "One iteration",
-                                            "It takes " + FormatTime(figures_.measured_iteration_ns)));
+    return text +
+           Scrolling(TimelinePicture(
+               device_, figures_.typical_iteration, figures_.typical_iteration.begin_ns,
+               {id + "-one", "One iteration", "It takes " + FormatTime(figures_.measured_iteration_ns)}));
+  }
+
+  std::string Empty() const {
+    std::string text;
+    for (const RecordedSpan& empty : figures_.empty)
+      text += Paragraph(
+          "Nothing was recorded from " + Since(empty.begin_ns) + " to " + Since(empty.end_ns) + " (" +
+          Share(empty.end_ns - empty.begin_ns, Length()) +
+          " of the run): the program computed and copied nothing on the device then, and did not wait "
+          "for memory.");
+    return text;
+  }
+
+  // The same in parts, each as wide as the whole: the page runs no script.
+  std::string Zoomed(const std::string& id) const {
+    if (Length() < kZoomParts) return "";
+    std::string text = "<h3>Closer</h3>\n";
+    for (std::int64_t part = 0; part < kZoomParts; ++part) {
+      const RecordedSpan within = {figures_.span.begin_ns + Length() / kZoomParts * part,
+                                   part + 1 == kZoomParts
+                                       ? figures_.span.end_ns
+                                       : figures_.span.begin_ns + Length() / kZoomParts * (part + 1)};
+      const std::string name = Since(within.begin_ns) + " to " + Since(within.end_ns);
+      text += "<details><summary>" + EscapeHtml(name) + "</summary>\n" +
+              Scrolling(TimelinePicture(device_, within, figures_.span.begin_ns,
+                                        {id + "-part" + std::to_string(part), name, "A part of the run"})) +
+              "</details>\n";
+    }
+    return text;
   }
 
   static std::string Scrolling(const std::string& picture) {

@@ -48,6 +48,7 @@ class Computation {
     SumMemory();
     SumMoved();
     SumStalls();
+    FindEmpty();
     FindIdleDevice();
     FindIdleBuffers();
     MeasureIterations();
@@ -162,6 +163,15 @@ class Computation {
     return Merged(spans);
   }
 
+  void FindEmpty() {
+    constexpr std::int64_t kLeastPart = 20;  // a twentieth
+    std::vector<RecordedSpan> all = SpansOf(device_.operations);
+    all.insert(all.end(), device_.copies.begin(), device_.copies.end());
+    all.insert(all.end(), device_.stalls.begin(), device_.stalls.end());
+    const std::int64_t length_ns = figures_.span.end_ns - figures_.span.begin_ns;
+    figures_.empty = StretchesWithout(all, figures_.span, std::max<std::int64_t>(1, length_ns / kLeastPart));
+  }
+
   void FindIdleDevice() {
     const auto computing = Merged(SpansOf(device_.operations));
     const auto copies_in = Copies(false), copies_out = Copies(true), stalls = Merged(SpansOf(device_.stalls));
@@ -243,6 +253,24 @@ class Computation {
 }  // namespace
 
 RunFigures ComputeFigures(const RecordedDevice& device) { return Computation(device).Run(); }
+
+std::vector<RecordedSpan> StretchesWithout(std::vector<RecordedSpan> spans, const RecordedSpan& within,
+                                           std::int64_t least_ns) {
+  std::sort(spans.begin(), spans.end(),
+            [](const RecordedSpan& a, const RecordedSpan& b) { return a.begin_ns < b.begin_ns; });
+  std::vector<RecordedSpan> stretches;
+  std::int64_t busy_until_ns = within.begin_ns;
+  const auto end_at = [&](std::int64_t time_ns) {
+    const std::int64_t end_ns = std::min(time_ns, within.end_ns);
+    if (end_ns - busy_until_ns >= least_ns) stretches.push_back({busy_until_ns, end_ns});
+  };
+  for (const RecordedSpan& span : spans) {
+    end_at(span.begin_ns);
+    busy_until_ns = std::max(busy_until_ns, span.end_ns);
+  }
+  end_at(within.end_ns);
+  return stretches;
+}
 
 std::vector<double> BusyShares(std::vector<RecordedSpan> spans, const RecordedSpan& within, int columns) {
   std::vector<double> shares(static_cast<std::size_t>(columns));

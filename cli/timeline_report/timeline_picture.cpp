@@ -12,6 +12,7 @@ namespace {
 constexpr int kColumns = 600;
 constexpr int kWidth = 760, kLeft = 96, kTop = 12, kMemoryHeight = 220, kRowHeight = 18, kRowGap = 6;
 constexpr int kPictureWidth = kWidth - kLeft - 12;
+constexpr int kMostTicks = 8, kUnitWidth = 24, kWordWidth = 110;
 constexpr int kRowTop = kTop + kMemoryHeight + 30;
 
 std::string Format(const char* format, auto... values) {
@@ -61,9 +62,11 @@ double X(int column) { return kLeft + static_cast<double>(kPictureWidth) * colum
 
 class Picture {
  public:
-  Picture(const RecordedDevice& device, const RecordedSpan& within) : device_(device), within_(within) {}
+  Picture(const RecordedDevice& device, const RecordedSpan& within, std::int64_t origin_ns)
+      : device_(device), within_(within), origin_ns_(origin_ns) {}
 
-  std::string Draw(const std::string& id, const std::string& title, const std::string& description) {
+  std::string Draw(const PictureWords& words) {
+    const auto& [id, title, description] = words;
     text_ = Format("<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-labelledby=\"%s-t %s-d\">\n", kWidth,
                    kRowTop + 4 * (kRowHeight + kRowGap) + 4, id.c_str(), id.c_str());
     text_ += "<title id=\"" + id + "-t\">" + EscapeHtml(title) + "</title><desc id=\"" + id + "-d\">" +
@@ -73,6 +76,7 @@ class Picture {
     DrawRow(1, "copies out", "out", Copies(true));
     DrawRow(2, "copies in", "in", Copies(false));
     DrawRow(3, "waits", "stall", SpansOf(device_.stalls));
+    MarkEmpty();
     return text_ + "</svg>\n";
   }
 
@@ -111,9 +115,63 @@ class Picture {
     Steps(curves_.resident, "resident", true);
     Steps(curves_.wanted, "wanted", false);
     if (curves_.budget.back() <= curves_.most_bytes) Steps(curves_.budget, "budget", false);
-    Label(kLeft, kTop + kMemoryHeight + 16, "start", "0");
-    Label(kLeft + kPictureWidth, kTop + kMemoryHeight + 16, "end",
-          FormatTime(within_.end_ns - within_.begin_ns));
+    DrawTimeAxis();
+  }
+
+  double XOf(std::int64_t time_ns) const {
+    const double length_ns =
+        static_cast<double>(std::max<std::int64_t>(1, within_.end_ns - within_.begin_ns));
+    return kLeft + kPictureWidth * static_cast<double>(time_ns - within_.begin_ns) / length_ns;
+  }
+
+  // Round times, as bare numbers; their unit stands once, at the axis' end.
+  void DrawTimeAxis() {
+    const std::int64_t begin_ns = within_.begin_ns - origin_ns_, end_ns = within_.end_ns - origin_ns_;
+    const Unit unit = UnitFor(end_ns);
+    const std::int64_t step_ns = RoundStep((end_ns - begin_ns) / kMostTicks);
+    const int digits = step_ns >= unit.ns         ? 0
+                       : step_ns * 10 >= unit.ns  ? 1
+                       : step_ns * 100 >= unit.ns ? 2
+                                                  : 3;
+    const double y = kTop + kMemoryHeight;
+    for (std::int64_t at_ns = (begin_ns + step_ns - 1) / step_ns * step_ns; at_ns <= end_ns;
+         at_ns += step_ns) {
+      const double x = XOf(at_ns + origin_ns_);
+      text_ += Format("<path class=\"grid\" d=\"M%.1f %.1fv4\"/>\n", x, y);
+      if (x < kLeft + kPictureWidth - kUnitWidth)
+        Label(x, y + 16, "middle",
+              Format("%.*f", digits, static_cast<double>(at_ns) / static_cast<double>(unit.ns)));
+    }
+    Label(kLeft + kPictureWidth, y + 16, "end", unit.name);
+  }
+
+  struct Unit {
+    const char* name;
+    std::int64_t ns;
+  };
+  static Unit UnitFor(std::int64_t time_ns) {
+    if (time_ns >= 1'000'000'000) return {"s", 1'000'000'000};
+    return time_ns >= 1'000'000 ? Unit{"ms", 1'000'000} : Unit{"µs", 1'000};
+  }
+
+  // 1, 2 or 5 with zeros, at least so much.
+  static std::int64_t RoundStep(std::int64_t least_ns) {
+    for (std::int64_t step_ns = 1;; step_ns *= 10) {
+      for (const int factor : {1, 2, 5}) {
+        if (step_ns * factor >= least_ns) return step_ns * factor;
+      }
+    }
+  }
+
+  // Else an empty part looks like one that failed to load.
+  void MarkEmpty() {
+    std::vector<RecordedSpan> all = SpansOf(device_.operations);
+    all.insert(all.end(), device_.copies.begin(), device_.copies.end());
+    all.insert(all.end(), device_.stalls.begin(), device_.stalls.end());
+    const std::int64_t least_ns = (within_.end_ns - within_.begin_ns) * kWordWidth / kPictureWidth;
+    for (const RecordedSpan& empty : StretchesWithout(all, within_, std::max<std::int64_t>(1, least_ns)))
+      Label((XOf(empty.begin_ns) + XOf(empty.end_ns)) / 2, kRowTop + kRowHeight - 5, "middle",
+            "nothing recorded");
   }
 
   std::vector<RecordedSpan> Copies(bool out) const {
@@ -150,15 +208,16 @@ class Picture {
 
   const RecordedDevice& device_;
   const RecordedSpan within_;
+  const std::int64_t origin_ns_;
   Curves curves_;
   std::string text_;
 };
 
 }  // namespace
 
-std::string TimelinePicture(const RecordedDevice& device, const RecordedSpan& within, const std::string& id,
-                            const std::string& title, const std::string& description) {
-  return Picture(device, within).Draw(id, title, description);
+std::string TimelinePicture(const RecordedDevice& device, const RecordedSpan& within, std::int64_t origin_ns,
+                            const PictureWords& words) {
+  return Picture(device, within, origin_ns).Draw(words);
 }
 
 std::string FormatTime(std::int64_t time_ns) {

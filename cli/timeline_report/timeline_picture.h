@@ -9,9 +9,13 @@
 
 namespace spillway::cli {
 
-// `title` and `description` are for those who do not see it; `id` is the page's own for it.
-std::string TimelinePicture(const RecordedDevice& device, const RecordedSpan& within, const std::string& id,
-                            const std::string& title, const std::string& description);
+struct PictureWords {
+  std::string id;                  // the page's own for it
+  std::string title, description;  // for those who do not see it
+};
+// Times on its axis are since `origin_ns`.
+std::string TimelinePicture(const RecordedDevice& device, const RecordedSpan& within, std::int64_t origin_ns,
+                            const PictureWords& words);
 
 // "1.25 ms"
 std::string FormatTime(std::int64_t time_ns);

@@ -146,6 +146,38 @@ TEST(ReportPageTest, IsThePageThatWasLookedAt) {
   EXPECT_EQ(page, TextOf(path));
 }
 
+TEST(RunFiguresTest, StretchesWithoutAnythingAreFound) {
+  const auto found = StretchesWithout({{30, 40}, {10, 20}, {12, 35}, {90, 120}}, {0, 100}, 10);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].begin_ns, 0);
+  EXPECT_EQ(found[0].end_ns, 10);
+  EXPECT_EQ(found[1].begin_ns, 40);
+  EXPECT_EQ(found[1].end_ns, 90);
+  EXPECT_EQ(StretchesWithout({}, {0, 100}, 1).size(), 1u);
+}
+
+TEST(ReportPageTest, AnAxisHasItsUnitOnceAndEmptyStretchesAWord) {
+  // Given two operations with nothing between them
+  const RecordedRun run = SmallJob();
+  RecordedDevice device;
+  device.operations = {run.devices.at(0).operations[0], run.devices.at(0).operations[0]};
+  device.operations[0].begin_ns = 0;
+  device.operations[0].end_ns = 1'000'000;
+  device.operations[1].begin_ns = 9'000'000;
+  device.operations[1].end_ns = 10'000'000;
+  RecordedRun gap;
+  gap.devices[0] = device;
+
+  const std::string picture = TimelinePicture(device, {0, 10'000'000}, 0, {"p", "t", "d"});
+  const std::string page = ReportPage(gap);
+
+  EXPECT_EQ(picture.find(">ms<"), picture.rfind(">ms<"));
+  EXPECT_THAT(picture, HasSubstr(">4<"));
+  EXPECT_THAT(picture, HasSubstr("nothing recorded"));
+  EXPECT_THAT(page, HasSubstr("Nothing was recorded from 1.00 ms to 9.00 ms (80.0 % of the run)"));
+  EXPECT_THAT(page, HasSubstr("<summary>1.25 ms to 2.50 ms</summary>"));
+}
+
 TEST(ReportPageTest, NeedsNoNetworkAndTrustsNoName) {
   const std::string page = ReportPage(SmallJob());
   for (const char* word : {"http://", "https://", "<script", "src=", "<small>"})
