@@ -116,6 +116,49 @@ bool LiesOnHost(const CUmemPoolProps& properties) {
   return properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
+// Lets the device use what has been served from the pool, or not any more; nothing has changed where that fails.
+CUresult SetAccessOfServed(CUmemoryPool pool, CUdevice peer, bool allowed) {
+  const std::vector<CUdeviceptr> served = Pools::Instance().ServedFrom(pool);
+  bool any_left = Pools::Instance().SetPeer(pool, peer, allowed);
+  const auto deny = [&](CUdeviceptr address) {
+    if (JobMemory* const job = interposer::JobOwning(address)) job->DenyPeerAt(address, peer, !any_left);
+  };
+  if (!allowed) {
+    for (const CUdeviceptr address : served) deny(address);
+    return CUDA_SUCCESS;
+  }
+  for (const CUdeviceptr address : served) {
+    JobMemory* const job = interposer::JobOwning(address);
+    const CUresult result = job ? job->AllowPeerAt(address, peer) : CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS) continue;
+    const CUmemAccessDesc none{{CU_MEM_LOCATION_TYPE_DEVICE, peer}, CU_MEM_ACCESS_FLAGS_PROT_NONE};
+    Driver().cuMemPoolSetAccess(pool, &none, 1);
+    any_left = Pools::Instance().SetPeer(pool, peer, false);
+    for (const CUdeviceptr each : served) deny(each);
+    return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+// A pool's access is that of all that comes from it, before and after: what comes from now on is the driver's, and what we
+// have served is given and taken here.
+CUresult SetAccessOfServed(CUmemoryPool pool, const CUmemAccessDesc* accesses, size_t count) {
+  if (LetsOthersIn(pool, accesses, count)) {
+    interposer::VisibleWork::ShowEverything();
+    Pools::Instance().Share(pool);
+  }
+  CUdevice own = 0;
+  if (Pools::Instance().Service(pool, &own) != PoolService::kShared) return CUDA_SUCCESS;
+  CUresult result = CUDA_SUCCESS;
+  for (size_t i = 0; i < count && result == CUDA_SUCCESS; ++i) {
+    const CUmemLocation& location = accesses[i].location;
+    if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || location.id == own) continue;
+    const bool allowed = accesses[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    result = SetAccessOfServed(pool, location.id, allowed);
+  }
+  return result;
+}
+
 // What a capturing stream allocates and frees becomes nodes of its graph, whose memory is the driver's. (hooks_graph.cpp)
 bool BelongsToGraph(StreamName stream) { return JobMemory::CapturesGoOn() && JobMemory::Captures(stream); }
 
@@ -126,8 +169,10 @@ using spillway::driver::Driver;
 using spillway::entry::After;
 using spillway::entry::AllocateFrom;
 using spillway::entry::BelongsToGraph;
+using spillway::entry::ForwardsEverything;
 using spillway::entry::Free;
 using spillway::entry::JobMemory;
+using spillway::entry::ReentryGuard;
 using spillway::interposer::Pools;
 using spillway::interposer::VisibleWork;
 
@@ -176,11 +221,10 @@ SPILLWAY_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes) {
 }
 SPILLWAY_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* accesses,
                                             size_t count) {
-  return After(Driver().cuMemPoolSetAccess(pool, accesses, count), [&](Pools& pools) {
-    if (!spillway::entry::LetsOthersIn(pool, accesses, count)) return;
-    VisibleWork::ShowEverything();
-    pools.Share(pool);
-  });
+  const ReentryGuard guard;
+  const CUresult result = Driver().cuMemPoolSetAccess(pool, accesses, count);
+  if (result != CUDA_SUCCESS || !guard.IsOutermost() || ForwardsEverything()) return result;
+  return spillway::entry::SetAccessOfServed(pool, accesses, count);
 }
 SPILLWAY_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
                                                void* value) {

@@ -121,6 +121,10 @@ class JobMemory {
   // device, and no more is granted than the budget. CUDA_ERROR_PEER_ACCESS_UNSUPPORTED while more than that is allocated.
   CUresult AllowPeer(CUdevice peer) SPILLWAY_EXCLUDES(making_, state_);
   void DenyPeer(CUdevice peer) SPILLWAY_EXCLUDES(making_, state_);
+  // The same for one allocation: a pool's, to which another device was let in. Until DenyPeerAt, or its free, it stays on the
+  // device; small ones do anyway. What shares a slab with it may be reached as well, which no program can tell.
+  CUresult AllowPeerAt(CUdeviceptr address, CUdevice peer) SPILLWAY_EXCLUDES(making_, state_);
+  void DenyPeerAt(CUdeviceptr address, CUdevice peer, bool is_last) SPILLWAY_EXCLUDES(making_, state_);
 
   // Brings the allocation to the device, where it stays until EndHold(owner), and lets others have its memory.
   CUresult Share(std::uint64_t owner, CUdeviceptr address, SharedMemory* out)
@@ -312,6 +316,7 @@ class JobMemory {
   bool MustStay() const SPILLWAY_REQUIRES(state_) { return trust_.MustStay() || HasPeers(); }
   bool HasPeers() const { return peer_count_.load(std::memory_order_relaxed) > 0; }
   void SetPeer(CUdevice peer, bool allowed) SPILLWAY_REQUIRES(state_);
+  bool SetPeerOf(CUdeviceptr address, CUdevice peer, bool allowed) SPILLWAY_EXCLUDES(state_);
   bool BringAll() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
   bool MayMoveNow() const SPILLWAY_REQUIRES(state_) { return !waits_in_vain_ && !MustStay(); }
   bool MustPrepare() const SPILLWAY_REQUIRES(state_) { return !prepared_; }

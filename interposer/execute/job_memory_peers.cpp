@@ -8,6 +8,7 @@ namespace spillway::interposer {
 
 using base::MutexLock;
 using driver::CurrentContext;
+using driver::Driver;
 using driver::RelaxedCapture;
 
 CUresult JobMemory::AllowPeer(CUdevice peer) {
@@ -45,6 +46,52 @@ void JobMemory::SetPeer(CUdevice peer, bool allowed) {
   } else if (!allowed && before == 1) {
     kept.bytes -= peers_bytes_;
   }
+}
+
+namespace {
+
+// Of the hold that keeps what peers may use; no handle has this bit.
+std::uint64_t PeersHoldOf(CUdeviceptr address) { return address | (std::uint64_t{1} << 63); }
+
+}  // namespace
+
+// A peer may write what a host copy holds and what recipes read.
+CUresult JobMemory::AllowPeerAt(CUdeviceptr address, CUdevice peer) {
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(context_);
+  if (!EndRecipes()) return CUDA_ERROR_OUT_OF_MEMORY;
+  Addresses addresses;
+  addresses.push_back(address);
+  TouchSet set;
+  const CUresult begun = Begin(addresses, {}, Effect::kMayWrite, &set);
+  if (begun != CUDA_SUCCESS) return begun;
+  Hold(PeersHoldOf(address), address, Unmovable::kPeers);
+  const bool is_on_device = SetPeerOf(address, peer, true);
+  End(&set, Effect::kMayWrite);
+  if (is_on_device) return Driver().cuStreamSynchronize(nullptr);  // a peer may be the first to use it
+  EndHold(PeersHoldOf(address));
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void JobMemory::DenyPeerAt(CUdeviceptr address, CUdevice peer, bool is_last) {
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(context_);
+  SetPeerOf(address, peer, false);
+  if (is_last) EndHold(PeersHoldOf(address));
+}
+
+// False where the allocation is not on the device: parked, since there is no room for it.
+bool JobMemory::SetPeerOf(CUdeviceptr address, CUdevice peer, bool allowed) {
+  const MutexLock lock(state_);
+  Allocation* const found = FindUsable(address);
+  if (!found) return false;
+  if (IsBlock(found)) {
+    Residency::SetPeerAt(AsBlock(found)->slab->plan.base, kGranuleBytes, peer, allowed);
+    return true;
+  }
+  if (!residency_.IsMapped(AsRange(found))) return false;
+  Residency::SetPeerAt(found->base, found->size_bytes, peer, allowed);
+  return true;
 }
 
 // Everything that is allocated gets memory, and its bytes come back.

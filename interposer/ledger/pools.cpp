@@ -118,6 +118,25 @@ std::vector<CUmemoryPool> Pools::Drivers() {
   return pools;
 }
 
+bool Pools::SetPeer(CUmemoryPool pool, CUdevice peer, bool allowed) {
+  const MutexLock lock(mutex_);
+  Account* const account = Find(pool);
+  if (!account) return false;
+  std::erase(account->peers, peer);
+  if (allowed) account->peers.push_back(peer);
+  return !account->peers.empty();
+}
+
+std::vector<CUdeviceptr> Pools::ServedFrom(CUmemoryPool pool) {
+  std::vector<CUdeviceptr> served;
+  const MutexLock lock(mutex_);
+  for (const auto& [address, piece] : pieces_) {
+    const bool is_its = piece.account->pool == pool && !piece.account->destroyed;
+    if (is_its && piece.served) served.push_back(address);
+  }
+  return served;
+}
+
 bool Pools::PoolOf(CUdeviceptr address, CUmemoryPool* pool) {
   if (pieces_count_.load(std::memory_order_relaxed) == 0) return false;
   const MutexLock lock(mutex_);

@@ -56,6 +56,10 @@ class Pools {
   // Other devices may access the pool: what it allocates from now on is the driver's.
   void Share(CUmemoryPool pool);
   PoolService Service(CUmemoryPool pool, CUdevice* device);
+  // Another device may access the pool, or may not any more; whether any may now.
+  bool SetPeer(CUmemoryPool pool, CUdevice peer, bool allowed);
+  // The live allocations that were served from the job's memory, before the pool was shared.
+  std::vector<CUdeviceptr> ServedFrom(CUmemoryPool pool);
 
   void Allocated(CUmemoryPool pool, CUdeviceptr address, std::size_t bytes);
   // The pool that the address came from, if that one lives and is the driver's: it may keep the memory.
@@ -95,6 +99,7 @@ class Pools {
     PoolFigures figures;
     bool destroyed = false;
     bool counted_spare = false;
+    std::vector<CUdevice> peers;
   };
   struct Piece {
     std::shared_ptr<Account> account;

@@ -156,6 +156,109 @@ TEST_F(PeersTest, JobBeyondItsBudgetCannotBecomeAPeersMemory) {
   for (unsigned int i = 0; i < 6; ++i) EXPECT_TRUE(IsAll(there[i], kBytes, i)) << i;
 }
 
+// Access to a pool is access to all that comes from it. What came before it was granted stayed closed: NVIDIA's sample
+// streamOrderedAllocationP2P faulted, without any budget.
+class PoolPeersTest : public PeersTest, public testing::WithParamInterface<bool> {
+ protected:
+  // The second device's default pool, or one of the program's own.
+  CUmemoryPool Pool() {
+    CUmemoryPool pool = nullptr;
+    if (GetParam()) {
+      EXPECT_EQ(cuDeviceGetDefaultMemPool(&pool, 1), CUDA_SUCCESS);
+      return pool;
+    }
+    CUmemPoolProps properties{};
+    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1};
+    EXPECT_EQ(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
+    return pool;
+  }
+  static CUdeviceptr FilledFrom(CUmemoryPool pool, size_t bytes, unsigned int word) {
+    CUdeviceptr address = 0;
+    EXPECT_EQ(cuMemAllocFromPoolAsync(&address, bytes, pool, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemsetD32(address, word, bytes / 4), CUDA_SUCCESS);
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    return address;
+  }
+  static CUresult SetAccess(CUmemoryPool pool, CUmemAccess_flags flags) {
+    const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, flags};
+    return cuMemPoolSetAccess(pool, &access, 1);
+  }
+};
+
+TEST_P(PoolPeersTest, AccessToAPoolIsAccessToAllThatComesFromIt) {
+  const CUfunction fill = Kernel(&kFillImage, "fill16");
+  UseOther();
+  const CUmemoryPool pool = Pool();
+  const CUdeviceptr before = FilledFrom(pool, kBytes, 1), untouched = FilledFrom(pool, kBytes, 2);
+  const CUdeviceptr small = FilledFrom(pool, 4096, 3);
+  ASSERT_EQ(SetAccess(pool, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), CUDA_SUCCESS);
+  const CUdeviceptr after = FilledFrom(pool, kBytes, 4);
+  UseFirst();
+  EXPECT_EQ(FillHere(fill, before, 5), CUDA_SUCCESS);
+  EXPECT_EQ(FillHere(fill, after, 6), CUDA_SUCCESS);
+  EXPECT_TRUE(IsAll(before, kBytes, 5));
+  EXPECT_TRUE(IsAll(after, kBytes, 6));
+  EXPECT_TRUE(IsAll(untouched, kBytes, 2));
+  EXPECT_TRUE(IsAll(small, 4096, 3));
+  UseOther();
+  for (const CUdeviceptr piece : {before, untouched, small, after})
+    EXPECT_EQ(cuMemFreeAsync(piece, nullptr), CUDA_SUCCESS);
+}
+
+TEST_P(PoolPeersTest, AccessThatIsTakenBackIsGone) {
+  const CUfunction fill = Kernel(&kFillImage, "fill16");
+  UseOther();
+  const CUmemoryPool pool = Pool();
+  const CUdeviceptr there = FilledFrom(pool, kBytes, 1);
+  ASSERT_EQ(SetAccess(pool, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), CUDA_SUCCESS);
+  UseFirst();
+  ASSERT_EQ(FillHere(fill, there, 5), CUDA_SUCCESS);
+  UseOther();
+  ASSERT_EQ(SetAccess(pool, CU_MEM_ACCESS_FLAGS_PROT_NONE), CUDA_SUCCESS);
+  FilledBuffers(4, kBytes);
+  EXPECT_TRUE(IsAll(there, kBytes, 5));
+  UseFirst();
+  EXPECT_EQ(FillHere(fill, there, 6), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+// By an address in memory, which no call names: what the other device may use stays, and its bytes are the truth.
+TEST_P(PoolPeersTest, WhatAPoolsPeersMayUseStaysWhileTheRestMoves) {
+  const CUfunction fill_behind = Kernel(&kFillBehindImage, "fill_behind");
+  UseOther();
+  const CUmemoryPool pool = Pool();
+  const CUdeviceptr there = FilledFrom(pool, kBytes, 1);
+  FilledBuffers(4, kBytes);  // it has left
+  ASSERT_EQ(SetAccess(pool, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), CUDA_SUCCESS);
+  const auto others = FilledBuffers(4, kBytes);
+  UseFirst();
+  CUdeviceptr place = Allocated(4096);
+  ASSERT_EQ(cuMemcpyHtoD(place, &there, sizeof there), CUDA_SUCCESS);
+  void* parameters[] = {&place};
+  ASSERT_EQ(Launch(fill_behind, nullptr, parameters), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  UseOther();
+  for (unsigned int i = 0; i < 4; ++i) EXPECT_TRUE(IsAll(others[i], kBytes, i)) << i;
+  ASSERT_EQ(SetAccess(pool, CU_MEM_ACCESS_FLAGS_PROT_NONE), CUDA_SUCCESS);
+  FilledBuffers(4, kBytes);
+  EXPECT_TRUE(IsAll(there, kBytes, 77));
+  EXPECT_LE(Books("device_bytes_peak.1"), 64 * kMiB);
+}
+
+TEST_P(PoolPeersTest, MoreThanTheBudgetCannotBecomeAPeersMemory) {
+  UseOther();
+  const CUmemoryPool pool = Pool();
+  std::vector<CUdeviceptr> pieces;
+  for (unsigned int i = 0; i < 6; ++i) pieces.push_back(FilledFrom(pool, kBytes, i));
+  EXPECT_EQ(SetAccess(pool, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), CUDA_ERROR_OUT_OF_MEMORY);
+  for (unsigned int i = 0; i < 6; ++i) EXPECT_TRUE(IsAll(pieces[i], kBytes, i)) << i;
+  EXPECT_LE(Books("device_bytes_peak.1"), 64 * kMiB);
+}
+
+INSTANTIATE_TEST_SUITE_P(Pools, PoolPeersTest, testing::Bool(), [](const testing::TestParamInfo<bool>& info) {
+  return std::string(info.param ? "Default" : "Own");
+});
+
 TEST_F(PeersTest, AccessEndsWithTheContextThatHadIt) {
   UseOther();
   Filled(kBytes, 1);
