@@ -117,13 +117,19 @@ SPILLWAY_SYNCHRONOUS(cuMemcpyAtoD_v2, (CUdeviceptr d, CUarray a, size_t o, size_
 SPILLWAY_SYNCHRONOUS(cuMemcpyDtoA_v2, (CUarray a, size_t o, CUdeviceptr f, size_t n), (a, o, f, n),
                      Effect::kReads, AddRead(add, f, n))
 
-// Between arrays and the host: no memory of ours, but the host may see when they are done.
+// Of arrays and the host: no memory of ours. But the host sees what they do, and a free may have promised what they read.
 #define SPILLWAY_ARRAY_AND_HOST(to_host, from_host)                                                     \
   SPILLWAY_ASYNCHRONOUS(to_host, (void* h, CUarray a, size_t o, size_t n, CUstream s), (h, a, o, n, s), \
                         Effect::kReads, add.Shows())                                                    \
   SPILLWAY_ASYNCHRONOUS(from_host, (CUarray a, size_t o, const void* h, size_t n, CUstream s),          \
                         (a, o, h, n, s), Effect::kReads, add.Shows())
 SPILLWAY_ARRAY_AND_HOST(cuMemcpyAtoHAsync_v2, cuMemcpyHtoAAsync_v2)
+SPILLWAY_SYNCHRONOUS(cuMemcpyAtoH_v2, (void* h, CUarray a, size_t o, size_t n), (h, a, o, n), Effect::kReads,
+                     static_cast<void>(add))
+SPILLWAY_SYNCHRONOUS(cuMemcpyHtoA_v2, (CUarray a, size_t o, const void* h, size_t n), (a, o, h, n),
+                     Effect::kReads, static_cast<void>(add))
+SPILLWAY_SYNCHRONOUS(cuMemcpyAtoA_v2, (CUarray d, size_t p, CUarray a, size_t o, size_t n), (d, p, a, o, n),
+                     Effect::kReads, static_cast<void>(add))
 
 // Sets.
 #define SPILLWAY_SET(bits, type)                                                                             \

@@ -302,6 +302,59 @@ TEST_F(FreeWaitsTest, EventsBehindAFreeComeAfterTheWorkBeforeIt) {
   EXPECT_GE(milliseconds, 0.0f);
 }
 
+// Work before the free wrote an array's source; the copy out of the array is in no order with it but the free's.
+TEST_F(FreeWaitsTest, CopiesOfArraysFindWhatWorkBeforeTheFreeMade) {
+  Begin();
+  CUDA_ARRAY_DESCRIPTOR line{1024, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1};
+  CUarray array = nullptr;
+  ASSERT_EQ(cuArrayCreate(&array, &line), CUDA_SUCCESS);
+  CUDA_MEMCPY2D fill{};
+  fill.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  fill.srcDevice = buffer_;
+  fill.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+  fill.dstArray = array;
+  fill.WidthInBytes = 4096;
+  fill.Height = 1;
+  Store(buffer_, 42, streams_[0]);
+  ASSERT_EQ(cuMemcpy2DAsync(&fill, streams_[0]), CUDA_SUCCESS);
+  Free();
+  std::uint32_t word = 0;
+  ASSERT_EQ(cuMemcpyAtoH(&word, array, 0, sizeof word), CUDA_SUCCESS);
+  EXPECT_EQ(word, 42u);
+}
+
+// Whoever waits for work before the free does not wait for what was enqueued behind it, which may wait for him.
+TEST_F(FreeWaitsTest, QueriesBehindAFreeDoNotWaitForWhatComesAfterIt) {
+  Begin();
+  CUevent event = nullptr;
+  ASSERT_EQ(cuEventCreate(&event, 0), CUDA_SUCCESS);
+  Store(buffer_, 42, streams_[0]);
+  ASSERT_EQ(cuEventRecord(event, streams_[0]), CUDA_SUCCESS);
+  Free();
+  ASSERT_EQ(
+      cuStreamWaitValue32(streams_[0], reinterpret_cast<CUdeviceptr>(pinned_), 7, CU_STREAM_WAIT_VALUE_EQ),
+      CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamQuery(streams_[0]), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(cuEventQuery(event), CUDA_SUCCESS);
+  *static_cast<volatile std::uint32_t*>(pinned_) = 7;
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+TEST_F(FreeWaitsTest, OtherStreamsDoNotWaitForWhatComesAfterAFree) {
+  Begin();
+  Store(other_, 1, streams_[1]);
+  Store(buffer_, 42, streams_[0]);
+  Free();
+  ASSERT_EQ(
+      cuStreamWaitValue32(streams_[0], reinterpret_cast<CUdeviceptr>(pinned_), 7, CU_STREAM_WAIT_VALUE_EQ),
+      CUDA_SUCCESS);
+  Carry(other_, buffer_, streams_[1]);
+  EXPECT_EQ(cuStreamSynchronize(streams_[1]), CUDA_SUCCESS);
+  *static_cast<volatile std::uint32_t*>(pinned_) = 7;
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(WordAt(other_), 42u);
+}
+
 // What nobody can see is not waited for: that is what a free is cheap for.
 TEST_F(FreeWaitsTest, AFreeReturnsAtOnceWhereNobodyCanTell) {
   Begin();
