@@ -85,6 +85,7 @@ constexpr Sum kSums[] = {
     {"planned_offloaded_bytes", &Counters::planned_offloaded_bytes},
     {"restored_bytes", &Counters::restored_bytes},
     {"dropped_bytes", &Counters::dropped_bytes},
+    {"verified_bytes", &Counters::verified_bytes},
     {"overwritten_bytes", &Counters::overwritten_bytes},
     {"recipe_drops", &Counters::recipe_drops},
     {"recipe_dropped_bytes", &Counters::recipe_dropped_bytes},

@@ -59,8 +59,9 @@ struct Counters {
   std::uint64_t offloaded_bytes = 0;            // device to host
   std::uint64_t planned_offloaded_bytes = 0;    // of offloaded_bytes, as a plan said
   std::uint64_t restored_bytes = 0;             // host to device
-  std::uint64_t dropped_bytes = 0;  // memory taken away without a copy: the host copy was still valid
-  std::uint64_t recipe_drops = 0;   // ranges whose bytes were let go, as they can be made again (recipe.h)
+  std::uint64_t dropped_bytes = 0;   // memory taken away without a copy: the host copy was still valid
+  std::uint64_t verified_bytes = 0;  // copied out once more: what calls show had left the host copy valid
+  std::uint64_t recipe_drops = 0;    // ranges whose bytes were let go, as they can be made again (recipe.h)
   std::uint64_t recipe_dropped_bytes = 0;  // theirs
   std::uint64_t recomputes = 0;            // launches made again for them
   std::uint64_t recomputed_bytes = 0;      // what these have made

@@ -47,6 +47,7 @@ CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect 
   if (set->call) BeginRecipe(addresses, set);
   if (recorder_.IsSampling()) BeginSample(effect, set);
   if (JobTrace::IsOn()) BeginTraced(set);
+  if (IsUndocumented(*set, effect)) Timeline::UndocumentedBegins(set->stream);
   return CUDA_SUCCESS;
 }
 
@@ -330,6 +331,7 @@ void JobMemory::End(TouchSet* set, Effect effect) {
   count.fetch_add(1, std::memory_order_relaxed);
   set->use = timeline_.Issue(set->stream);
   if (set->shows) timeline_.Show(set->use);
+  if (IsUndocumented(*set, effect)) Timeline::UndocumentedEnded(set->use);
   if (recorder_.IsRecording()) Record(*set, effect);
   if (set->call && set->call->recipe && set->call->job == this) NoteMade(*set);
   set->at_once ? EndAtOnce(*set) : EndLocked(set, effect);

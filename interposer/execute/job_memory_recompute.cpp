@@ -69,7 +69,7 @@ void JobMemory::DropOrSendAway(const PlanStep::Allocations& allocations) {
   for (const std::uint64_t allocation : allocations) {
     Range* const range = executor_.Find(allocation);
     if (range && AwaitsItsCall(range)) continue;
-    const bool is_dropped = range && !range->host_valid && Drop(range);
+    const bool is_dropped = range && !residency_.HasGoodHostCopy(range) && Drop(range);
     counters_.planned_departures += is_dropped;
     if (!is_dropped) others.push_back(allocation);
   }

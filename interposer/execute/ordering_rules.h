@@ -51,9 +51,11 @@ SPILLWAY_ORDERING_RULE(kCopiesBringAddresses);  // SPILLWAY_PARK=off --features 
 // What an unproven or opaque job loses from the device keeps a mapping.
 SPILLWAY_ORDERING_RULE(kEvictedMemoryIsParked);  // SPILLWAY_PARK=host --features structures,pointers
 // The variables that modules declare are looked through, whether the program asks for them or not.
-SPILLWAY_ORDERING_RULE(kVariablesAreFound);  // --features hidden --iterations 3
+SPILLWAY_ORDERING_RULE(kVariablesAreFound);  // elsewhere: tests/integration/pointers
 // Memory of the host's that a launch reaches is looked through for addresses.
-SPILLWAY_ORDERING_RULE(kHostMemoryIsRead);  // SPILLWAY_PARK=off --features hidden
+SPILLWAY_ORDERING_RULE(kHostMemoryIsRead);  // SPILLWAY_PARK=off --features tables
+// A host copy counts as good only while no kernel has run of which nobody says what it does.
+SPILLWAY_ORDERING_RULE(kHostCopiesAreVerified);  // elsewhere: tests/integration/pointers
 // A kernel that is seen for the first time makes its job unproven.
 SPILLWAY_ORDERING_RULE(kNewKernelsAreNoted);  // elsewhere: tests/integration/pointers
 // Memory that a call uses where it is parked keeps that mapping until the call is complete.

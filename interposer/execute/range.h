@@ -61,7 +61,10 @@ struct Range : Tracked {
   HostBuffer host;          // when it has a host copy, or one is being made
   UseList uses;             // work enqueued on it since it was last known to be idle, but for the recent uses
   UseList departure;        // when leaving: what must complete before it is unmapped
-  bool host_valid = false;  // on the device, and `host` still holds the same bytes
+  bool host_valid = false;  // on the device, and `host` still holds the same bytes, as far as calls show
+  std::uint64_t copied_at =
+      0;  // undocumented launches when the bytes were copied; kNeverGood: one was at work
+  static constexpr std::uint64_t kNeverGood = ~std::uint64_t{0};
   bool empty =
       false;  // on the device, without its bytes, which are in `host`: a call overwrites them; or nobody may use it yet
   Recipe* recipe = nullptr;    // how its bytes are made again (recipes.h); then its gate stays closed

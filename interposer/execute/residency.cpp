@@ -254,6 +254,7 @@ Use Residency::CopyAside(const CUDA_MEMCPY2D& copy) {
 // From ordinary memory, if there is no pinned one, the driver's copy is as right and slower.
 bool Residency::CopyIn(Range* range, TraceCause why) {
   host_.MakePinned(&range->host);
+  range->copied_at = CountUndocumented();
   const TraceMoment begun = trace_->Begin(streams_[1]);
   if (Driver().cuMemcpyHtoDAsync_v2(range->base, range->host.data, range->requested_bytes, streams_[1]) !=
       CUDA_SUCCESS) {

@@ -132,6 +132,9 @@ class Residency {
   CUdeviceptr MapAnew(size_t bytes, const Chunks& chunks);
   void UnmapAndGive(CUdeviceptr base, size_t bytes, Chunks* chunks);
 
+  // Its memory can be taken away without a copy. (Note [Good host copies] in residency_departure.cpp)
+  bool HasGoodHostCopy(const Range* range) const;
+
   // Which ranges leave first when something must.
   enum class LeaveFirst : std::uint8_t { kLeastRecentlyUsed, kFurthestUse };  // by Range::next_use
   // Starts to move out ranges until `bytes` are free or on their way; false when there are not enough that may move.
@@ -206,6 +209,7 @@ class Residency {
   bool CopyIn(Range* range, TraceCause why);
   void TraceMemoryNow();
   void GiveHostCopy(Range* range);
+  std::uint64_t CountUndocumented();
   void FinishLeaving(Range* range);
   void CollectFinished();
   void CollectLeaving();

@@ -28,7 +28,8 @@ bool Residency::StartMakingRoom(size_t bytes, LeaveFirst order) {
 bool Residency::StartToLeave(Range* range) {
   if (!ordering_rules::kPlansSpareNamedMemory)
     return range->place == Place::kDevice && StartLeaving(range, TraceCause::kPlan);
-  if (!ordering_rules::kDropsAreChecked) range->host_valid = range->host_valid || TakeHostBuffer(range);
+  if (!ordering_rules::kDropsAreChecked && (range->host_valid = range->host_valid || TakeHostBuffer(range)))
+    range->copied_at = timeline_->UndocumentedBegun();
   return MayLeave(*range) && CloseGate(range) && !IsHeld(range) && StartLeaving(range, TraceCause::kPlan);
 }
 
@@ -129,9 +130,24 @@ void Residency::GiveUpSpareCopies() {
   }
 }
 
+// Note [Good host copies]
+// A host copy is outdated by each call that may write the range. A kernel may write memory that no call shows, by an address
+// that it keeps where or how nobody looks; only of the launches in library calls do documents say that they do not. So a copy is
+// good for as long as no other launch has begun since it was made, and none was at work then. Else the bytes are copied out
+// again, over the old ones: until the device can compare them, that is how they are verified.
+bool Residency::HasGoodHostCopy(const Range* range) const {
+  return range->host_valid &&
+         (!ordering_rules::kHostCopiesAreVerified || range->copied_at == timeline_->UndocumentedBegun());
+}
+
+std::uint64_t Residency::CountUndocumented() {
+  const std::uint64_t begun = timeline_->UndocumentedBegun();
+  return timeline_->AllUndocumentedDone() ? begun : Range::kNeverGood;
+}
+
 bool Residency::StartLeaving(Range* range, TraceCause why) {
   range->departure.Clear();
-  if (range->host_valid) {
+  if (HasGoodHostCopy(range)) {
     range->departure.Merge(range->uses);
     range->departure.Merge(range->ready_after);
     for (Use use : range->departure.items()) timeline_->EventFor(use);
@@ -156,6 +172,8 @@ bool Residency::CopyOut(Range* range, TraceCause why) {
   if (ordering_rules::kOffloadFollowsUses) {
     for (Use use : range->uses.items()) timeline_->OrderAfter(to_host_, use);
   }
+  range->copied_at = CountUndocumented();
+  if (range->host_valid) counters_->verified_bytes += range->requested_bytes;
   const TraceMoment begun = trace_->Begin(streams_[0]);
   if (Driver().cuMemcpyDtoHAsync_v2(range->host.data, range->base, range->requested_bytes, streams_[0]) !=
       CUDA_SUCCESS) {

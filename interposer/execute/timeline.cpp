@@ -364,6 +364,20 @@ std::vector<Use> Timeline::IssuedIn(CUcontext context) const {
   return all;
 }
 
+std::uint64_t Timeline::UndocumentedBegun() const {
+  std::uint64_t sum = 0;
+  for (const auto& state : states_) sum += state->undocumented_begun.load(std::memory_order_relaxed);
+  return sum;
+}
+
+bool Timeline::AllUndocumentedDone() {
+  return std::all_of(states_.begin(), states_.end(), [this](const auto& state) {
+    const std::uint64_t ended = state->undocumented_ended.load(std::memory_order_acquire);
+    return ended == state->undocumented_begun.load(std::memory_order_relaxed) &&
+           (ended == 0 || Done({state.get(), state->last_undocumented.load(std::memory_order_relaxed)}));
+  });
+}
+
 Timeline::Totals Timeline::Sum() const {
   Totals totals;
   for (const auto& state : states_) {

@@ -66,6 +66,10 @@ struct alignas(64) StreamState {
   std::atomic<std::uint64_t> copies{0};
   std::atomic<std::uint64_t> shown{0};     // the last operation whose work the host may see (free_promises.h)
   std::atomic<std::uint64_t> promises{0};  // those that its next operation is ordered behind
+  // Launches of which no library's documents say what they do: begun; ended; the number of the last one.
+  std::atomic<std::uint64_t> undocumented_begun{0};
+  std::atomic<std::uint64_t> undocumented_ended{0};
+  std::atomic<std::uint64_t> last_undocumented{0};
   base::Mutex events{base::LockRank::kStream};
   // Guarded by events.
   std::deque<Checkpoint> checkpoints SPILLWAY_GUARDED_BY(events);  // ascending
@@ -119,6 +123,17 @@ class Timeline {
 
   // A new operation was enqueued on the stream.
   Use Issue(StreamState* stream);
+  // Around the driver's call, on the launching thread: who counts between sees a launch that has begun.
+  static void UndocumentedBegins(StreamState* stream) {
+    stream->undocumented_begun.fetch_add(1, std::memory_order_relaxed);
+  }
+  static void UndocumentedEnded(Use use) {
+    use.stream->last_undocumented.store(use.sequence, std::memory_order_relaxed);
+    use.stream->undocumented_ended.fetch_add(1, std::memory_order_release);
+  }
+  // How many have begun; and whether the device is done with all of them.
+  std::uint64_t UndocumentedBegun() const;
+  bool AllUndocumentedDone();
   // All work of the program enqueued so far, on every stream, and not known to be complete. Our own copies are uses of the
   // ranges they copy, and of nothing else.
   UseList Unfinished();

@@ -187,7 +187,7 @@ def ways_of_parking(bench, arguments):
     vouched = bench.options if arguments.features is not None else bench.options + ["--features", VOUCHED_FEATURES]
     ways = [bench, Bench(bench.build, vouched, {"SPILLWAY_PARK": "off"}),
             Bench(bench.build, bench.options, {"SPILLWAY_PARK": "host"})]
-    written = "structures" in (arguments.features or "")
+    written = any(name in (arguments.features or "") for name in ("structures", "hidden"))
     return [way for way in ways if not (written and way.settings.get("SPILLWAY_PARK") == "off")]
 
 

@@ -35,6 +35,14 @@ void SetByWay(const LaunchShape&, void* const* arguments) {
   *way = *static_cast<std::uint32_t* const*>(arguments[0]);
 }
 void AddBySlot(const LaunchShape&, void* const*) { AddOneAt(slot); }
+constexpr std::uintptr_t kMask = 0x5a5a'5a5a'5a5a'5a5a;
+std::uintptr_t masked = 0;
+void SetMasked(const LaunchShape&, void* const* arguments) {
+  masked = *static_cast<const std::uintptr_t*>(arguments[0]) ^ kMask;
+}
+void AddByMasked(const LaunchShape&, void* const*) {
+  AddOneAt(reinterpret_cast<std::uint32_t*>(masked ^ kMask));
+}
 void AddByTable(const LaunchShape&, void* const* arguments) {
   AddOneAt(**static_cast<std::uint32_t** const*>(arguments[0]));
 }
@@ -56,9 +64,12 @@ const KernelEntry kKernels[] = {{"set", Set, nullptr, 1, kOneWord},
                                 {"add_by_table", AddByTable, nullptr, 1, kOneWord},
                                 {"write_table", WriteTable, nullptr, 2, kTwoWords},
                                 {"touch", Touch, nullptr, 1, kOneWord},
+                                {"set_masked", SetMasked, nullptr, 1, kOneWord},
+                                {"add_by_masked", AddByMasked, nullptr, 0, nullptr},
                                 {"add_by_way_of_table", AddByWayOfTable, nullptr, 1, kOneWord}};
-const GlobalEntry kGlobals[] = {{"slot", &slot, sizeof slot}, {"way", &way, sizeof way}};
-const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 7, kKernels, 2, kGlobals};
+const GlobalEntry kGlobals[] = {
+    {"slot", &slot, sizeof slot}, {"way", &way, sizeof way}, {"masked", &masked, sizeof masked}};
+const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 9, kKernels, 3, kGlobals};
 
 class HiddenPointersTest : public JobTest {
  protected:
@@ -194,6 +205,20 @@ TEST_F(HiddenPointersTest, DeviceVariableOfALibrary) {
   EXPECT_EQ(Launch(reinterpret_cast<CUfunction>(set), nullptr, parameters), CUDA_SUCCESS);
   Settle();
   AddInRounds(reinterpret_cast<CUfunction>(add), nullptr);
+}
+
+// Nobody can find the address; but while the buffer is on the device what is written there must not be lost.
+TEST_F(HiddenPointersTest, AddressThatAKernelKeepsInAFormOfItsOwn) {
+  void* parameters[] = {&buffer_};
+  EXPECT_EQ(Launch(Function("set_masked"), nullptr, parameters), CUDA_SUCCESS);
+  Settle();
+  for (int i = 0; i < kAdditions; ++i) {
+    EXPECT_EQ(cuMemcpyDtoD(scratch_, buffer_, kBufferBytes), CUDA_SUCCESS);
+    EXPECT_EQ(Launch(Function("add_by_masked"), nullptr, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    TouchOthers();
+  }
+  EXPECT_TRUE(IsAll(buffer_, kBufferBytes, kFirst + kAdditions));
 }
 
 TEST_F(HiddenPointersTest, PinnedTableWrittenByTheHost) {

@@ -57,12 +57,12 @@ Device::Device() {
   SPILLWAY_DRIVER_CALL(cuDevicePrimaryCtxRetain(&places_[0].context, device));
   SPILLWAY_DRIVER_CALL(cuCtxSetCurrent(places_[0].context));
   Load(places_[0]);
-  SPILLWAY_DRIVER_CALL(cuLibraryLoadData(&library, &KernelImage(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+  SPILLWAY_DRIVER_CALL(cuLibraryLoadData(&library, KernelImage(), nullptr, nullptr, 0, nullptr, nullptr, 0));
   for (int i = 0; i < 2; ++i) SPILLWAY_DRIVER_CALL(cuLibraryGetKernel(&kernels_[i], library, kNames[i]));
 }
 
 void Device::Load(Place& place) {
-  SPILLWAY_DRIVER_CALL(cuModuleLoadData(&place.module, &KernelImage()));
+  SPILLWAY_DRIVER_CALL(cuModuleLoadData(&place.module, KernelImage()));
   for (int i = 0; i < 2; ++i)
     SPILLWAY_DRIVER_CALL(cuModuleGetFunction(&place.functions[i], place.module, kNames[i]));
 }

@@ -30,6 +30,8 @@ class Device {
   CUcontext Context(int number) const { return places_[number].context; }
   // The kernel for a launch form in the current context, as a CUfunction or as a CUkernel in its place, as `salt` says.
   CUfunction Kernel(LaunchForm form, std::uint64_t salt) const;
+  // The module of the current context; it has the features' variables.
+  CUmodule Module() const { return Current().module; }
   // A kernel that a feature brings, in the current context.
   CUfunction KernelNamed(const char* name) const;
 

@@ -57,6 +57,8 @@ class Feature {
   virtual void Run(const Operation& operation, const Running& running) const = 0;
   // Kernels of its own; Device::KernelNamed finds them.
   virtual std::span<const simulator::KernelEntry> Kernels() const { return {}; }
+  // Device variables of its own, which cuModuleGetGlobal finds in Device::Module.
+  virtual std::span<const simulator::GlobalEntry> Variables() const { return {}; }
 };
 
 const std::vector<const Feature*>& AllFeatures();

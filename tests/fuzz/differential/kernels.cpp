@@ -5,6 +5,7 @@
 #include <iterator>
 #include <vector>
 
+#include "simulator/kernels/module_elf.h"
 #include "tests/fuzz/differential/digest.h"
 #include "tests/fuzz/differential/feature.h"
 #include "tests/fuzz/differential/random.h"
@@ -96,7 +97,7 @@ constexpr simulator::KernelEntry kKernels[] = {
 };
 }  // namespace
 
-const simulator::Image& KernelImage() {
+const void* KernelImage() {
   static const std::vector<simulator::KernelEntry> kernels = [] {
     std::vector<simulator::KernelEntry> all(std::begin(kKernels), std::end(kKernels));
     for (const Feature* feature : AllFeatures()) {
@@ -105,13 +106,20 @@ const simulator::Image& KernelImage() {
     }
     return all;
   }();
-  static const simulator::Image image = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'},
-                                         simulator::kImageVersion,
-                                         static_cast<std::uint32_t>(kernels.size()),
-                                         kernels.data(),
-                                         0,
-                                         nullptr};
-  return image;
+  static const std::vector<simulator::GlobalEntry> variables = [] {
+    std::vector<simulator::GlobalEntry> all;
+    for (const Feature* feature : AllFeatures()) {
+      const auto own = feature->Variables();
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    return all;
+  }();
+  static const simulator::Image image = {
+      {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'},     simulator::kImageVersion,
+      static_cast<std::uint32_t>(kernels.size()),   kernels.data(),
+      static_cast<std::uint32_t>(variables.size()), variables.data()};
+  static const void* const module = simulator::ModuleElfOf(image);
+  return module;
 }
 
 }  // namespace spillway::fuzz

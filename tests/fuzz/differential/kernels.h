@@ -35,7 +35,7 @@ struct MixArguments {
   std::uint64_t flops = 0;
 };
 
-// The two above and those of all features.
-const simulator::Image& KernelImage();
+// The two above and those of all features, with their variables: as a module that a compiler made.
+const void* KernelImage();
 
 }  // namespace spillway::fuzz

@@ -151,6 +151,22 @@ class PlantedFaultTest(PointersTest):
                                     BREAK_RULE=rule)
                 self.assertFalse(run.exit_code == 0 and run.output == bare(*options).output, "the fault was not noticed")
 
+    def test_faults_with_hidden_pointers_are_found(self):
+        for rule, test in (("kVariablesAreFound", "DeviceVariableSetByAKernelWhileTheBufferIsAway"),
+                           ("kHostMemoryIsRead", "PinnedTableWrittenByTheHostWhileTheBufferIsAway"),
+                           ("kHostCopiesAreVerified", "AddressThatAKernelKeepsInAFormOfItsOwn")):
+            with self.subTest(rule=rule):
+                self.assertTrue(self.passes(test, ""))
+                self.assertFalse(self.passes(test, rule), "the fault was not noticed")
+
+    def passes(self, test, rule):
+        """A regression test under the library that lacks the rule. After a fault its every call fails: the first ends it."""
+        environment = simulated_gpu.environment(BUILD, BUILD / "lib/libspillway_breakable.so")
+        environment["SPILLWAY_BREAK_RULE"] = rule
+        program = BUILD / "tests-bin/regression_hidden_pointers_test"
+        run = simulated_gpu.run([program, "--gtest_break_on_failure", f"--gtest_filter=*.{test}"], environment, BROKEN_QUIET_S if rule else QUIET_S)
+        return run.exit_code == 0
+
 
 if __name__ == "__main__":
     BUILD = pathlib.Path(sys.argv[1])

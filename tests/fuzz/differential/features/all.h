@@ -9,9 +9,11 @@ const Feature& Barriers();
 const Feature& Gradients();
 const Feature& Graphs();
 const Feature& Guests();
+const Feature& Hidden();
 const Feature& Pointers();
 const Feature& Recipes();
 const Feature& Structures();
+const Feature& Tables();
 const Feature& TensorMaps();
 const Feature& Textures();
 
