@@ -328,8 +328,7 @@ void RememberPeak(const Figures& all) {
 
 void AddDroppedPlans(const LearningFigures& learned) {
   if (learned.plans_dropped == 0) return;
-  summary.Add("spillway: %" PRIu64 " plans were no better than none, and were dropped",
-              learned.plans_dropped);
+  summary.Add("spillway: plans dropped, as they were no better than none: %" PRIu64, learned.plans_dropped);
   if (learned.without_plan_iteration_ns > 0)
     summary.Add("; an iteration without takes %.3f ms",
                 static_cast<double>(learned.without_plan_iteration_ns) * 1e-6);

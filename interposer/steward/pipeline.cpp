@@ -220,13 +220,18 @@ void Pipeline::Recognise(Candidate* candidate) {
 }
 
 void Pipeline::Learned(Pattern pattern) {
-  candidates_.clear();
-  awaited_.reset();
   const bool is_followed = live_ && live_->pattern().fingerprint == pattern->fingerprint &&
                            live_->pattern().buffers == pattern->buffers;
   const bool is_measured = measurement_ && measurement_->pattern()->fingerprint == pattern->fingerprint;
   if (is_followed || is_measured || IsPartOfFollowed(*pattern)) return;
+  // A loop comes before the iteration of an earlier run that it is a part of is recognised.
+  const bool may_be_part =
+      std::any_of(candidates_.begin(), candidates_.end(),
+                  [&](const Candidate& candidate) { return Contains(*candidate.pattern, *pattern); });
+  if (may_be_part) return;
   if (Fits(*pattern)) return NoteFits(std::move(pattern));
+  candidates_.clear();
+  awaited_.reset();
   const bool is_dropped = verdicts_.HasDropped(ConditionsOf(*pattern));
   if (is_dropped) counts_.not_planned_because = kNoBetter;
   // A plan for a part of what has been found would move memory for that part's sake alone.

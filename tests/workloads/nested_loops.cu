@@ -36,6 +36,7 @@ constexpr int kThreads = 256;
 constexpr int kBlocks = 4;
 constexpr int kPixels = 32 * 32;
 constexpr int kFilter = 9;
+constexpr int kMostKernels = 300;  // of one step of random loops
 
 __device__ int first_index() { return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); }
 __device__ int stride() { return static_cast<int>(gridDim.x * blockDim.x); }
@@ -184,9 +185,11 @@ class RandomLoops {
   explicit RandomLoops(std::uint64_t seed) : state_(seed) {
     const int buffers = 6 + below(14);
     for (int i = 0; i < buffers; ++i)
-      memory_.emplace_back((std::size_t{1} << 18) * static_cast<std::size_t>(1 + below(32)));
-    root_ = {{}, 0, 1, false, {}};
-    for (int i = 0, count = 2 + below(6); i < count; ++i) root_.body.push_back(draw(2));
+      memory_.emplace_back((std::size_t{1} << 18) * static_cast<std::size_t>(1 + below(8)));
+    do {
+      root_ = {{}, 0, 1, false, {}};
+      for (int i = 0, count = 2 + below(6); i < count; ++i) root_.body.push_back(draw(2));
+    } while (kernels_of(root_) > kMostKernels);
   }
 
   void step() { run(root_); }
@@ -198,6 +201,12 @@ class RandomLoops {
     return static_cast<int>(state_ % static_cast<std::uint64_t>(end));
   }
   int buffer() { return below(static_cast<int>(memory_.size())); }
+  static int kernels_of(const Node& node) {
+    if (node.trips == 0) return 1;
+    int sum = 0;
+    for (const Node& each : node.body) sum += kernels_of(each);
+    return std::min(sum * node.trips, kMostKernels + 1);
+  }
   Node draw(int depth) {
     Node node;
     if (depth == 0 || below(3) == 0) {
