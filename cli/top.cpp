@@ -208,6 +208,26 @@ TopSize SizeOfTerminal() {
           is_known && size.ws_col > 0 ? size.ws_col : kUsualColumns};
 }
 
+// Each line on as many as the terminal's width takes, broken at blanks: no number is cut.
+std::string WrappedLines(const std::string& page, int columns) {
+  constexpr char indent[] = "              ";
+  const auto width = std::max(static_cast<size_t>(columns), 2 * sizeof indent);
+  std::string wrapped;
+  for (size_t at = 0; at < page.size();) {
+    const size_t end = std::min(page.find('\n', at), page.size());
+    std::string line = page.substr(at, end - at);
+    while (line.size() > width) {
+      const size_t blank = line.rfind(' ', width);
+      const size_t cut = blank == line.npos || blank < sizeof indent ? width : blank;
+      wrapped += line.substr(0, cut) + '\n';
+      line = indent + line.substr(cut + (line[cut] == ' ' ? 1 : 0));
+    }
+    wrapped += line + '\n';
+    at = end + 1;
+  }
+  return wrapped;
+}
+
 // Each line to the terminal's width.
 std::string CutLines(const std::string& page, int columns) {
   std::string cut;
@@ -227,7 +247,7 @@ class LiveView {
   // None when an event comes first: an agent that hangs keeps nobody from quitting.
   std::optional<std::string> Page(const TopSize& size) {
     try {
-      if (!detail_.empty()) return CutLines(AskAbout(detail_, size.columns), size.columns);
+      if (!detail_.empty()) return CutLines(WrappedLines(AskAbout(detail_), size.columns), size.columns);
       Refresh();
       page_rows_ = size.rows;
       return TopPage(*status_, jobs_, size, view_);
@@ -251,6 +271,7 @@ class LiveView {
     if (event == Event::kDown) ++view_.selected;
     if (event == Event::kPageUp) view_.selected -= std::min(view_.selected, page);
     if (event == Event::kPageDown) view_.selected += page;
+    view_.selected = std::min(view_.selected, jobs_.empty() ? 0 : jobs_.size() - 1);
     if (event == Event::kSort) view_.sort = (view_.sort + 1) % TopSorts().size();
     if (event == Event::kReverse) view_.is_reversed = !view_.is_reversed;
     if (event == Event::kEnter && view_.selected < jobs_.size()) detail_ = jobs_[view_.selected].name;
@@ -258,11 +279,10 @@ class LiveView {
   }
 
  private:
-  std::string AskAbout(const std::string& job, int columns) const {
+  std::string AskAbout(const std::string& job) const {
     protocol::Ask ask;
     ask.question = protocol::Question::kJob;
     ask.job = job;
-    ask.columns = static_cast<uint16_t>(std::clamp(columns, 0, 1000));
     return AgentClient(socket_, events_.Files()).Ask(ask);
   }
 

@@ -169,6 +169,11 @@ class TopTest(agent_test.AgentFixture):
         terminal.type(b"\r")
         terminal.await_shown(b"GPU-01000000")  # the job alone, with its device
         terminal.await_shown(b"Esc all jobs")
+        terminal.resize(24, 60)
+        terminal.process.send_signal(signal.SIGWINCH)
+        shown = len(terminal.shown)
+        terminal.await_shown(b"priority 0)", after=shown)  # on a line of its own, and not cut
+        self.assertLessEqual(max(map(len, self.frames(terminal)[-1])), 60)
         shown = len(terminal.shown)
         terminal.type(b"\x1b")
         terminal.await_shown(b"sort: name reversed", after=shown)
