@@ -26,9 +26,10 @@ class Planner {
     });
     bool closed = situation_.draining;
     for (const Applicant& applicant : queue) {
-      if (!closed && Admit(applicant)) continue;
-      closed = closed || IsImpatient(applicant);
-      plan_.queue.push_back(applicant.number);
+      const WaitsFor bound = WhatOwnersLack(applicant);
+      if (bound == WaitsFor::kRoom && !closed && Admit(applicant)) continue;
+      closed = closed || (bound == WaitsFor::kRoom && IsImpatient(applicant));
+      plan_.queue.push_back({applicant.number, bound});
     }
     return std::move(plan_);
   }
@@ -38,9 +39,46 @@ class Planner {
     return now_ns_ - applicant.arrived_ns >= situation_.patience_ns;
   }
 
+  // kRoom: nothing that is theirs.
+  WaitsFor WhatOwnersLack(const Applicant& applicant) const {
+    const Terms& terms = applicant.terms;
+    if (situation_.owners == nullptr || terms.owner == kNobody) return WaitsFor::kRoom;
+    const OwnerPath path(*situation_.owners, terms.owner);
+    for (const OwnerId owner : path) {
+      const OwnerTerms& bounds = situation_.owners->at(owner);
+      if (!applicant.is_admitted_elsewhere && JobsOf(owner) >= bounds.jobs) return WaitsFor::kOwnersJobs;
+      if (bounds.limit_bytes == OwnerTerms::kAny) continue;
+      const int64_t least = applicant.is_admitted_elsewhere ? terms.memory.floor : AtLeastFloor(terms.memory);
+      if (SumOf(owner, AtLeastFloor) + least > bounds.limit_bytes) return WaitsFor::kOwnersLimit;
+    }
+    return IsWithinPart(applicant, path) ? WaitsFor::kRoom : WaitsFor::kOwnersPart;
+  }
+  bool IsWithinPart(const Applicant& applicant, const OwnerPath& path) const {
+    if (path.empty() || IsImpatient(applicant)) return true;
+    const auto part = situation_.fair_parts.find(path.back());
+    if (part == situation_.fair_parts.end()) return true;
+    const int64_t floors = SumOf(path.back(), [](const Share& share) { return share.floor; });
+    return floors == 0 || floors + applicant.terms.memory.floor <= part->second;
+  }
+  int64_t JobsOf(OwnerId owner) const {
+    const auto running = situation_.jobs.find(owner);
+    const auto begins = begins_.find(owner);
+    return (running == situation_.jobs.end() ? 0 : running->second) +
+           (begins == begins_.end() ? 0 : begins->second);
+  }
+  template <class Amount>
+  int64_t SumOf(OwnerId owner, const Amount& amount) const {
+    int64_t sum = 0;
+    for (const Terms& terms : on_device_) {
+      if (OwnerPath(*situation_.owners, terms.owner).Has(owner)) sum += amount(terms.memory);
+    }
+    return sum;
+  }
+
   bool Admit(const Applicant& applicant) {
     Terms terms = applicant.terms;
-    const int64_t room = RoomFor(terms.priority, situation_.memory_bytes, on_device_, &Terms::memory);
+    int64_t room = RoomFor(terms.priority, situation_.memory_bytes, on_device_, &Terms::memory);
+    if (situation_.owners != nullptr) room -= ReservedForOthers(*situation_.owners, terms.owner, on_device_);
     if (applicant.is_admitted_elsewhere)
       terms.memory.guaranteed = std::min(terms.memory.guaranteed, std::max<int64_t>(room, 0));
     if (AtLeastFloor(terms.memory) > room) return false;
@@ -49,6 +87,8 @@ class Planner {
     on_device_.push_back(terms);
     on_node_.push_back(terms);
     plan_.admitted.push_back({applicant.number, terms});
+    if (situation_.owners == nullptr || applicant.is_admitted_elsewhere) return true;
+    for (const OwnerId owner : OwnerPath(*situation_.owners, terms.owner)) ++begins_[owner];
     return true;
   }
   static void Fit(Share* share, int64_t room) {
@@ -60,6 +100,7 @@ class Planner {
   const int64_t now_ns_;
   std::vector<Terms> on_device_, on_node_;
   AdmissionPlan plan_;
+  std::map<OwnerId, int64_t> begins_;  // jobs
 };
 
 }  // namespace
@@ -76,6 +117,30 @@ int64_t RoomFor(int32_t priority, int64_t capacity, std::span<const Terms> tenan
     room -= tenant.priority >= priority ? AtLeastFloor(share) : share.floor;
   }
   return room;
+}
+
+int64_t ReservedForOthers(const Owners& owners, OwnerId whose, std::span<const Terms> tenants) {
+  const bool any = std::any_of(owners.begin(), owners.end(),
+                               [](const auto& owner) { return owner.second.guaranteed_bytes > 0; });
+  if (!any) return 0;
+  std::map<OwnerId, int64_t> promised;  // to jobs; and above, to users
+  for (const Terms& terms : tenants) {
+    for (const OwnerId owner : OwnerPath(owners, terms.owner)) promised[owner] += AtLeastFloor(terms.memory);
+  }
+  const OwnerPath own(owners, whose);
+  int64_t reserved = 0;
+  const auto reserve = [&](OwnerId id, const OwnerTerms& terms) {
+    if (own.Has(id)) return;
+    const int64_t more = std::max<int64_t>(0, terms.guaranteed_bytes - promised[id]);
+    reserved += more;
+    if (terms.above != kNobody) promised[terms.above] += more;
+  };
+  for (const bool has_above : {true, false}) {
+    for (const auto& [id, terms] : owners) {
+      if ((terms.above != kNobody) == has_above) reserve(id, terms);
+    }
+  }
+  return reserved;
 }
 
 std::string WhyNever(const Terms& terms, int64_t memory_bytes) {

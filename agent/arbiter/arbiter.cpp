@@ -12,6 +12,13 @@ constexpr int64_t kGranularity = 2 * base::kMebibyte;  // of device memory
 
 ClaimantId IdOf(SessionId session) { return static_cast<ClaimantId>(session); }
 
+OwnerClaim MemoryClaimOf(const OwnerTerms& terms) {
+  return {terms.above, terms.guaranteed_bytes, terms.limit_bytes, terms.weight};
+}
+OwnerClaim HostClaimOf(const OwnerTerms& terms) {
+  return {.above = terms.above, .limit = terms.host_limit_bytes, .weight = terms.weight};
+}
+
 }  // namespace
 
 Arbiter::Arbiter(const ArbiterRules& rules) : rules_(rules), host_(0, rules.step_bytes) {}
@@ -22,7 +29,9 @@ void Arbiter::SetRules(const ArbiterRules& rules) {
 }
 
 void Arbiter::SetDevice(DeviceId id, int64_t memory_bytes) {
-  Device& device = devices_.try_emplace(id, Device{Ration(memory_bytes, rules_.step_bytes)}).first->second;
+  const auto [place, is_new] = devices_.try_emplace(id, Device{Ration(memory_bytes, rules_.step_bytes)});
+  Device& device = place->second;
+  for (const auto& [owner, terms] : owners_) device.memory.SetOwner(owner, MemoryClaimOf(terms));
   device.memory.SetCapacity(memory_bytes);
   device.dirty = device.link_dirty = queue_dirty_ = true;
 }
@@ -31,6 +40,26 @@ void Arbiter::SetHost(int64_t bytes) {
   host_.SetCapacity(bytes);
   queue_dirty_ = true;
   TouchAll();
+}
+
+void Arbiter::SetOwner(OwnerId owner, const OwnerTerms& terms) {
+  const auto [place, is_new] = owners_.try_emplace(owner, terms);
+  if (!is_new && place->second == terms) return;
+  place->second = terms;
+  for (auto& [id, device] : devices_) device.memory.SetOwner(owner, MemoryClaimOf(terms));
+  host_.SetOwner(owner, HostClaimOf(terms));
+  link_owners_[owner] = {.above = terms.above, .weight = terms.weight};
+  if (is_new && terms.guaranteed_bytes == 0) return;  // nobody's yet
+  queue_dirty_ = true;
+  TouchAll();
+}
+
+void Arbiter::RemoveOwner(OwnerId owner) {
+  owners_.erase(owner);
+  for (auto& [id, device] : devices_) device.memory.RemoveOwner(owner);
+  host_.RemoveOwner(owner);
+  link_owners_.erase(owner);
+  queue_dirty_ = true;
 }
 
 void Arbiter::SetDraining(bool draining) {
@@ -67,6 +96,7 @@ void Arbiter::Join(const Seat& seat, const Terms& terms, const Demand& demand, i
   tenancy.told_state = false;
   if (tenancy.state == TenancyState::kAdmitted) BelieveWithinFree(tenancy);
   queue_dirty_ = true;
+  NoteClaims(tenancy);
   TouchWithLink(tenancy);
 }
 
@@ -82,6 +112,8 @@ void Arbiter::Rejoin(const Seat& seat, const Terms& terms, const Demand& demand,
   tenancy.host.Restore(IdOf(seat.session), SeatHostClaim(tenancy, seat.session, state), held.host_bytes);
   RestoreUp(devices_[seat.device].memory, tenancy, MemoryClaim(tenancy), tenancy.memory);
   RestoreUp(host_, tenancy, HostClaim(tenancy), tenancy.host);
+  tenancy.has_begun = true;
+  tenancy.is_dormant = false;
   TouchWithLink(tenancy);
 }
 
@@ -112,7 +144,8 @@ void Arbiter::BelieveWithinFree(Tenancy& tenancy, SessionId session, const SeatS
   // What its job was promised and none of its other processes was is its own.
   const auto within = [&](const Ration& whole, const Ration& seats, const Share& share, int64_t bytes) {
     const int64_t own = std::max<int64_t>(0, whole.PromisedTo(tenancy.number) - seats.promised());
-    return std::min({bytes, own + whole.capacity() - whole.promised(), share.limit - seats.promised()});
+    const int64_t free = std::min(whole.capacity() - whole.promised(), whole.RoomWithin(terms.owner));
+    return std::min({bytes, own + free, share.limit - seats.promised()});
   };
   const Held& says = seat.says_it_holds;
   const Claim claim = SeatMemoryClaim(tenancy, session, seat);
@@ -138,6 +171,7 @@ void Arbiter::Succeed(const Seat& before, SessionId now, const Demand& demand, c
   if (tenancy->state == TenancyState::kAdmitted) BelieveWithinFree(*tenancy);
   queue_dirty_ = true;
   PassUp(*tenancy);
+  NoteClaims(*tenancy);
   TouchWithLink(*tenancy);
 }
 
@@ -154,7 +188,10 @@ void Arbiter::Leave(const Seat& seat) {
   tenancy->memory.Remove(IdOf(seat.session));
   tenancy->host.Remove(IdOf(seat.session));
   TouchWithLink(*tenancy);
-  if (!tenancy->seats.empty()) return PassUp(*tenancy);
+  if (!tenancy->seats.empty()) {
+    NoteClaims(*tenancy);
+    return PassUp(*tenancy);
+  }
   devices_[seat.device].memory.Remove(tenancy->number);
   host_.Remove(tenancy->number);
   by_number_.erase(tenancy->number);
@@ -169,8 +206,48 @@ void Arbiter::Use(const Seat& seat, const Demand& demand) {
   const auto found = tenancy->seats.find(seat.session);
   if (found == tenancy->seats.end() || found->second.demand == demand) return;
   const bool wakes_or_sleeps = found->second.demand.active != demand.active;
+  const bool changes_claim = found->second.demand.has_claim != demand.has_claim;
   found->second.demand = demand;
-  wakes_or_sleeps ? TouchWithLink(*tenancy) : Touch(*tenancy);
+  if (changes_claim) NoteClaims(*tenancy);
+  wakes_or_sleeps || changes_claim ? TouchWithLink(*tenancy) : Touch(*tenancy);
+}
+
+// Note [Without a claim]
+// A process that holds no memory and does nothing has no claim on any, whatever its terms: no floor, no guarantee, no weight. A job all
+// of whose processes are such is dormant. What it was granted it keeps as long as nobody else wants it; others begin as if it were not
+// there, so when one of its processes wakes it has to be admitted again, before those that came later. Others give back as they do for
+// who begins.
+void Arbiter::NoteClaims(Tenancy& tenancy) {
+  const bool has_claim = std::any_of(tenancy.seats.begin(), tenancy.seats.end(),
+                                     [](const auto& seat) { return seat.second.demand.has_claim; });
+  if (tenancy.state != TenancyState::kAdmitted || tenancy.is_dormant == !has_claim) return;
+  tenancy.is_dormant = !has_claim;
+  queue_dirty_ = true;
+  if (!has_claim) return;
+  tenancy.state = TenancyState::kQueued;
+  tenancy.position = 0;
+  tenancy.arrived_ns = last_decided_ns_;
+}
+
+// What its jobs would have if they wanted all.
+int64_t Arbiter::FairPartOf(OwnerId owner, DeviceId id) const {
+  const Ration& memory = devices_.at(id).memory;
+  std::vector<Claim> claims;
+  std::vector<bool> is_own;
+  for (const auto& [key, tenancy] : tenancies_) {
+    if (tenancy.device != id || !Runs(tenancy)) continue;
+    claims.push_back(MemoryClaim(tenancy));
+    const OwnerPath path(owners_, claims.back().owner);
+    is_own.push_back(!path.empty() && path.back() == owner);
+  }
+  claims.push_back({.limit = memory.capacity(), .wanted = memory.capacity(), .owner = owner});
+  is_own.push_back(true);
+  OwnerClaims owners;
+  for (const auto& [number, terms] : owners_) owners[number] = MemoryClaimOf(terms);
+  const std::vector<int64_t> shares = FairShares(memory.capacity(), claims, owners);
+  int64_t part = 0;
+  for (size_t i = 0; i < shares.size(); ++i) part += is_own[i] ? shares[i] : 0;
+  return part;
 }
 
 bool Arbiter::Obeyed(const Seat& seat, uint64_t serial, int64_t held_bytes, int64_t host_bytes) {
@@ -214,7 +291,9 @@ std::string Arbiter::WhyNot(JobId job, DeviceId id, const Terms& terms) const {
   const int64_t capacity = device->second.memory.capacity();
   std::string never = WhyNever(terms, capacity);
   if (!never.empty() || tenancy->state != TenancyState::kAdmitted) return never;
-  const int64_t room = RoomFor(terms.priority, capacity, TermsOf(&id, tenancy), &Terms::memory);
+  const std::vector<Terms> others = TermsOf(&id, tenancy);
+  const int64_t room = RoomFor(terms.priority, capacity, others, &Terms::memory) -
+                       ReservedForOthers(owners_, terms.owner, others);
   if (terms.memory.guaranteed <= room) return "";
   return InBytes(terms.memory.guaranteed) + " cannot be guaranteed, others leave " +
          InBytes(std::max<int64_t>(room, 0));
@@ -224,7 +303,8 @@ Terms Arbiter::Fitting(const Tenancy& tenancy, Terms terms) const {
   const std::vector<Terms> on_device = TermsOf(&tenancy.device, &tenancy),
                            on_node = TermsOf(nullptr, &tenancy);
   const auto fit = [&](Share Terms::*share, int64_t capacity, const std::vector<Terms>& others) {
-    const int64_t room = RoomFor(terms.priority, capacity, others, share);
+    int64_t room = RoomFor(terms.priority, capacity, others, share);
+    if (share == &Terms::memory) room -= ReservedForOthers(owners_, terms.owner, others);
     const int64_t most = std::max(room, (tenancy.granted_terms.*share).guaranteed);
     (terms.*share).guaranteed = std::min((terms.*share).guaranteed, most);
   };
@@ -269,7 +349,7 @@ void Arbiter::FitRestored() {
 std::vector<Terms> Arbiter::TermsOf(const DeviceId* device, const Tenancy* except) const {
   std::vector<Terms> terms;
   for (const auto& [key, tenancy] : tenancies_) {
-    const bool counts = tenancy.state == TenancyState::kAdmitted && &tenancy != except;
+    const bool counts = Runs(tenancy) && &tenancy != except;
     if (counts && (device == nullptr || tenancy.device == *device)) terms.push_back(tenancy.granted_terms);
   }
   return terms;
@@ -283,14 +363,16 @@ Claim Arbiter::MemoryClaim(const Tenancy& tenancy) const {
   Claim claim;
   claim.active = false;
   for (const auto& [session, seat] : tenancy.seats) {
+    if (!seat.demand.has_claim) continue;
     claim.wanted += WithHeadroom(seat.demand.wanted_bytes);
     claim.active = claim.active || seat.demand.active;
     claim.in_use += std::min(seat.demand.unmovable_bytes, tenancy.memory.PromisedTo(IdOf(session)));
   }
   const Terms& terms = tenancy.granted_terms;
-  claim.floor = terms.memory.floor;
-  claim.guaranteed = terms.memory.guaranteed;
+  claim.floor = tenancy.is_dormant ? 0 : terms.memory.floor;
+  claim.guaranteed = tenancy.is_dormant ? 0 : terms.memory.guaranteed;
   claim.limit = terms.memory.limit;
+  claim.owner = terms.owner;
   claim.weight = terms.weight;
   claim.priority = terms.priority;
   return claim;
@@ -311,13 +393,14 @@ int64_t Arbiter::HostWanted(const Tenancy& tenancy, SessionId session, const Sea
 Claim Arbiter::HostClaim(const Tenancy& tenancy) const {
   Claim claim = MemoryClaim(tenancy);
   claim.active = true;
-  claim.floor = tenancy.granted_terms.host.floor;
+  claim.floor = tenancy.is_dormant ? 0 : tenancy.granted_terms.host.floor;
   claim.wanted = claim.in_use = 0;
   for (const auto& [session, seat] : tenancy.seats) {
+    if (!seat.demand.has_claim) continue;
     claim.in_use += std::min(seat.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
     claim.wanted += HostWanted(tenancy, session, seat);
   }
-  claim.guaranteed = tenancy.granted_terms.host.guaranteed;
+  claim.guaranteed = tenancy.is_dormant ? 0 : tenancy.granted_terms.host.guaranteed;
   claim.limit = tenancy.granted_terms.host.limit;
   return claim;
 }
@@ -325,6 +408,8 @@ Claim Arbiter::HostClaim(const Tenancy& tenancy) const {
 Claim Arbiter::SeatMemoryClaim(const Tenancy& tenancy, SessionId session, const SeatState& seat) const {
   Claim claim;
   claim.limit = tenancy.granted_terms.memory.limit;
+  claim.active = false;
+  if (!seat.demand.has_claim) return claim;
   claim.floor =
       tenancy.granted_terms.memory.floor / static_cast<int64_t>(std::max<size_t>(1, tenancy.seats.size()));
   claim.in_use = std::min(seat.demand.unmovable_bytes, tenancy.memory.PromisedTo(IdOf(session)));
@@ -336,9 +421,10 @@ Claim Arbiter::SeatMemoryClaim(const Tenancy& tenancy, SessionId session, const 
 Claim Arbiter::SeatHostClaim(const Tenancy& tenancy, SessionId session, const SeatState& seat) const {
   Claim claim;
   claim.limit = tenancy.granted_terms.host.limit;
+  claim.active = seat.demand.has_claim;
+  if (!seat.demand.has_claim) return claim;
   claim.in_use = std::min(seat.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
   claim.wanted = HostWanted(tenancy, session, seat);
-  claim.active = true;
   return claim;
 }
 
@@ -371,6 +457,11 @@ int64_t Arbiter::PromisedTo(const Seat& seat) const {
   return tenancy == nullptr ? 0 : tenancy->memory.PromisedTo(IdOf(seat.session));
 }
 
+bool Arbiter::HasGrant(const Seat& seat) const {
+  const Tenancy* tenancy = Find(seat.job, seat.device);
+  return tenancy != nullptr && tenancy->memory.HasGrant(IdOf(seat.session));
+}
+
 int64_t Arbiter::HostPromisedTo(const Seat& seat) const {
   const Tenancy* tenancy = Find(seat.job, seat.device);
   return tenancy == nullptr ? 0 : tenancy->host.PromisedTo(IdOf(seat.session));
@@ -384,6 +475,7 @@ std::vector<TenancyView> Arbiter::Tenancies() const {
     view.promised_bytes = devices_.at(tenancy.device).memory.PromisedTo(tenancy.number);
     view.host_granted_bytes = host_.GrantedTo(tenancy.number);
     view.host_promised_bytes = host_.PromisedTo(tenancy.number);
+    view.has_claim = !tenancy.is_dormant;
     view.overdue = devices_.at(tenancy.device).memory.IsOverdue(tenancy.number);
     view.seats_promised_bytes = tenancy.memory.promised();
     view.link_permille = tenancy.link_permille;

@@ -12,7 +12,9 @@
 //  2. Every admitted seat has at least its part of the floor, as soon as others have obeyed; a guarantee comes back within
 //     `return_within_ns` from those that obey.
 //  3. What a decision costs depends on whom it concerns, not on how many there are, while a device has enough for all.
-//  4. While frozen, nobody is admitted and nothing changes hands: those whom an earlier instance of the agent knew come back first.
+//  4. What all jobs of an owner are promised never rises beyond its limits.
+//  5. Who has no claim gets nothing that another wants, and keeps nobody waiting: see Note [Without a claim].
+//  6. While frozen, nobody is admitted and nothing changes hands: those whom an earlier instance of the agent knew come back first.
 // Never: takes memory from a job that has not said that it let go.
 #pragma once
 
@@ -48,6 +50,7 @@ struct Demand {
   int64_t host_bytes = 0;
   bool active = true;
   int64_t host_need_bytes = -1;  // with nothing of the device; -1: not said, what it wants counts
+  bool has_claim = true;         // false: it holds nothing, and does nothing
   bool operator==(const Demand&) const = default;
 };
 
@@ -96,6 +99,7 @@ struct TenancyView {
   int64_t seats_promised_bytes = 0;  // to its processes together; part of what it is promised
   int32_t link_permille = 0;
   bool active = false, overdue = false;
+  bool has_claim = true;
   size_t seats = 0;
 };
 
@@ -107,6 +111,9 @@ class Arbiter {
   void SetRules(const ArbiterRules& rules);
   void SetDevice(DeviceId device, int64_t memory_bytes);
   void SetHost(int64_t bytes);
+  // Known before terms name it, and as long as they do.
+  void SetOwner(OwnerId owner, const OwnerTerms& terms);
+  void RemoveOwner(OwnerId owner);
   void SetDraining(bool draining);
   void SetFrozen(bool frozen);
 
@@ -141,6 +148,7 @@ class Arbiter {
   int64_t PromisedOnHost() const { return host_.promised(); }
   int64_t MemoryOf(DeviceId device) const;
   int64_t PromisedTo(const Seat& seat) const;
+  bool HasGrant(const Seat& seat) const;
   int64_t HostPromisedTo(const Seat& seat) const;
   bool draining() const { return draining_; }
 
@@ -161,6 +169,7 @@ class Arbiter {
     TenancyState state = TenancyState::kQueued;
     uint32_t position = 0;
     bool told_state = false;
+    bool has_begun = false, is_dormant = false;
     int32_t link_permille = 0;
     Ration memory = Ration(0);  // among its seats
     Ration host = Ration(0);
@@ -185,6 +194,11 @@ class Arbiter {
   void Touch(const Tenancy& tenancy);
   void TouchWithLink(const Tenancy& tenancy);
   void TouchAll();
+  void NoteClaims(Tenancy& tenancy);
+  bool Runs(const Tenancy& tenancy) const {
+    return tenancy.state == TenancyState::kAdmitted && !tenancy.is_dormant;
+  }
+  int64_t FairPartOf(OwnerId owner, DeviceId device) const;
   void PutClaims(Tenancy& tenancy);
   void PassUp(Tenancy& tenancy);
   void BelieveWithinFree(Tenancy& tenancy);
@@ -205,6 +219,8 @@ class Arbiter {
   Ration host_;
   std::map<Key, Tenancy> tenancies_;
   std::map<uint64_t, Key> by_number_;
+  Owners owners_;
+  OwnerClaims link_owners_;
   std::set<Key> dirty_;  // tenancies
   uint64_t last_number_ = 0;
   uint64_t last_serial_ = 0;

@@ -1,6 +1,7 @@
 // Arbiter::Decide: what follows from the facts of this moment.
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -87,20 +88,42 @@ class Arbiter::Deciding {
     }
     if (applicants.empty()) return;
     const std::vector<Terms> on_device = a_.TermsOf(&id, nullptr), on_node = a_.TermsOf(nullptr, nullptr);
-    const AdmissionPlan plan = PlanAdmissions({device.memory.capacity(), a_.host_.capacity(), on_device,
-                                               on_node, a_.rules_.patience_ns, a_.draining_},
-                                              applicants, now_ns_);
+    AdmissionSituation situation = {device.memory.capacity(), a_.host_.capacity(), on_device, on_node,
+                                    a_.rules_.patience_ns,    a_.draining_};
+    if (!a_.owners_.empty()) DescribeOwners(id, applicants, &situation);
+    const AdmissionPlan plan = PlanAdmissions(situation, applicants, now_ns_);
     for (const Admitted& admitted : plan.admitted) Begin(Numbered(admitted.number), admitted.terms);
     for (size_t i = 0; i < plan.queue.size(); ++i)
-      Queue(Numbered(plan.queue[i]), static_cast<uint32_t>(i + 1));
+      Queue(Numbered(plan.queue[i].number), static_cast<uint32_t>(i + 1), plan.queue[i].what);
     device.dirty = true;
   }
   Tenancy& Numbered(uint64_t number) { return a_.tenancies_.at(a_.by_number_.at(number)); }
 
+  // A part is of interest only beside others'.
+  void DescribeOwners(DeviceId id, const std::vector<Applicant>& applicants, AdmissionSituation* out) const {
+    out->owners = &a_.owners_;
+    std::optional<JobId> counted;  // one job's are beside each other
+    std::set<OwnerId> on_device;
+    for (const auto& [key, tenancy] : a_.tenancies_) {
+      if (!a_.Runs(tenancy)) continue;
+      const OwnerPath path(a_.owners_, tenancy.granted_terms.owner);
+      if (tenancy.device == id && !path.empty()) on_device.insert(path.back());
+      if (counted == tenancy.job) continue;
+      counted = tenancy.job;
+      for (const OwnerId owner : path) ++out->jobs[owner];
+    }
+    for (const Applicant& applicant : applicants) {
+      const OwnerPath path(a_.owners_, applicant.terms.owner);
+      if (path.empty() || out->fair_parts.count(path.back()) != 0) continue;
+      if (on_device.size() > on_device.count(path.back()))
+        out->fair_parts[path.back()] = a_.FairPartOf(path.back(), id);
+    }
+  }
+
   bool IsAdmittedElsewhere(const Tenancy& tenancy) const {
     const auto first = a_.tenancies_.lower_bound({tenancy.job, DeviceId{0}});
     for (auto it = first; it != a_.tenancies_.end() && it->first.first == tenancy.job; ++it) {
-      if (it->second.state == TenancyState::kAdmitted) return true;
+      if (a_.Runs(it->second)) return true;
     }
     return false;
   }
@@ -108,25 +131,34 @@ class Arbiter::Deciding {
   void Begin(Tenancy& tenancy, const Terms& terms) {
     tenancy.state = TenancyState::kAdmitted;
     tenancy.granted_terms = terms;
+    // Who only woke, and did not wait, knows it already.
+    tenancy.told_state = tenancy.has_begun && std::exchange(tenancy.position, 0) == 0;
     tenancy.position = 0;
-    tenancy.told_state = false;
+    tenancy.has_begun = true;
     a_.BelieveWithinFree(tenancy);
     a_.TouchWithLink(tenancy);
     TellAdmission(tenancy, "");
   }
 
-  void Queue(Tenancy& tenancy, uint32_t position) {
+  std::string WhyItWaits(const Tenancy& tenancy, WaitsFor what) const {
+    if (a_.draining_) return "the node is being drained";
+    if (what == WaitsFor::kOwnersJobs) return "its user, or account, has as many jobs here as it may";
+    if (what == WaitsFor::kOwnersLimit)
+      return "its user's, or account's, jobs here have all that they may together";
+    if (what == WaitsFor::kOwnersPart)
+      return "jobs of its user, or account, have as much of the device as is its part";
+    int64_t room = RoomFor(tenancy.terms.priority, a_.MemoryOf(tenancy.device),
+                           a_.TermsOf(&tenancy.device, nullptr), &Terms::memory);
+    room -= ReservedForOthers(a_.owners_, tenancy.terms.owner, a_.TermsOf(&tenancy.device, nullptr));
+    return "it needs " + InBytes(std::max(tenancy.terms.memory.guaranteed, tenancy.terms.memory.floor)) +
+           ", " + InBytes(std::max<int64_t>(room, 0)) + " are not promised to others";
+  }
+
+  void Queue(Tenancy& tenancy, uint32_t position, WaitsFor what) {
     if (tenancy.position == position && tenancy.told_state) return;
     tenancy.position = position;
     tenancy.told_state = false;
-    const int64_t room = RoomFor(tenancy.terms.priority, a_.MemoryOf(tenancy.device),
-                                 a_.TermsOf(&tenancy.device, nullptr), &Terms::memory);
-    TellAdmission(tenancy,
-                  a_.draining_
-                      ? "the node is being drained"
-                      : "it needs " +
-                            InBytes(std::max(tenancy.terms.memory.guaranteed, tenancy.terms.memory.floor)) +
-                            ", " + InBytes(std::max<int64_t>(room, 0)) + " are not promised to others");
+    TellAdmission(tenancy, WhyItWaits(tenancy, what));
   }
 
   void TellAdmission(Tenancy& tenancy, std::string reason) {
@@ -198,7 +230,7 @@ class Arbiter::Deciding {
     std::vector<Tenancy*> tenancies;
     std::vector<Claim> claims;
     for (auto& [key, tenancy] : a_.tenancies_) {
-      if (tenancy.device != id || tenancy.state != TenancyState::kAdmitted) continue;
+      if (tenancy.device != id || !a_.Runs(tenancy)) continue;
       Claim claim = a_.MemoryClaim(tenancy);
       const Share& link = tenancy.granted_terms.link;
       claim.floor = std::max<int64_t>(link.floor, 1);
@@ -208,7 +240,7 @@ class Arbiter::Deciding {
       tenancies.push_back(&tenancy);
       claims.push_back(claim);
     }
-    const std::vector<int64_t> shares = FairShares(kWholeLink, claims);
+    const std::vector<int64_t> shares = FairShares(kWholeLink, claims, a_.link_owners_);
     for (size_t i = 0; i < tenancies.size(); ++i)
       tenancies[i]->link_permille = static_cast<int32_t>(shares[i]);
     for (Tenancy* tenancy : tenancies) {

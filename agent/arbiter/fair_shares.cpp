@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "agent/arbiter/water_level.h"
 #include "base/units.h"
 
 namespace spillway::agent {
@@ -12,14 +13,11 @@ using Order = std::vector<size_t>;
 
 class Division {
  public:
-  Division(int64_t capacity, std::span<const Claim> claims)
+  Division(int64_t capacity, std::span<const Claim> claims, const OwnerClaims& owners)
       : left_(std::max<int64_t>(capacity, 0)), claims_(claims), shares_(claims.size(), 0) {
     needs_.reserve(claims.size());
-    full_levels_.reserve(claims.size());
-    for (const Claim& claim : claims) {
-      needs_.push_back(claim.Need());
-      full_levels_.push_back(needs_.back() / claim.weight + 1);
-    }
+    for (const Claim& claim : claims) needs_.push_back(claim.Need());
+    if (!owners.empty() && Matter(owners)) KnowOwners(owners);
   }
 
   std::vector<int64_t> Divide() {
@@ -32,95 +30,188 @@ class Division {
       std::stable_sort(order.begin(), order.end(), comes_before);
     for (size_t i : order) RaiseTo(i, claims_[i].Floor());
     for (size_t i : order) RaiseTo(i, claims_[i].Protected());
+    GiveOwnersTheirs(order);
     for (size_t i : order) RaiseTo(i, claims_[i].InUse());
     for (bool active : {true, false}) {
       Order these;
       std::copy_if(order.begin(), order.end(), std::back_inserter(these),
                    [&](size_t i) { return claims_[i].active == active; });
       for (size_t i : these) RaiseTo(i, claims_[i].Entitled());
-      ForEachPriority(these);
+      left_ = PourByPriority(kTop, left_, these);
     }
     return shares_;
   }
 
  private:
-  void RaiseTo(size_t i, int64_t amount) {
-    const int64_t more = std::clamp<int64_t>(amount - shares_[i], 0, left_);
+  static constexpr size_t kTop = SIZE_MAX;
+  struct Owner {
+    const OwnerClaim* claim;
+    size_t above = kTop;
+    int64_t has = 0;  // all below it
+  };
+
+  // One owner that may have all divides as if it were not there.
+  bool Matter(const OwnerClaims& owners) const {
+    if (claims_.empty()) return false;
+    const bool is_one = std::all_of(claims_.begin(), claims_.end(),
+                                    [&](const Claim& claim) { return claim.owner == claims_[0].owner; });
+    if (!is_one) return true;
+    for (auto owner = owners.find(claims_[0].owner); owner != owners.end();
+         owner = owners.find(owner->second.above)) {
+      if (owner->second.limit < left_ || owner->second.guaranteed > 0) return true;
+    }
+    return false;
+  }
+
+  // Those above come first in `owners_`, whatever their numbers are.
+  void KnowOwners(const OwnerClaims& owners) {
+    std::map<OwnerId, size_t> places;
+    for (const bool is_top : {true, false}) {
+      for (const auto& [id, claim] : owners) {
+        const bool has_above = claim.above != kNobody && owners.count(claim.above) != 0;
+        if (has_above == is_top) continue;
+        places[id] = owners_.size();
+        owners_.push_back({&claim, has_above ? places.at(claim.above) : kTop});
+      }
+    }
+    owner_of_.reserve(claims_.size());
+    for (const Claim& claim : claims_) {
+      const auto found = places.find(claim.owner);
+      owner_of_.push_back(found == places.end() ? kTop : found->second);
+    }
+  }
+
+  size_t OwnerOf(size_t claim) const { return owner_of_.empty() ? kTop : owner_of_[claim]; }
+
+  int64_t RoomOf(size_t owner) const {
+    int64_t room = INT64_MAX;
+    for (; owner != kTop; owner = owners_[owner].above)
+      room = std::min(room, owners_[owner].claim->limit - owners_[owner].has);
+    return std::max<int64_t>(room, 0);
+  }
+
+  void Add(size_t i, int64_t more) {
     shares_[i] += more;
+    for (size_t owner = OwnerOf(i); owner != kTop; owner = owners_[owner].above) owners_[owner].has += more;
+  }
+
+  void RaiseTo(size_t i, int64_t amount) {
+    const int64_t more = std::clamp<int64_t>(amount - shares_[i], 0, std::min(left_, RoomOf(OwnerOf(i))));
+    if (more == 0) return;
+    Add(i, more);
     left_ -= more;
   }
 
-  void ForEachPriority(const Order& order) {
-    for (size_t first = 0; first < order.size();) {
+  // Users before the accounts that they belong to.
+  void GiveOwnersTheirs(const Order& order) {
+    for (size_t owner = owners_.size(); owner-- > 0;) {
+      const int64_t lacks = owners_[owner].claim->guaranteed - owners_[owner].has;
+      if (lacks <= 0) continue;
+      Order these;
+      std::copy_if(order.begin(), order.end(), std::back_inserter(these),
+                   [&](size_t i) { return claims_[i].active && IsBelow(OwnerOf(i), owner); });
+      const int64_t amount = std::min({lacks, left_, RoomOf(owner)});
+      left_ -= amount - PourByPriority(owner, amount, these);
+    }
+  }
+  bool IsBelow(size_t owner, size_t whose) const {
+    while (owner != kTop && owner != whose) owner = owners_[owner].above;
+    return owner == whose;
+  }
+
+  // Returns what is left of it, as do the others.
+  int64_t PourByPriority(size_t owner, int64_t amount, const Order& order) {
+    for (size_t first = 0; first < order.size() && amount > 0;) {
       size_t last = first;
       while (last < order.size() && claims_[order[last]].priority == claims_[order[first]].priority) ++last;
-      LevelOut(std::span(order).subspan(first, last - first));
+      amount = PourInto(owner, amount, std::span(order).subspan(first, last - first));
       first = last;
     }
+    return amount;
   }
 
-  // The share at a level of so much per weight, at least what the claimant has, at most what it needs.
-  int64_t At(size_t i, int64_t level) const {
-    if (level >= full_levels_[i]) return std::max(needs_[i], shares_[i]);
-    return std::max(shares_[i], level * claims_[i].weight);
-  }
-  base::Wide CostOf(int64_t level, std::span<const size_t> these) const {
-    base::Wide cost = 0;
-    for (size_t i : these) cost += At(i, level) - shares_[i];
-    return cost;
-  }
+  // What stands directly below an owner: claims of its own, and owners with those of theirs that are looked at.
+  struct Part {
+    size_t owner = kTop;  // or a claim
+    size_t claim = 0;
+    Order claims = {};
+  };
 
-  // Water rises to the highest level that what is left pays for; the rest, less than one unit per weight, goes in order.
-  void LevelOut(std::span<const size_t> these) {
-    constexpr int64_t no_level = INT64_MAX;
-    if (left_ == 0) return;
-    if (CostOf(no_level, these) <= left_) {
-      for (size_t i : these) RaiseTo(i, needs_[i]);
-      return;
+  int64_t PourInto(size_t owner, int64_t amount, std::span<const size_t> these) {
+    if (owners_.empty()) return PourIntoClaims(amount, these);
+    const std::vector<Part> parts = PartsOf(owner, these);
+    std::vector<Vessel> vessels;
+    vessels.reserve(parts.size());
+    for (const Part& part : parts) vessels.push_back(VesselOf(part));
+    const int64_t left = Pour(amount, vessels);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const Part& part = parts[i];
+      if (part.owner == kTop) {
+        Add(part.claim, vessels[i].has - shares_[part.claim]);
+      } else if (const int64_t more = vessels[i].has - owners_[part.owner].has; more > 0) {
+        PourInto(part.owner, more, part.claims);
+      }
     }
-    const int64_t level = LevelFor(these);
-    std::vector<int64_t> one_higher;
-    one_higher.reserve(these.size());
-    for (size_t i : these) one_higher.push_back(At(i, level + 1));
-    for (size_t i : these) RaiseTo(i, At(i, level));
-    for (size_t n = 0; n < these.size(); ++n) RaiseTo(these[n], one_higher[n]);
+    return left;
   }
 
-  // The highest that is paid for, where not all is. Whoever costs a fixed amount, or so much per level, at all levels that are still in
-  // question is summed up and not looked at again.
-  int64_t LevelFor(std::span<const size_t> these) const {
-    int64_t level = 0, too_high = 1;
-    for (size_t i : these) too_high = std::max(too_high, full_levels_[i] + 1);
-    Order open(these.begin(), these.end());
-    base::Wide fixed = 0, per_level = 0;
-    while (too_high - level > 1 && !open.empty()) {
-      const int64_t middle = level + (too_high - level) / 2;
-      const bool is_paid = fixed + per_level * middle + CostOf(middle, open) <= left_;
-      (is_paid ? level : too_high) = middle;
-      std::erase_if(open, [&](size_t i) {
-        const bool is_full = full_levels_[i] <= level;
-        const bool rises = full_levels_[i] >= too_high && level * claims_[i].weight >= shares_[i];
-        if (is_full) fixed += At(i, level) - shares_[i];
-        if (rises) fixed -= shares_[i];
-        if (rises) per_level += claims_[i].weight;
-        return is_full || rises;
-      });
+  int64_t PourIntoClaims(int64_t amount, std::span<const size_t> these) {
+    std::vector<Vessel> vessels;
+    vessels.reserve(these.size());
+    for (const size_t i : these) vessels.push_back(VesselOf({.claim = i}));
+    const int64_t left = Pour(amount, vessels);
+    for (size_t i = 0; i < these.size(); ++i) shares_[these[i]] = vessels[i].has;
+    return left;
+  }
+
+  std::vector<Part> PartsOf(size_t owner, std::span<const size_t> these) const {
+    std::vector<Part> parts;
+    std::vector<size_t> places(owners_.size(), kTop);  // of owners in `parts`
+    for (const size_t i : these) {
+      size_t below = OwnerOf(i);
+      if (below == owner) {
+        parts.push_back({.claim = i});
+        continue;
+      }
+      while (owners_[below].above != owner) below = owners_[below].above;
+      if (places[below] == kTop) {
+        places[below] = parts.size();
+        parts.push_back({.owner = below});
+      }
+      parts[places[below]].claims.push_back(i);
     }
-    if (too_high - level == 1) return level;
-    const base::Wide paid = per_level > 0 ? (left_ - fixed) / per_level : too_high;
-    return static_cast<int64_t>(std::min<base::Wide>(paid, too_high - 1));
+    return parts;
+  }
+
+  // What an owner takes are its claims' needs, within its limit and those of the owners between.
+  Vessel VesselOf(const Part& part) const {
+    if (part.owner == kTop) {
+      const size_t i = part.claim;
+      return {shares_[i], std::max(needs_[i], shares_[i]), claims_[i].weight};
+    }
+    const Owner& owner = owners_[part.owner];
+    base::Wide more = 0;
+    for (const Part& below : PartsOf(part.owner, part.claims)) {
+      const Vessel vessel = VesselOf(below);
+      more += vessel.takes - vessel.has;
+    }
+    const int64_t room = std::max<int64_t>(0, owner.claim->limit - owner.has);
+    return {owner.has, owner.has + static_cast<int64_t>(std::min<base::Wide>(more, room)),
+            owner.claim->weight};
   }
 
   int64_t left_;
   std::span<const Claim> claims_;
   std::vector<int64_t> shares_;
-  std::vector<int64_t> needs_, full_levels_;  // from that level on a claimant has all it needs
+  std::vector<int64_t> needs_;
+  std::vector<Owner> owners_;     // empty: every claim stands for itself
+  std::vector<size_t> owner_of_;  // by claim
 };
 
 }  // namespace
 
-std::vector<int64_t> FairShares(int64_t capacity, std::span<const Claim> claims) {
-  return Division(capacity, claims).Divide();
+std::vector<int64_t> FairShares(int64_t capacity, std::span<const Claim> claims, const OwnerClaims& owners) {
+  return Division(capacity, claims, owners).Divide();
 }
 
 }  // namespace spillway::agent

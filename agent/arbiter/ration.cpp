@@ -59,11 +59,12 @@ bool Ration::Entry::HoldsLike(const Entry& other) const {
 // Note [Still short]
 // A claimant whose share is less than it needs has it by the level to which the shares rise, or by what it may keep. What it needs beyond
 // that is in no sum that is compared: had it wanted more, or less but still more than its share, the level would be the same, and so
-// would everybody's share. Two units per weight of distance pay for what is left by rounding, which goes one unit higher than the level.
-bool Ration::Entry::IsStillShort(const Claim& before) const {
+// would everybody's share. Two units per weight of distance pay for what is left by rounding, which goes one unit higher than the level. An owner
+// is short by at least as much as one of its claims: the same holds of the level among owners, by their weights.
+bool Ration::Entry::IsStillShort(const Claim& before, int64_t most_weight) const {
   Claim like = before;
   like.wanted = claim.wanted;
-  const auto is_short = [this](const Claim& one) { return one.Need() - share > 2 * int64_t{one.weight}; };
+  const auto is_short = [&](const Claim& one) { return one.Need() - share > 2 * most_weight; };
   return claim == like && is_short(claim) && is_short(before);
 }
 
@@ -101,7 +102,8 @@ class Ration::Change {
  private:
   bool KeepsShares() const {
     if (is_new_ || is_end_ || entry_.overdue != before_.overdue) return false;
-    return entry_.claim == before_.claim || (ration_.knows_shares_ && entry_.IsStillShort(before_.claim));
+    return entry_.claim == before_.claim ||
+           (ration_.knows_shares_ && entry_.IsStillShort(before_.claim, ration_.MostWeightOf(entry_.claim)));
   }
   void List(std::set<ClaimantId>* list, bool belongs) const {
     if (belongs)
@@ -113,6 +115,14 @@ class Ration::Change {
     ration_.promised_ += sign * entry_.promised();
     ration_.needed_ += sign * entry_.Effective().Need();
     ration_.overdue_ += sign * static_cast<int64_t>(entry_.overdue);
+    if (ration_.bounded_.empty()) return;
+    ration_.ForEachBounded(entry_.claim.owner, [&](OwnerId, Bounded& bounded) {
+      ration_.tight_ -= static_cast<int64_t>(bounded.IsTight());
+      bounded.promised += sign * entry_.promised();
+      bounded.granted += sign * entry_.granted;
+      bounded.needed += sign * entry_.Effective().Need();
+      ration_.tight_ += static_cast<int64_t>(bounded.IsTight());
+    });
   }
 
   Ration& ration_;
@@ -122,6 +132,81 @@ class Ration::Change {
   const Entry before_;
   bool is_end_ = false;
 };
+
+// Note [Within an owner]
+// What an owner's claims need together may be more than its limit, while the capacity meets all needs. Such an owner is tight: then nobody's
+// share is its need because there is enough for all, and everybody is looked at. A claim rises only as far as all that is promised below
+// each of its owners leaves room, and what is missing there is asked back from the owner's other claims: nobody else could give it.
+template <class Work>
+void Ration::ForEachBounded(OwnerId owner, const Work& work) {
+  while (owner != kNobody) {
+    if (const auto found = bounded_.find(owner); found != bounded_.end()) work(owner, found->second);
+    const auto known = owners_.find(owner);
+    owner = known == owners_.end() ? kNobody : known->second.above;
+  }
+}
+template <class Work>
+void Ration::ForEachBounded(OwnerId owner, const Work& work) const {
+  const_cast<Ration*>(this)->ForEachBounded(owner, [&](OwnerId id, const Bounded& one) { work(id, one); });
+}
+
+bool Ration::IsOf(OwnerId owner, OwnerId whose) const {
+  while (owner != kNobody && owner != whose) {
+    const auto known = owners_.find(owner);
+    owner = known == owners_.end() ? kNobody : known->second.above;
+  }
+  return owner == whose;
+}
+
+int64_t Ration::RoomWithin(OwnerId owner) const {
+  base::Wide room = INT64_MAX / 2;
+  if (bounded_.empty()) return INT64_MAX / 2;
+  ForEachBounded(owner, [&room](OwnerId, const Bounded& bounded) {
+    room = std::min<base::Wide>(room, bounded.limit - bounded.promised);
+  });
+  return static_cast<int64_t>(std::max<base::Wide>(room, 0));
+}
+
+int64_t Ration::MostWeightOf(const Claim& claim) const {
+  int64_t most = claim.weight;
+  for (auto known = owners_.find(claim.owner); known != owners_.end();
+       known = owners_.find(known->second.above))
+    most = std::max<int64_t>(most, known->second.weight);
+  return most;
+}
+
+void Ration::SetOwner(OwnerId owner, const OwnerClaim& claim) {
+  const auto [place, is_new] = owners_.try_emplace(owner, claim);
+  if (!is_new && place->second == claim) return;
+  place->second = claim;
+  is_at_rest_ = knows_shares_ = false;
+  CountBounded();
+}
+
+void Ration::RemoveOwner(OwnerId owner) {
+  if (owners_.erase(owner) == 0) return;
+  is_at_rest_ = knows_shares_ = false;
+  CountBounded();
+}
+
+// Of an owner without a limit nothing is counted.
+void Ration::CountBounded() {
+  const bool had_none = bounded_.empty();
+  bounded_.clear();
+  tight_ = 0;
+  for (const auto& [id, claim] : owners_) {
+    if (claim.limit != OwnerClaim().limit) bounded_[id].limit = claim.limit;
+  }
+  if (had_none && bounded_.empty()) return;
+  for (const auto& [id, entry] : entries_) {
+    ForEachBounded(entry.claim.owner, [&entry = entry](OwnerId, Bounded& bounded) {
+      bounded.promised += entry.promised();
+      bounded.granted += entry.granted;
+      bounded.needed += entry.Effective().Need();
+    });
+  }
+  for (const auto& [id, bounded] : bounded_) tight_ += static_cast<int64_t>(bounded.IsTight());
+}
 
 void Ration::Put(ClaimantId claimant, const Claim& claim) {
   const auto found = entries_.find(claimant);
@@ -135,13 +220,26 @@ void Ration::Remove(ClaimantId claimant) {
 
 // Whether all that the unsettled are to get is free already.
 bool Ration::OnlyTheUnsettledMatter() const {
-  if (overdue_ > 0 || needed_ > capacity_) return false;
+  if (overdue_ > 0 || needed_ > capacity_ || tight_ > 0) return false;
   base::Wide rise = 0;
   for (ClaimantId id : unsettled_) {
     const Entry& entry = entries_.at(id);
     rise += std::max<int64_t>(0, entry.claim.Need() - entry.promised());
   }
-  return rise <= capacity_ - promised_;
+  return rise <= capacity_ - promised_ && (bounded_.empty() || OwnersHaveRoom());
+}
+
+bool Ration::OwnersHaveRoom() const {
+  std::map<OwnerId, base::Wide> rises;
+  for (ClaimantId id : unsettled_) {
+    const Entry& entry = entries_.at(id);
+    const int64_t rise = std::max<int64_t>(0, entry.claim.Need() - entry.promised());
+    ForEachBounded(entry.claim.owner, [&](OwnerId owner, const Bounded&) { rises[owner] += rise; });
+  }
+  return std::all_of(rises.begin(), rises.end(), [this](const auto& one) {
+    const Bounded& bounded = bounded_.at(one.first);
+    return one.second <= bounded.limit - bounded.promised;
+  });
 }
 
 // One round of decisions. Targets first; then what can rise at once; then what has to be asked back for the rest.
@@ -166,7 +264,8 @@ class Ration::Round {
     for (const Party& party : parties_) {
       if (!party.entry->overdue) missing -= party.entry->promised() - party.entry->granted;
     }
-    AskBack(missing);
+    AskBack(missing, kNobody);
+    AskBackWithinOwners();
     ration_.is_at_rest_ = rulings_.empty();
     return std::move(rulings_);
   }
@@ -249,7 +348,7 @@ class Ration::Round {
       }
     }
     const auto capacity = std::max<base::Wide>(left, std::min<base::Wide>(untouchable, ration_.capacity_));
-    const std::vector<int64_t> shares = FairShares(static_cast<int64_t>(capacity), claims);
+    const std::vector<int64_t> shares = FairShares(static_cast<int64_t>(capacity), claims, ration_.owners_);
     auto share = shares.begin();
     bool found = false;
     for (Party& party : parties_) {
@@ -299,16 +398,35 @@ class Ration::Round {
     int64_t missing = 0;
     for (const Party& party : Rising()) {
       const int64_t granted = party.entry->granted, promised = party.entry->promised();
-      const int64_t possible = std::min(party.target, promised + std::max<int64_t>(free_, 0));
-      if (IsWorthTelling(party, possible)) {
+      const int64_t allowed = std::min(party.target, std::max(granted, promised + OwnersRoom(party)));
+      const int64_t possible = std::min(allowed, promised + std::max<int64_t>(free_, 0));
+      const bool is_told = IsWorthTelling(party, possible);
+      NoteMissing(party, party.target - (is_told ? possible : granted));
+      if (is_told) {
         Rule(party, possible, ReasonToRaise(party));
         free_ -= std::max<int64_t>(0, possible - promised);
-        missing += party.target - possible;
+        missing += allowed - possible;
       } else {
-        missing += party.target - std::max(granted, std::min(party.target, promised));
+        missing += allowed - std::max(granted, std::min(allowed, promised));
       }
     }
     return missing;
+  }
+  int64_t OwnersRoom(const Party& party) const { return ration_.RoomWithin(party.claim.owner); }
+  void NoteMissing(const Party& party, int64_t bytes) {
+    if (bytes <= 0 || ration_.bounded_.empty()) return;
+    ration_.ForEachBounded(party.claim.owner,
+                           [&](OwnerId owner, const Bounded&) { missing_[owner] += bytes; });
+  }
+  // What is beyond an owner's limit, or missing below it, its other claims have.
+  void AskBackWithinOwners() {
+    if (ration_.tight_ == 0 && missing_.empty()) return;
+    for (const auto& [owner, bounded] : ration_.bounded_) {
+      const auto missing = missing_.find(owner);
+      const base::Wide over =
+          bounded.granted + (missing == missing_.end() ? 0 : missing->second) - bounded.limit;
+      if (over > 0) AskBack(static_cast<int64_t>(over), owner);
+    }
   }
   bool IsWorthTelling(const Party& party, int64_t amount) const {
     if (!party.entry->has_grant()) return amount >= party.claim.Floor();
@@ -322,11 +440,12 @@ class Ration::Round {
   }
 
   // From lower priority first, from the idle first, from who has most too much first.
-  void AskBack(int64_t missing) {
+  void AskBack(int64_t missing, OwnerId owner) {
     if (missing <= 0) return;
     std::vector<Party> lenders;
     for (const Party& party : parties_) {
-      if (party.entry->granted > party.target) lenders.push_back(party);
+      const bool is_asked = owner == kNobody || ration_.IsOf(party.claim.owner, owner);
+      if (is_asked && party.entry->granted > party.target) lenders.push_back(party);
     }
     std::stable_sort(lenders.begin(), lenders.end(), [](const Party& a, const Party& b) {
       if (a.claim.priority != b.claim.priority) return a.claim.priority < b.claim.priority;
@@ -366,6 +485,7 @@ class Ration::Round {
   std::vector<Party> parties_;
   std::vector<Ruling> rulings_;
   int64_t free_ = 0;
+  std::map<OwnerId, base::Wide> missing_;  // within owners that have limits
 };
 
 void Ration::Restore(ClaimantId claimant, const Claim& claim, int64_t held) {

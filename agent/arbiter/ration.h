@@ -11,11 +11,13 @@
 // that changed nothing, it costs nothing; nor where somebody wants more, or less, of what it gets only a part of: see Note [Still short].
 // While shares stay the same it depends on who does not have its share.
 //
+// Claims have owners, whose limits bound what is promised to all of theirs: see Note [Within an owner].
+//
 // Invariants
-//  1. No ruling raises anybody while the sum of all promises would exceed the capacity. The sum exceeds it only when the
+//  1. No ruling raises anybody while the sum of all promises would exceed the capacity, or an owner's its limit. The sum exceeds it only when the
 //     capacity itself shrank, or when a claimant came back with more than is left (Restore).
 //  2. A claimant's first grant is at least its floor, or what it restores.
-//  3. Nothing is asked back that nobody needs, except above a limit.
+//  3. Nothing is asked back that nobody needs, except above a limit, a claim's or an owner's.
 //  4. Who lets a deadline pass borrows nothing until it has obeyed, or its fair share is all that it may hold.
 //  5. Nobody who is late, whatever it came back with, takes of another what is guaranteed to it or in use.
 #pragma once
@@ -54,6 +56,9 @@ class Ration {
     knows_shares_ = knows_shares_ && capacity == capacity_;
     capacity_ = capacity;
   }
+  // Of claims that name it; known before them.
+  void SetOwner(OwnerId owner, const OwnerClaim& claim);
+  void RemoveOwner(OwnerId owner);
   // New, or changed.
   void Put(ClaimantId claimant, const Claim& claim);
   // Comes back with what an earlier ruling of somebody else had given it.
@@ -76,6 +81,8 @@ class Ration {
   int64_t NextDeadline() const { return deadlines_.empty() ? kNever : deadlines_.begin()->first; }
 
   int64_t capacity() const { return capacity_; }
+  // What may still be promised to an owner's claims, by its limit and those above it.
+  int64_t RoomWithin(OwnerId owner) const;
   int64_t promised() const { return promised_; }
   // 0 for strangers.
   int64_t GrantedTo(ClaimantId claimant) const;
@@ -105,7 +112,13 @@ class Ration {
     bool HasItsShare(int64_t step) const;
     bool HasAlmost(int64_t target, int64_t step) const;
     bool HoldsLike(const Entry& other) const;
-    bool IsStillShort(const Claim& before) const;
+    bool IsStillShort(const Claim& before, int64_t most_weight) const;
+  };
+  // What the claims of an owner that has a limit come to.
+  struct Bounded {
+    int64_t limit = 0;
+    base::Wide needed = 0, granted = 0, promised = 0;
+    bool IsTight() const { return needed > limit || promised > limit; }
   };
   class Round;
   // Keeps the sums and sets below true while an entry changes.
@@ -113,6 +126,14 @@ class Ration {
   static constexpr int64_t kNever = INT64_MAX;
 
   bool OnlyTheUnsettledMatter() const;
+  bool OwnersHaveRoom() const;
+  template <class Work>
+  void ForEachBounded(OwnerId owner, const Work& work);
+  template <class Work>
+  void ForEachBounded(OwnerId owner, const Work& work) const;
+  bool IsOf(OwnerId owner, OwnerId whose) const;
+  int64_t MostWeightOf(const Claim& claim) const;
+  void CountBounded();
 
   int64_t capacity_;
   int64_t step_;
@@ -121,6 +142,9 @@ class Ration {
   int64_t promised_ = 0;
   base::Wide needed_ = 0;
   int64_t overdue_ = 0;
+  OwnerClaims owners_;
+  std::map<OwnerId, Bounded> bounded_;
+  int64_t tight_ = 0;  // of these
   std::set<ClaimantId> unsettled_, kept_;
   std::set<ClaimantId> lacking_;  // their shares, or more than those is promised to them
   std::set<std::pair<int64_t, ClaimantId>> deadlines_;

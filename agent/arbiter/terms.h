@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace spillway::agent {
 
 enum class JobId : uint64_t {};
 enum class SessionId : uint64_t {};
 enum class DeviceId : uint32_t {};
+enum class OwnerId : uint64_t {};  // of jobs: a user, or an account of several
+
+inline constexpr OwnerId kNobody{0};
 
 inline constexpr int64_t kWholeLink = 1000;  // shares of the link are thousandths
 
@@ -24,7 +28,20 @@ struct Terms {
   Share link;    // thousandths, each direction
   int32_t weight = 1;
   int32_t priority = 0;
+  OwnerId owner = kNobody;
   bool operator==(const Terms&) const = default;
+};
+
+// What all jobs of a user, or of an account, may have together: of each device, and of the node's host memory.
+struct OwnerTerms {
+  static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+
+  OwnerId above = kNobody;  // the account of a user
+  int64_t guaranteed_bytes = 0, limit_bytes = kAny;
+  int64_t host_limit_bytes = kAny;
+  int32_t weight = 1;   // of its share beside other users, or accounts
+  int64_t jobs = kAny;  // that run at once
+  bool operator==(const OwnerTerms&) const = default;
 };
 
 }  // namespace spillway::agent

@@ -14,7 +14,37 @@ void SetSize(int64_t& value, const std::optional<int64_t>& change, int64_t whole
   if (change) value = BytesOf(*change, whole_bytes);
 }
 
+void ApplyTerms(const OwnerChange& change, OwnerTerms& terms) {
+  Set(terms.guaranteed_bytes, change.guaranteed_bytes);
+  Set(terms.limit_bytes, change.limit_bytes);
+  Set(terms.host_limit_bytes, change.host_limit_bytes);
+  Set(terms.weight, change.weight);
+  Set(terms.jobs, change.jobs);
+}
+
 }  // namespace
+
+OwnerTerms UserTermsFor(const Config& config, std::optional<int64_t> uid) {
+  OwnerTerms terms;
+  for (const UserRule& rule : config.users) {
+    if (!rule.uid || rule.uid == uid) ApplyTerms(rule.terms, terms);
+  }
+  terms.guaranteed_bytes = std::min(terms.guaranteed_bytes, terms.limit_bytes);
+  return terms;
+}
+
+OwnerTerms AccountTermsFor(const AccountSetting& account) {
+  OwnerTerms terms;
+  ApplyTerms(account.terms, terms);
+  return terms;
+}
+
+const AccountSetting* AccountOf(const Config& config, int64_t uid) {
+  for (const AccountSetting& account : config.accounts) {
+    if (std::find(account.uids.begin(), account.uids.end(), uid) != account.uids.end()) return &account;
+  }
+  return nullptr;
+}
 
 int64_t BytesOf(int64_t size, int64_t whole_bytes) {
   if (size >= 0) return size;

@@ -37,6 +37,27 @@ struct JobRule {
   bool operator==(const JobRule&) const = default;
 };
 
+// Terms of a user, or of an account, for all its jobs together.
+struct OwnerChange {
+  std::optional<int64_t> guaranteed_bytes = {}, limit_bytes = {}, host_limit_bytes = {};
+  std::optional<int64_t> weight = {}, jobs = {};
+  bool operator==(const OwnerChange&) const = default;
+};
+
+struct UserRule {
+  std::optional<int64_t> uid;  // none: every user, each for itself
+  OwnerChange terms;
+  bool operator==(const UserRule&) const = default;
+};
+
+// Users who share among themselves what the account has.
+struct AccountSetting {
+  std::string name;
+  std::vector<int64_t> uids;
+  OwnerChange terms;
+  bool operator==(const AccountSetting&) const = default;
+};
+
 struct DeviceSetting {
   std::string uuid;  // "GPU-..."; as nvidia-smi -L says
   int64_t memory_bytes = 0;
@@ -85,11 +106,14 @@ struct Config {
 
   int64_t return_within_ms = 2000;
   int64_t patience_s = 600;
+  int64_t unused_ms = 10'000;  // after which a process that holds nothing has no claim
   int64_t step_bytes = int64_t{64} << 20;
   int64_t headroom_bytes = int64_t{256} << 20;
 
   TermsChange defaults = {.floor_bytes = kDefaultFloorBytes};
   std::vector<JobRule> rules;
+  std::vector<UserRule> users;
+  std::vector<AccountSetting> accounts;
   ConnectionLimits limits;
 
   bool operator==(const Config&) const = default;
@@ -100,6 +124,12 @@ ArbiterRules ArbiterRulesOf(const Config& config);
 // What a job may have on a device of so much memory, by the defaults and the rules that fit, in their order.
 Terms TermsFor(const Config& config, const std::string& job, int64_t uid, int64_t memory_bytes,
                int64_t host_bytes);
+
+// Of a user by the entries that fit, in their order; no uid: of who is known by no user of the node's.
+OwnerTerms UserTermsFor(const Config& config, std::optional<int64_t> uid);
+OwnerTerms AccountTermsFor(const AccountSetting& account);
+// The account of a user; null: none.
+const AccountSetting* AccountOf(const Config& config, int64_t uid);
 
 // `memory_bytes` and `host_bytes` are what shares are of.
 void ApplyTerms(const TermsChange& change, Terms& terms, int64_t memory_bytes, int64_t host_bytes);

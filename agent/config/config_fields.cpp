@@ -77,6 +77,9 @@ constexpr ConfigField kFields[] = {
      [](C& c) -> FieldPlace { return &c.return_within_ms; }},
     {"arbiter", "patience_s", K::kNumber, 0, 1000 * kHour, false, "after which nobody passes a waiting job",
      [](C& c) -> FieldPlace { return &c.patience_s; }},
+    {"arbiter", "unused_ms", K::kNumber, 0, kHour * 1000, false,
+     "a process that holds nothing so long after it was granted memory has no claim on any",
+     [](C& c) -> FieldPlace { return &c.unused_ms; }},
     {"arbiter", "step", K::kBytes, 1, kMostBytes, true, "smaller rises of a budget wait",
      [](C& c) -> FieldPlace { return &c.step_bytes; }},
     {"arbiter", "headroom", K::kBytes, 0, kMostBytes, false, "granted beyond what a job wants",
@@ -107,6 +110,17 @@ constexpr TermsField kTerms[] = {
     {"link_limit", K::kNumber, 1, 1000, "the most of the link", &T::link_limit_permille},
     {"weight", K::kNumber, 1, 10'000, "of its share beside jobs of the same priority", &T::weight},
     {"priority", K::kNumber, 0, 1000, "higher goes first", &T::priority},
+};
+
+using O = OwnerChange;
+
+constexpr OwnerField kOwners[] = {
+    {"guaranteed", K::kBytes, 0, kMostBytes, "of each device, for its jobs that want it",
+     &O::guaranteed_bytes},
+    {"limit", K::kBytes, 1, kMostBytes, "the most of each device", &O::limit_bytes},
+    {"host_limit", K::kBytes, 0, kMostBytes, "the most host memory", &O::host_limit_bytes},
+    {"weight", K::kNumber, 1, 10'000, "of its share beside other users, or accounts", &O::weight},
+    {"jobs", K::kNumber, 1, 1'000'000, "that run at once; others wait", &O::jobs},
 };
 
 struct Unit {
@@ -147,6 +161,7 @@ size_t Distance(std::string_view a, std::string_view b) {
 
 std::span<const ConfigField> ConfigFields() { return kFields; }
 std::span<const TermsField> TermsFields() { return kTerms; }
+std::span<const OwnerField> OwnerFields() { return kOwners; }
 
 std::optional<int64_t> ParseBytes(std::string_view text) {
   double number = 0;

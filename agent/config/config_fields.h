@@ -37,10 +37,20 @@ struct TermsField {
   std::optional<int64_t> TermsChange::*place;
 };
 
+struct OwnerField {
+  const char* key;
+  FieldKind kind;
+  int64_t least, most;
+  const char* meaning;
+  std::optional<int64_t> OwnerChange::*place;
+};
+
 // [agent], [devices], [host], [link], [planning], [arbiter], [limits]
 std::span<const ConfigField> ConfigFields();
 // What [defaults] and each [[rule]] may say of a job.
 std::span<const TermsField> TermsFields();
+// What each [[user]] and [[account]] may say of all its jobs together.
+std::span<const OwnerField> OwnerFields();
 
 // "12GiB", "500 MB", "1.5G", "4096": bytes; nothing when it is no size.
 std::optional<int64_t> ParseBytes(std::string_view text);

@@ -58,11 +58,12 @@ class FileReader {
   }
 
   void ReadTable(const std::string& name, const toml::source_region& where, const toml::node& node) {
-    static const std::vector<std::string> tables = {"agent",   "devices", "host",     "link", "planning",
-                                                    "arbiter", "limits",  "defaults", "rule", "device"};
+    static const std::vector<std::string> tables = {"agent",    "devices", "host",   "link",
+                                                    "planning", "arbiter", "limits", "defaults",
+                                                    "rule",     "device",  "user",   "account"};
     if (std::find(tables.begin(), tables.end(), name) == tables.end())
       return SayUnknown(where, "table", name, tables);
-    const bool is_list = name == "rule" || name == "device";
+    const bool is_list = name == "rule" || name == "device" || name == "user" || name == "account";
     if (is_list != node.is_array_of_tables() || (!is_list && !node.is_table()))
       return Say(where, is_list ? "write [[" + name + "]]" : "write [" + name + "]");
     if (name == "defaults") return ReadTerms(*node.as_table(), {}, &result_.config.defaults);
@@ -70,6 +71,10 @@ class FileReader {
       for (const toml::node& rule : *node.as_array()) ReadRule(*rule.as_table());
     } else if (name == "device") {
       for (const toml::node& device : *node.as_array()) ReadDevice(*device.as_table());
+    } else if (name == "user") {
+      for (const toml::node& user : *node.as_array()) ReadUser(*user.as_table());
+    } else if (name == "account") {
+      for (const toml::node& account : *node.as_array()) ReadAccount(*account.as_table());
     } else {
       ReadFields(name, *node.as_table());
     }
@@ -114,11 +119,15 @@ class FileReader {
   }
 
   void ReadNumbers(const ConfigField& field, const toml::node& node, std::vector<int64_t>* out) {
+    ReadNumbers(field.key, field.least, field.most, node, out);
+  }
+  void ReadNumbers(const char* key, int64_t least, int64_t most, const toml::node& node,
+                   std::vector<int64_t>* out) {
     const toml::array* list = node.as_array();
-    if (list == nullptr) return Say(node.source(), std::string(field.key) + " is a list of numbers");
+    if (list == nullptr) return Say(node.source(), std::string(key) + " is a list of numbers");
     out->clear();
     for (const toml::node& entry : *list) {
-      if (const auto number = ReadNumber(field.key, FieldKind::kNumber, field.least, field.most, entry))
+      if (const auto number = ReadNumber(key, FieldKind::kNumber, least, most, entry))
         out->push_back(*number);
     }
   }
@@ -190,6 +199,50 @@ class FileReader {
     result_.config.rules.push_back(rule);
   }
 
+  // Everything but the keys in `others` is about all jobs of a user or an account.
+  void ReadOwner(const toml::table& table, const std::vector<std::string>& others, OwnerChange* terms) {
+    std::vector<std::string> known = others;
+    for (const OwnerField& field : OwnerFields()) known.push_back(field.key);
+    for (const auto& [key, node] : table) {
+      if (std::find(others.begin(), others.end(), key.str()) != others.end()) continue;
+      const auto field =
+          std::find_if(OwnerFields().begin(), OwnerFields().end(),
+                       [&, name = key.str()](const OwnerField& one) { return one.key == name; });
+      if (field == OwnerFields().end()) {
+        SayUnknown(key.source(), "setting", std::string(key.str()), known);
+      } else if (const auto number = ReadNumber(field->key, field->kind, field->least, field->most, node)) {
+        terms->*(field->place) = *number;
+      }
+    }
+    if (terms->guaranteed_bytes && terms->limit_bytes && *terms->guaranteed_bytes > *terms->limit_bytes)
+      Say(table.source(), "guaranteed is more than limit");
+  }
+
+  void ReadUser(const toml::table& table) {
+    UserRule rule;
+    if (const toml::node* uid = table.get("uid"))
+      rule.uid = ReadNumber("uid", FieldKind::kNumber, 0, UINT32_MAX, *uid);
+    ReadOwner(table, {"uid"}, &rule.terms);
+    result_.config.users.push_back(rule);
+  }
+
+  void ReadAccount(const toml::table& table) {
+    AccountSetting account;
+    if (const toml::node* name = table.get("name"); name != nullptr && name->is_string())
+      account.name = name->as_string()->get();
+    if (const toml::node* uids = table.get("uids")) ReadNumbers("uids", 0, UINT32_MAX, *uids, &account.uids);
+    ReadOwner(table, {"name", "uids"}, &account.terms);
+    if (account.name.empty()) Say(table.source(), "an account needs a name");
+    for (const AccountSetting& other : result_.config.accounts) {
+      if (other.name == account.name) Say(table.source(), "there are two accounts '" + account.name + "'");
+      for (const int64_t uid : account.uids) {
+        if (std::find(other.uids.begin(), other.uids.end(), uid) != other.uids.end())
+          Say(table.source(), "user " + std::to_string(uid) + " is in account '" + other.name + "' already");
+      }
+    }
+    result_.config.accounts.push_back(account);
+  }
+
   void ReadDevice(const toml::table& table) {
     DeviceSetting device;
     for (const auto& [key, node] : table) {
@@ -244,9 +297,10 @@ std::string Show(const ConfigField& field, const Config& config) {
   return std::to_string(number);
 }
 
-std::string ShowTerms(const TermsChange& terms) {
+template <class Terms, class Fields>
+std::string ShowFields(const Terms& terms, const Fields& fields) {
   std::string text;
-  for (const TermsField& field : TermsFields()) {
+  for (const auto& field : fields) {
     const std::optional<int64_t>& value = terms.*(field.place);
     if (!value) continue;
     text += std::string(field.key) + " = ";
@@ -254,6 +308,20 @@ std::string ShowTerms(const TermsChange& terms) {
     text += "\n";
   }
   return text;
+}
+
+std::string ShowTerms(const TermsChange& terms) { return ShowFields(terms, TermsFields()); }
+
+std::string ShowUser(const UserRule& rule) {
+  return "[[user]]\n" + (rule.uid ? "uid = " + std::to_string(*rule.uid) + "\n" : "") +
+         ShowFields(rule.terms, OwnerFields());
+}
+
+std::string ShowAccount(const AccountSetting& account) {
+  std::string uids;
+  for (const int64_t uid : account.uids) uids += (uids.empty() ? "" : ", ") + std::to_string(uid);
+  return "[[account]]\nname = \"" + account.name + "\"\nuids = [" + uids + "]\n" +
+         ShowFields(account.terms, OwnerFields());
 }
 
 std::string ShowDevice(const DeviceSetting& device) {
@@ -269,6 +337,8 @@ std::string ShowRule(const JobRule& rule) {
 std::vector<std::string> ShowLists(const Config& config) {
   std::vector<std::string> entries;
   for (const DeviceSetting& device : config.devices) entries.push_back(ShowDevice(device));
+  for (const AccountSetting& account : config.accounts) entries.push_back(ShowAccount(account));
+  for (const UserRule& rule : config.users) entries.push_back(ShowUser(rule));
   for (const JobRule& rule : config.rules) entries.push_back(ShowRule(rule));
   return entries;
 }

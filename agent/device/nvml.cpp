@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+
 #include "agent/device/device_list.h"
 
 namespace spillway::agent {
@@ -18,6 +20,7 @@ Nvml::Nvml() : library_(dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL)) {
            Get(uuid_, "nvmlDeviceGetUUID") && Get(memory_, "nvmlDeviceGetMemoryInfo") &&
            Get(name_, "nvmlDeviceGetName") && init_() == nvml::kSuccess;
   Get(pci_, "nvmlDeviceGetPciInfo_v3");
+  Get(processes_, "nvmlDeviceGetComputeRunningProcesses_v3");
 }
 
 Nvml::~Nvml() {
@@ -62,6 +65,25 @@ std::map<std::string, int64_t> Nvml::UsedBytes() const {
   std::map<std::string, int64_t> used;
   for (const Found& found : Find()) used[found.uuid] = static_cast<int64_t>(found.memory.used);
   return used;
+}
+
+std::vector<Nvml::ProcessUse> Nvml::UsedByProcesses() const {
+  constexpr unsigned most = 4096;
+  constexpr unsigned long long not_available = ~0ULL;
+  std::vector<ProcessUse> uses;
+  if (processes_ == nullptr) return uses;
+  for (const Found& found : Find()) {
+    std::vector<nvml::Process> processes(most);
+    unsigned count = most;
+    if (processes_(found.handle, &count, processes.data()) != nvml::kSuccess) continue;
+    for (unsigned i = 0; i < std::min(count, most); ++i) {
+      if (processes[i].used_bytes == not_available) continue;
+      uses.push_back(
+          {static_cast<pid_t>(processes[i].pid), found.uuid,
+           static_cast<int64_t>(std::min<unsigned long long>(processes[i].used_bytes, INT64_MAX))});
+    }
+  }
+  return uses;
 }
 
 std::string Nvml::BusIdOf(nvml::Device handle) const {

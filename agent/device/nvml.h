@@ -4,6 +4,8 @@
 // no devices.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <map>
 #include <string>
@@ -30,6 +32,14 @@ class Nvml {
   // By all processes, ours or not, as the driver counts; by UUID. Devices that do not answer are left out.
   std::map<std::string, int64_t> UsedBytes() const;
 
+  struct ProcessUse {
+    pid_t pid = 0;
+    std::string uuid;
+    int64_t bytes = 0;
+  };
+  // Of processes that compute; none where the driver does not tell.
+  std::vector<ProcessUse> UsedByProcesses() const;
+
  private:
   struct Found {
     nvml::Device handle = nullptr;
@@ -50,7 +60,8 @@ class Nvml {
   nvml::Result (*uuid_)(nvml::Device, char*, unsigned) = nullptr;
   nvml::Result (*memory_)(nvml::Device, nvml::Memory*) = nullptr;
   nvml::Result (*name_)(nvml::Device, char*, unsigned) = nullptr;
-  nvml::Result (*pci_)(nvml::Device, nvml::PciInfo*) = nullptr;  // may be missing
+  nvml::Result (*processes_)(nvml::Device, unsigned*, nvml::Process*) = nullptr;  // may be missing
+  nvml::Result (*pci_)(nvml::Device, nvml::PciInfo*) = nullptr;                   // may be missing
 };
 
 }  // namespace spillway::agent

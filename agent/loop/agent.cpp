@@ -19,6 +19,7 @@
 
 #include "agent/arbiter/amounts.h"
 #include "agent/device/device_list.h"
+#include "agent/device/nvml.h"
 #include "agent/identity/socket_peer.h"
 #include "agent/loop/log.h"
 #include "agent/loop/memory_reserve.h"
@@ -134,12 +135,26 @@ Agent::Agent(AgentOptions options, const Config& config)
   desk_ = std::make_unique<PlanDesk>(PlanDeskRulesOf(used), PlanStoreOf(used),
                                      std::vector<std::string>{"/proc/self/exe", kPlanWorkerOption},
                                      [](const std::string& line) { LogWarning(line); });
-  node_ = std::make_unique<Node>(used, devices_, HostBytes(used), RandomNumber(), services, NowNs(),
-                                 shares_.get(), desk_.get());
   state_path_ = StatePathOf(used);
+  OpenHeldBooks(used);
+  node_ = std::make_unique<Node>(used, devices_, HostBytes(used), RandomNumber(), services, NowNs(),
+                                 shares_.get(), desk_.get(), held_.get());
   std::string problem;
   if (!state_path_.empty()) node_->Restore(LoadState(state_path_, &problem));
   if (!problem.empty()) LogWarning(problem);
+}
+
+// What the driver counts confirms what processes say, where nothing is on record.
+void Agent::OpenHeldBooks(const Config& config) {
+  std::string problem;
+  held_ = std::make_unique<HeldBooks>(state_path_.empty() ? "" : state_path_ + ".held", &problem);
+  if (!problem.empty()) LogWarning(problem);
+  if (!config.find_devices) return;
+  for (const Nvml::ProcessUse& use : Nvml().UsedByProcesses()) {
+    for (const NodeDevice& device : devices_) {
+      if (device.name == use.uuid) held_->Confirm(use.pid, device.uuid, use.bytes);
+    }
+  }
 }
 
 void Agent::TakeInherited(std::vector<NodeShares::KeptFile>* kept) {

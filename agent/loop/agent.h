@@ -11,6 +11,7 @@
 
 #include "agent/config/config_file.h"
 #include "agent/http/http_server.h"
+#include "agent/loop/held_books.h"
 #include "agent/node/node.h"
 #include "agent/planning/plan_desk.h"
 #include "agent/service/supervisor.h"
@@ -33,6 +34,7 @@ class Agent : private NodeServices, private FileKeeper {
   int Run();
 
  private:
+  void OpenHeldBooks(const Config& config);
   void TakeInherited(std::vector<NodeShares::KeptFile>* kept);
   bool Open();
   std::string PagesAddress() const;
@@ -72,6 +74,7 @@ class Agent : private NodeServices, private FileKeeper {
   std::vector<NodeDevice> devices_;
   std::unique_ptr<NodeShares> shares_;
   std::unique_ptr<PlanDesk> desk_;
+  std::unique_ptr<HeldBooks> held_;
   std::unique_ptr<Node> node_;
   base::UniqueFd poll_, listener_, signals_;
   base::UniqueFd spare_;  // closed to have one when there are none left

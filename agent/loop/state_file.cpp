@@ -62,13 +62,6 @@ bool TakeJob(std::string_view line, SavedState& state) {
   return state.terms.emplace(line.substr(2), change).second;
 }
 
-// A file that another user can have written says nothing; one that is no file could make the agent wait.
-bool IsOurs(int file) {
-  struct stat facts;
-  return fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_uid == geteuid() &&
-         (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
 std::string Failure(const std::string& what) { return what + ": " + strerror(errno); }
 
 bool WriteText(int file, std::string_view text) {
@@ -82,6 +75,12 @@ bool WriteText(int file, std::string_view text) {
 }
 
 }  // namespace
+
+bool IsOnlyOurs(int file) {
+  struct stat facts;
+  return fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_uid == geteuid() &&
+         (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
 
 std::string EncodeState(const SavedState& state) {
   std::string text(kHead);
@@ -116,7 +115,7 @@ SavedState LoadState(const std::string& path, std::string* problem) {
     if (errno != ENOENT) *problem = Failure(path + " cannot be read");
     return {};
   }
-  if (!IsOurs(file.get())) {
+  if (!IsOnlyOurs(file.get())) {
     *problem = path + " is not a file that only this user can write, and is ignored";
     return {};
   }

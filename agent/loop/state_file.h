@@ -14,6 +14,9 @@
 
 namespace spillway::agent {
 
+// False: another user can have written it, which then says nothing; or it is no file, and could make the agent wait.
+bool IsOnlyOurs(int file);
+
 std::string EncodeState(const SavedState& state);
 // Nothing when the text is not what EncodeState makes.
 std::optional<SavedState> DecodeState(std::string_view text);

@@ -23,10 +23,20 @@ int64_t InSteps(int64_t bytes) {
   return (std::min(bytes, kMostDemanded) + kDemandStep - 1) / kDemandStep * kDemandStep;
 }
 
-Demand DemandOf(const protocol::Usage& usage, const std::optional<int64_t>& host_need_bytes) {
-  return {InSteps(usage.wanted_bytes), InSteps(usage.unmovable_bytes), InSteps(usage.host_bytes),
-          usage.active, host_need_bytes ? InSteps(*host_need_bytes) : -1};
+}  // namespace
+
+Demand Node::DemandOf(const Registration& registration) {
+  const protocol::Usage& usage = registration.usage;
+  const std::optional<int64_t>& host_need_bytes = registration.host_need_bytes;
+  return {InSteps(usage.wanted_bytes),
+          InSteps(usage.unmovable_bytes),
+          InSteps(usage.host_bytes),
+          usage.active,
+          host_need_bytes ? InSteps(*host_need_bytes) : -1,
+          registration.has_claim};
 }
+
+namespace {
 
 // As nvidia-smi -L writes it.
 std::string TextOf(const protocol::DeviceUuid& uuid) {
@@ -46,7 +56,7 @@ bool IsRevocation(RulingReason reason) {
 }  // namespace
 
 Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, uint64_t instance,
-           NodeServices* services, int64_t now_ns, Shares* shares, Planning* planning)
+           NodeServices* services, int64_t now_ns, Shares* shares, Planning* planning, HeldRecord* record)
     : config_(std::move(config)),
       devices_(std::move(devices)),
       host_bytes_(host_bytes),
@@ -54,6 +64,7 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
       services_(services),
       shares_(shares),
       planning_(planning),
+      record_(record),
       started_ns_(now_ns),
       arbiter_(ArbiterRulesOf(config_)),
       settled_ns_(now_ns) {
@@ -62,6 +73,7 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
                        std::max<int64_t>(0, devices_[i].memory_bytes - config_.device_reserve_bytes));
   }
   arbiter_.SetHost(host_bytes_);
+  SetOwners();
   resume_left_ns_ = config_.resume_ms * 1'000'000;
   resuming_ = resume_left_ns_ > 0;
   arbiter_.SetFrozen(resuming_);
@@ -159,6 +171,7 @@ Node::Job& Node::JobFor(const JobIdentity& identity, uid_t uid, int64_t now_ns) 
   job.source_id = identity.id;
   job.uid = uid;
   job.since_ns = now_ns;
+  AddToOwner(job);
   if (const auto saved = restored_.terms.extract(job.key)) job.set_by_operator = saved.mapped();
   ++counters_.jobs_started;
   services_->JobStarted(ReportOf(job, now_ns));
@@ -213,9 +226,9 @@ void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns)
   registration.usage.device = asked.device;
   registration.usage.wanted_bytes = asked.wanted_bytes;
   const Terms terms = TermsOf(job, device);
-  const Demand demand = DemandOf(registration.usage, registration.host_need_bytes);
+  const Demand demand = DemandOf(registration);
   if (!TakeOver(session, device, asked, demand)) {
-    const Held held = HeldBefore(device, asked);
+    const Held held = HeldBefore(session, device, asked);
     if (held.memory_bytes > 0) {
       arbiter_.Rejoin(SeatOf(session, device), terms, demand, held, now_ns);
     } else {
@@ -224,6 +237,7 @@ void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns)
     }
   }
   RefreshTerms(job);
+  Record(session, registration);
 }
 
 // Such a job has the whole device, unless it requires the agent. Said once for each device: anybody can name any number of them.
@@ -249,7 +263,8 @@ bool Node::TakeOver(Session& session, DeviceId device, const protocol::Register&
     if (other.state != State::kDetached || other.peer->pid() != session.peer->pid()) continue;
     const Seat seat = SeatOf(other, device);
     if (!arbiter_.Has(seat)) continue;
-    const bool is_news = arbiter_.PromisedTo(seat) == 0 && HeldBefore(device, asked).memory_bytes > 0;
+    const bool is_news =
+        arbiter_.PromisedTo(seat) == 0 && HeldBefore(session, device, asked).memory_bytes > 0;
     if (is_news)
       arbiter_.Leave(seat);
     else
@@ -272,23 +287,27 @@ void Node::EndRegistrations(Session& session, DeviceId device) {
   Forget(session.id, settled_ns_);
 }
 
-// As it says while those that an earlier instance knew come back, also what is beyond its limit: limits may have changed, and what is
-// held is held. Later nobody takes anything from others because it says so.
-Held Node::HeldBefore(DeviceId device, const protocol::Register& asked) const {
+// As it says while those that an earlier instance knew come back, as far as that is on record, also what is beyond its limit: limits may
+// have changed, and what is held is held. Nobody takes anything from others because it says so.
+Held Node::HeldBefore(const Session& session, DeviceId device, const protocol::Register& asked) const {
   if (!resuming_) return {};
-  return {std::min(asked.held_bytes, arbiter_.MemoryOf(device)),
-          std::min(asked.held_host_bytes, host_bytes_)};
+  Held most = {arbiter_.MemoryOf(device), host_bytes_};
+  if (record_ != nullptr) most = record_->Before(HolderOn(session, device));
+  return {std::min({asked.held_bytes, arbiter_.MemoryOf(device), most.memory_bytes}),
+          std::min({asked.held_host_bytes, host_bytes_, most.host_bytes})};
 }
 
 void Node::On(Session& session, const protocol::Usage& usage) {
   const auto found = session.registrations.find(usage.device);
   if (found == session.registrations.end())
     return Refuse(session, ErrorCode::kOutOfOrder, "this device is not registered");
-  found->second.usage = usage;
-  const Seat seat = SeatOf(session, found->second.device);
+  Registration& registration = found->second;
+  const protocol::Usage before = std::exchange(registration.usage, usage);
+  const Seat seat = SeatOf(session, registration.device);
   arbiter_.Holds(seat, {usage.resident_bytes, usage.host_bytes});
-  arbiter_.Use(seat, DemandOf(usage, found->second.host_need_bytes));
-  NoteHeld(session, usage.device, found->second);
+  NoteHeld(session, usage.device, registration);
+  NoteUse(session, usage.device, registration, before);
+  arbiter_.Use(seat, DemandOf(registration));
 }
 
 void Node::On(Session& session, const protocol::HostNeed& need) {
@@ -297,7 +316,7 @@ void Node::On(Session& session, const protocol::HostNeed& need) {
     return Refuse(session, ErrorCode::kOutOfOrder, "this device is not registered");
   Registration& registration = found->second;
   registration.host_need_bytes = need.size_bytes;
-  arbiter_.Use(SeatOf(session, registration.device), DemandOf(registration.usage, need.size_bytes));
+  arbiter_.Use(SeatOf(session, registration.device), DemandOf(registration));
 }
 
 void Node::On(Session& session, const protocol::Account& parts) {
@@ -327,7 +346,9 @@ void Node::On(Session& session, const protocol::Obeyed& obeyed) {
     return Refuse(session, ErrorCode::kOutOfOrder, "this device is not registered");
   Registration& registration = found->second;
   std::erase_if(registration.unread, [&](uint64_t serial) { return serial <= obeyed.serial; });
-  arbiter_.Obeyed(SeatOf(session, registration.device), obeyed.serial, obeyed.held_bytes, obeyed.host_bytes);
+  const Seat seat = SeatOf(session, registration.device);
+  if (arbiter_.Obeyed(seat, obeyed.serial, obeyed.held_bytes, obeyed.host_bytes))
+    Record(session, registration);
   TellWaiting(session);
 }
 
@@ -368,6 +389,7 @@ void Node::Forget(SessionId id, int64_t now_ns) {
       if (holds && !session.is_leaving) ++counters_.reclaimed;
       LeaveLink(registration);
       arbiter_.Leave(SeatOf(session, registration.device));
+      Record(session, registration);
       AddUsage(registration, job->second.finished[registration.device]);
     }
     job->second.sessions.erase(id);
@@ -391,6 +413,7 @@ void Node::EndJobIfEmpty(JobId id, int64_t now_ns) {
   services_->JobEnded(ReportOf(found->second, now_ns));
   if (found->second.set_by_operator != TermsChange{}) ++saved_version_;
   if (shares_ != nullptr) shares_->JobGone(PoolJobOf(found->second));
+  TakeFromOwner(found->second);
   jobs_by_key_.erase(found->second.key);
   jobs_.erase(found);
 }
@@ -402,6 +425,7 @@ void Node::SetConfig(const Config& config) {
     arbiter_.SetDevice(DeviceId{i},
                        std::max<int64_t>(0, devices_[i].memory_bytes - config_.device_reserve_bytes));
   }
+  SetOwners();
   // What one is guaranteed no more another may be, also one that comes before it.
   for (int pass = 0; pass < 2; ++pass) {
     for (auto& [id, job] : jobs_) RefreshTerms(job);
@@ -425,10 +449,15 @@ void Node::Settle(int64_t now_ns) {
     restored_ = {};
     arbiter_.SetFrozen(false);
     if (shares_ != nullptr) shares_->ForgetUnclaimed();
+    if (record_ != nullptr) record_->ForgetBefore();
   }
+  EndUnusedClaims(now_ns);
   const Decisions decisions = arbiter_.Decide(now_ns);
   for (const AdmissionDecision& decision : decisions.admissions) Tell(decision);
-  for (const GrantDecision& decision : decisions.grants) Tell(decision);
+  for (const GrantDecision& decision : decisions.grants) {
+    RecordPromised(decision.seat);
+    Tell(decision);
+  }
   for (const Seat& seat : decisions.overdue) {
     ++counters_.overdue;
     const auto job = jobs_.find(seat.job);
@@ -445,6 +474,7 @@ int64_t Node::NextWake() const {
   int64_t next = arbiter_.NextWake();
   if (slabs_retry_) next = std::min(next, settled_ns_ + kRetryNs);
   if (resuming_) next = std::min(next, settled_ns_ + std::min(resume_left_ns_, kMostCountedNs));
+  if (!unused_.empty()) next = std::min(next, std::get<0>(*unused_.begin()));
   for (SessionId id : waiting_) {
     const Session& session = sessions_.at(id);
     if (!session.unsent_admissions.empty()) next = std::min(next, settled_ns_ + kRetryNs);
@@ -510,6 +540,7 @@ void Node::TellGrant(Session& session, uint32_t number, Registration& registrati
   grant.reason = static_cast<protocol::GrantReason>(static_cast<int>(decision.reason) + 1);
   if (session.channel->Send(grant) != protocol::Sent::kSent) return;
   registration.unread.push_back(decision.serial);
+  AwaitUse(session, number, registration);
   ShareBy(session, number, registration, decision);
   registration.unsent.reset();
 }

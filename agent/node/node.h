@@ -16,9 +16,11 @@
 #include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "agent/config/config.h"
+#include "agent/node/held_record.h"
 #include "agent/node/node_report.h"
 #include "agent/node/planning.h"
 #include "agent/node/rate.h"
@@ -44,7 +46,8 @@ class Node {
   // `services`, `shares` and `planning` outlive it; without shares there are neither slabs nor places at a link, without planning
   // jobs plan for themselves.
   Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, uint64_t instance,
-       NodeServices* services, int64_t now_ns, Shares* shares = nullptr, Planning* planning = nullptr);
+       NodeServices* services, int64_t now_ns, Shares* shares = nullptr, Planning* planning = nullptr,
+       HeldRecord* record = nullptr);
 
   // Nothing when it is not taken; the channel has been told why.
   std::optional<SessionId> Connected(std::unique_ptr<protocol::Channel> channel, std::unique_ptr<Peer> peer,
@@ -87,6 +90,7 @@ class Node {
     JobSource source = JobSource::kLocal;
     std::string source_id;
     uid_t uid = 0;
+    OwnerId owner = kNobody;
     int64_t since_ns = 0;
     std::set<SessionId> sessions;
     TermsChange set_by_operator;
@@ -108,6 +112,9 @@ class Node {
     int64_t granted_host_bytes = 0;
     int64_t wanted_slab_bytes = 0;  // asked for, and not sent yet
     int64_t most_held_bytes = 0;    // of the device, of what it was promised
+    bool has_claim = true;
+    std::optional<int64_t> unused_until_ns;  // when it has a claim no more, unless it holds something by then
+    int64_t wanted_without_claim = 0;
     std::optional<Shares::Place> place;
   };
   enum class State : uint8_t { kNew, kJob, kOperator, kDetached };
@@ -125,6 +132,15 @@ class Node {
     uint16_t version = 1;
     bool is_leaving = false;
     std::set<protocol::SlabName> not_named;  // its slabs by our books, until it has named those that it has
+  };
+  // Of jobs: a user, a pod or a container, or an account.
+  struct Owner {
+    OwnerId id{};
+    std::string account = {};  // of a user
+    std::optional<int64_t> uid = {};
+    OwnerTerms terms = {};
+    size_t jobs = 0;
+    bool is_configured = false;  // known without a job, too
   };
   struct User {
     Rate connections;
@@ -171,7 +187,7 @@ class Node {
   bool MakeRoom(std::optional<uid_t> user, int64_t at_least);
   void EndSilent(int64_t now_ns);
   void NoteUnknownDevice(const Session& session, const protocol::DeviceUuid& uuid);
-  Held HeldBefore(DeviceId device, const protocol::Register& asked) const;
+  Held HeldBefore(const Session& session, DeviceId device, const protocol::Register& asked) const;
   Seat SeatOf(const Session& session, DeviceId device) const { return {session.job, session.id, device}; }
   void Tell(const AdmissionDecision& decision);
   void Tell(const GrantDecision& decision);
@@ -182,6 +198,24 @@ class Node {
   protocol::Register OwnLimitsOf(const Job& job, DeviceId device) const;
   void RefreshTerms(const Job& job);
   void RefreshTerms(const Job& job, DeviceId device);
+  // node_owners.cpp
+  static std::string OwnerNameOf(const Job& job);
+  Owner& OwnerNamed(const std::string& name);
+  void SetTermsOf(const std::string& name, Owner& owner);
+  void SetOwners();
+  void AddToOwner(Job& job);
+  void TakeFromOwner(const Job& job);
+  std::vector<OwnerReport> ReportOwners(const std::vector<TenancyView>& views) const;
+  // node_claims.cpp
+  static bool HoldsSomething(const Session& session, const Registration& registration);
+  void NoteUse(Session& session, uint32_t number, Registration& registration, const protocol::Usage& before);
+  void AwaitUse(Session& session, uint32_t number, Registration& registration);
+  void SetClaim(Session& session, Registration& registration, bool has_claim);
+  void EndUnusedClaims(int64_t now_ns);
+  void Record(const Session& session, const Registration& registration);
+  void RecordPromised(const Seat& seat);
+  static Demand DemandOf(const Registration& registration);
+  HolderOnDevice HolderOn(const Session& session, DeviceId device) const;
   // node_shares.cpp
   bool HasShares(const Session& session) const;
   static PoolJob PoolJobOf(const Job& job);
@@ -216,6 +250,7 @@ class Node {
   NodeServices* const services_;
   Shares* const shares_;
   Planning* const planning_;
+  HeldRecord* const record_;
   const int64_t started_ns_;
   Arbiter arbiter_;
   bool resuming_ = true;
@@ -229,6 +264,9 @@ class Node {
   SavedState restored_;  // of jobs that have not come back yet
   uint64_t saved_version_ = 0;
   std::map<uid_t, User> users_;
+  std::map<std::string, Owner> owners_;
+  uint64_t last_owner_ = 0;
+  std::set<std::tuple<int64_t, SessionId, uint32_t>> unused_;  // when claims end of who holds nothing
   std::vector<Gone> gone_;
   NodeCounters counters_;
   uint64_t last_session_ = 0, last_job_ = 0;

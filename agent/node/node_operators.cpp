@@ -272,7 +272,9 @@ NodeReport Node::Report(int64_t now_ns) const {
     places[id] = report.jobs.size();
     report.jobs.push_back(ReportOf(job, now_ns));
   }
-  for (const TenancyView& view : arbiter_.Tenancies()) {
+  const std::vector<TenancyView> views = arbiter_.Tenancies();
+  report.owners = ReportOwners(views);
+  for (const TenancyView& view : views) {
     for (TenancyReport& tenancy : report.jobs[places.at(view.job)].tenancies) {
       if (tenancy.device_number != static_cast<uint32_t>(view.device)) continue;
       tenancy.view = view;

@@ -66,6 +66,21 @@ struct JobReport {
   std::vector<TenancyReport> tenancies;
 };
 
+// All jobs of a user, or of an account's users, on one device.
+struct OwnerUse {
+  uint32_t device_number = 0;
+  int64_t granted_bytes = 0, wanted_bytes = 0;
+};
+
+struct OwnerReport {
+  std::string name;     // "user-1001", "pod-1f2e...", "account-physics"
+  std::string account;  // of a user; empty: none
+  OwnerTerms terms;
+  int64_t jobs = 0, waiting_jobs = 0;
+  int64_t host_granted_bytes = 0;
+  std::vector<OwnerUse> devices = {};
+};
+
 struct NodeCounters {
   int64_t admitted = 0, queued = 0, rejected = 0;
   int64_t grants = 0, revocations = 0, overdue = 0;
@@ -89,6 +104,7 @@ struct NodeReport {
   std::vector<std::string>
       unknown_devices;  // that jobs use and the agent does not know; not all, if there are many
   std::vector<JobReport> jobs;
+  std::vector<OwnerReport> owners;
   NodeCounters counters;
 };
 

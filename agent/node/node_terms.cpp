@@ -14,6 +14,7 @@ Terms Node::TermsOf(const Job& job, DeviceId device) const {
   terms.memory.guaranteed = std::min(terms.memory.guaranteed, terms.memory.limit);
   terms.memory.floor = std::min(terms.memory.floor, terms.memory.limit);
   terms.host.guaranteed = std::min(terms.host.guaranteed, terms.host.limit);
+  terms.owner = job.owner;
   return terms;
 }
 

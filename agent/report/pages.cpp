@@ -101,6 +101,28 @@ ordered_json JsonOf(const JobReport& job) {
   return json;
 }
 
+ordered_json JsonOf(const OwnerReport& owner) {
+  const auto bound = [](int64_t value) {
+    return value == OwnerTerms::kAny ? ordered_json(nullptr) : ordered_json(value);
+  };
+  ordered_json json = {{"name", owner.name},
+                       {"account", owner.account},
+                       {"jobs", owner.jobs},
+                       {"waiting_jobs", owner.waiting_jobs},
+                       {"jobs_limit", bound(owner.terms.jobs)},
+                       {"weight", owner.terms.weight},
+                       {"guaranteed_bytes", owner.terms.guaranteed_bytes},
+                       {"limit_bytes", bound(owner.terms.limit_bytes)},
+                       {"host_limit_bytes", bound(owner.terms.host_limit_bytes)},
+                       {"host_budget_bytes", owner.host_granted_bytes},
+                       {"devices", ordered_json::array()}};
+  for (const OwnerUse& use : owner.devices)
+    json["devices"].push_back({{"device", use.device_number},
+                               {"budget_bytes", use.granted_bytes},
+                               {"wanted_bytes", use.wanted_bytes}});
+  return json;
+}
+
 ordered_json JsonOf(const PlanningView& planning) {
   ordered_json requests;
   for (size_t i = 0; i < kPlanOutcomes; ++i) requests[kPlanOutcomeNames[i]] = planning.outcomes[i];
@@ -162,6 +184,8 @@ ordered_json JsonOfNode(const NodeReport& report) {
   }
   json["unknown_devices"] = report.unknown_devices;
   for (const JobReport& job : report.jobs) json["jobs"].push_back(JsonOf(job));
+  json["users"] = ordered_json::array();
+  for (const OwnerReport& owner : report.owners) json["users"].push_back(JsonOf(owner));
   return json;
 }
 

@@ -8,11 +8,10 @@ import os
 import select
 import signal
 import struct
-import threading
 import time
 
 import agent_test
-from agent_test import ADMISSION, ASK_SLABS, ERROR, GIB, GRANT, HELLO, OBEYED, USAGE, WELCOME
+from agent_test import ASK_SLABS, GIB, GRANT, OBEYED, USAGE
 
 MIB = 1 << 20
 SLAB = 16 * MIB
@@ -21,6 +20,7 @@ HOST = f'[host]\nmemory = "{POOL}"\nslab = {SLAB}\nspare = "0"\nhuge_pages = fal
 BULLY, OTHER_BULLY, ANNA, BERT = 62001, 62002, 62003, 62004
 GIVEN_BACK_S = 9  # within which nothing is left of what nobody uses
 ALL = 1 << 40
+UNUSED_MS = 3000
 
 
 def usage(active, wanted, resident):
@@ -184,6 +184,139 @@ class HostMemoryTest(BullyFixture):
         self.assertLessEqual(after["making_bytes"], SLAB)
         self.assertEqual(kept, 0)
         self.assertLess(took_s, GIVEN_BACK_S)
+
+
+class ShareTest(BullyFixture):
+    """The device has 16 GiB; two working jobs want 8 GiB each, and have them."""
+    WANTED = 8 * GIB
+    CONFIG = '[defaults]\nfloor = "16MiB"\n'
+
+    def begin_workers(self, *users):
+        workers = [self.worker(user, self.WANTED) for user in users]
+        self.await_budgets(workers, lambda budgets: min(budgets) > 7 * GIB)
+        self.assertGreater(min(one.number() for one in workers), 7 * GIB)
+        return workers
+
+    def least(self, workers, seconds):
+        """Of each, while it lasts."""
+        least, begin = [one.number() for one in workers], time.monotonic()
+        while time.monotonic() - begin < seconds:
+            least = [min(pair) for pair in zip(least, (one.number() for one in workers))]
+            time.sleep(0.05)
+        return least
+
+    def idles(self, tell):
+        """Holds nothing, does nothing, and says that it works and wants all."""
+        client = Client(self.path)
+        client.begin(16 * GIB)
+        tell(1)
+        while True:
+            if not client.follow(0.2) and client.serial:
+                client.say(USAGE, usage(1, 16 * GIB, 0))
+
+    def show(self, what, budgets):
+        print(f"{what}: budgets of {' and '.join(str(one >> 20) for one in budgets)} MiB")
+
+    def test_processes_that_hold_nothing_take_nothing_for_long_and_never_more_than_a_users_part(self):
+        """Twenty of them had 20 of 22 parts."""
+        self.configure(self.CONFIG)
+        settings = self.folder / "spillway.toml"
+        settings.write_text(settings.read_text().replace("[arbiter]", f"[arbiter]\nunused_ms = {UNUSED_MS}"))
+        self.start()
+        workers = self.begin_workers(ANNA, BERT)
+        bullies = [self.process(BULLY, self.idles) for _ in range(20)]
+        for bully in bullies:
+            agent_test.wait_for(bully.number, bool)
+        least = self.least(workers, 2)
+        self.show("two working jobs beside twenty processes of a third user that hold nothing", least)
+        later = self.await_budgets(workers, lambda budgets: min(budgets) > 7 * GIB)
+        self.show("the same, when the twenty had held nothing for 3 s", later)
+
+        self.assertGreater(min(least), 5 * GIB)
+        self.assertGreater(min(later), 7 * GIB)
+
+    def test_jobs_of_one_user_that_say_they_hold_all_have_one_users_part(self):
+        self.configure(self.CONFIG)
+        self.start()
+        workers = self.begin_workers(ANNA, BERT)
+        bullies = [self.worker(BULLY, 16 * GIB) for _ in range(20)]
+        for bully in bullies:
+            agent_test.wait_for(bully.number, bool)
+        budgets = self.await_budgets(workers + bullies, lambda seen: sum(seen[2:]) > 5 * GIB)
+        time.sleep(1)
+        least = self.least(workers, 1)
+        self.show("two working jobs beside twenty of a third user that hold what they are granted", least)
+
+        self.assertGreater(min(least), 5 * GIB)
+        self.assertGreater(sum(budgets[2:]), 4 * GIB)
+
+    def test_a_users_limit_and_count_of_jobs_bound_all_its_jobs(self):
+        self.configure(self.CONFIG + f'[[user]]\nuid = {BULLY}\nlimit = "2GiB"\njobs = 3\n')
+        self.start()
+        bullies = [self.worker(BULLY, 16 * GIB) for _ in range(6)]
+        agent_test.wait_for(lambda: sum(one.number() for one in bullies), lambda granted: granted == 2 * GIB)
+        seen = [one.number() for one in bullies]
+        self.show("six jobs of a user whose three may have 2 GiB", seen)
+
+        self.assertEqual(sum(seen), 2 * GIB)
+        self.assertEqual(sum(one > 0 for one in seen), 3)
+        waits = [job for job in self.status()["jobs"] if job["devices"][0]["state"] == "waiting"]
+        self.assertEqual(len(waits), 3)
+
+    def test_after_a_restart_nobody_is_believed_more_than_is_on_record(self):
+        """Who came first and said that it held the device had it."""
+        self.configure(self.CONFIG)
+        self.start()
+        workers = [self.returning_worker(user) for user in (ANNA, BERT)]
+        self.await_budgets(workers, lambda seen: min(seen) > 7 * GIB)
+        before = [one.number() for one in workers]
+        self.assertGreater(min(before), 7 * GIB)
+        self.stop(signal.SIGKILL)
+        self.configure(self.CONFIG, resume_ms=2500)
+        liar = self.process(BULLY, self.claims_all)
+        self.start()
+        agent_test.wait_for(liar.number, bool)
+        time.sleep(4)
+        least = self.least(workers, 2)
+        promised = self.promised()
+        self.show(f"two working jobs beside one that claims the device after a restart ({promised >> 20} MiB are promised)", least)
+
+        self.assertGreater(min(least), 5 * GIB)
+        self.assertLessEqual(promised, 16 * GIB)
+
+    def returning_worker(self, user):
+        """Comes back with what it holds."""
+        def work(tell):
+            held = 0
+            while True:
+                try:
+                    client = Client(self.path)
+                    client.begin(self.WANTED, held)
+                    while True:
+                        if client.follow(0.2) and client.serial:
+                            held = client.budget
+                            tell(held)
+                        if client.serial:
+                            client.say(USAGE, usage(1, self.WANTED * 8 // 9, client.budget))
+                except OSError:
+                    time.sleep(0.5)
+                except EOFError:
+                    time.sleep(0.5)
+
+        return self.process(user, work)
+
+    def claims_all(self, tell):
+        while True:
+            try:
+                client = Client(self.path)
+                client.begin(16 * GIB, held=16 * GIB)
+                break
+            except OSError:
+                time.sleep(0.01)
+        tell(1)
+        while True:  # it obeys nobody
+            client.socket.recv(300)
+            client.say(USAGE, usage(1, 16 * GIB, 16 * GIB))
 
 
 # The fixture's own tests are another program's.

@@ -13,7 +13,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGES = ROOT / "docs/man"
-TERMS = {"job", "uid", "uuid", "memory"}  # of lists, which no `--show` of the defaults has
+TERMS = {"job", "uid", "uuid", "memory", "name", "uids"}  # of lists, which no `--show` of the defaults has
 BUILD = None
 
 
@@ -67,7 +67,7 @@ class PagesTest(unittest.TestCase):
 
     def test_terms(self):
         source = (ROOT / "agent/config/config_fields.cpp").read_text()
-        terms = set(re.findall(r'\{"(\w+)", K::\w+, [^{}]*?&T::', source))
+        terms = set(re.findall(r'\{"(\w+)", K::\w+, [^{}]*?&[TO]::', source))
         self.assertGreater(len(terms), 6)
         self.assertEqual(set(re.findall(r"(?m)^\.It Ic (\w+)$", page("spillway.toml.5"))) - TERMS, terms)
 

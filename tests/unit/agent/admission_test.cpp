@@ -16,12 +16,17 @@ Terms Wanting(int64_t guaranteed, int32_t priority = 0, int64_t floor = 1) {
 
 AdmissionPlan Plan(std::vector<Terms> tenants, std::vector<Applicant> applicants, int64_t now = 0,
                    bool draining = false) {
-  return PlanAdmissions({100, 1000, tenants, tenants, kPatience, draining}, applicants, now);
+  return PlanAdmissions({100, 1000, tenants, tenants, kPatience, draining, nullptr, {}, {}}, applicants, now);
 }
 
 std::vector<uint64_t> Numbers(const std::vector<Admitted>& admitted) {
   std::vector<uint64_t> numbers;
   for (const Admitted& one : admitted) numbers.push_back(one.number);
+  return numbers;
+}
+std::vector<uint64_t> Numbers(const std::vector<Waiting>& queue) {
+  std::vector<uint64_t> numbers;
+  for (const Waiting& one : queue) numbers.push_back(one.number);
   return numbers;
 }
 using List = std::vector<uint64_t>;
@@ -30,14 +35,14 @@ TEST(AdmissionTest, AdmitsWhileGuaranteesFit) {
   const AdmissionPlan plan = Plan({Wanting(50)}, {{1, 0, Wanting(30)}, {2, 0, Wanting(30)}});
 
   EXPECT_EQ(Numbers(plan.admitted), (List{1}));
-  EXPECT_EQ(plan.queue, (List{2}));
+  EXPECT_EQ(Numbers(plan.queue), (List{2}));
 }
 
 TEST(AdmissionTest, HigherPriorityFirstThenArrival) {
   const AdmissionPlan plan = Plan({}, {{1, 0, Wanting(60)}, {2, 0, Wanting(60, 5)}, {3, 0, Wanting(60, 5)}});
 
   EXPECT_EQ(Numbers(plan.admitted), (List{2}));
-  EXPECT_EQ(plan.queue, (List{3, 1}));
+  EXPECT_EQ(Numbers(plan.queue), (List{3, 1}));
 }
 
 TEST(AdmissionTest, HigherPriorityPreemptsGuaranteesButNotFloors) {
@@ -56,7 +61,7 @@ TEST(AdmissionTest, NobodyPassesOneThatHasWaitedForLong) {
       Plan({Wanting(50)}, {{1, 0, Wanting(80)}, {2, 599, Wanting(20)}, {3, 599, Wanting(20, 9)}}, 600);
 
   EXPECT_EQ(Numbers(plan.admitted), (List{}));
-  EXPECT_EQ(plan.queue, (List{1, 3, 2}));
+  EXPECT_EQ(Numbers(plan.queue), (List{1, 3, 2}));
 }
 
 TEST(AdmissionTest, OneThatHoldsAnotherDeviceTakesWhatGuaranteeThereIs) {
@@ -82,7 +87,7 @@ TEST(AdmissionTest, NobodyBeginsOnANodeThatIsDrained) {
   const AdmissionPlan plan = Plan({}, {{1, 0, Wanting(10)}}, 0, true);
 
   EXPECT_TRUE(plan.admitted.empty());
-  EXPECT_EQ(plan.queue, (List{1}));
+  EXPECT_EQ(Numbers(plan.queue), (List{1}));
 }
 
 TEST(AdmissionTest, TermsThatCannotHoldAreSaid) {
@@ -91,6 +96,59 @@ TEST(AdmissionTest, TermsThatCannotHoldAreSaid) {
   Terms terms = Wanting(50);
   terms.memory.limit = 40;
   EXPECT_EQ(WhyNever(terms, 100), "its limit of 40 B is below its guarantee of 50 B");
+}
+
+constexpr OwnerId kOneUser{1}, kOtherUser{2};
+
+Terms OfOwner(OwnerId owner, int64_t guaranteed, int64_t floor = 1) {
+  Terms terms = Wanting(guaranteed, 0, floor);
+  terms.owner = owner;
+  return terms;
+}
+
+AdmissionPlan PlanAmong(const Owners& owners, std::vector<Terms> tenants, std::vector<Applicant> applicants,
+                        std::map<OwnerId, int64_t> jobs = {}, std::map<OwnerId, int64_t> parts = {},
+                        int64_t now = 0) {
+  return PlanAdmissions({100, 1000, tenants, tenants, kPatience, false, &owners, jobs, parts}, applicants,
+                        now);
+}
+
+TEST(AdmissionOfOwnersTest, NoMoreJobsRunThanAUserMayHave) {
+  const AdmissionPlan plan =
+      PlanAmong({{kOneUser, {.jobs = 2}}, {kOtherUser, {}}}, {OfOwner(kOneUser, 1)},
+                {{1, 0, OfOwner(kOneUser, 1)}, {2, 0, OfOwner(kOneUser, 1)}, {3, 0, OfOwner(kOtherUser, 1)}},
+                {{kOneUser, 1}});
+
+  EXPECT_EQ(Numbers(plan.admitted), (List{1, 3}));
+  EXPECT_EQ(plan.queue, (std::vector<Waiting>{{2, WaitsFor::kOwnersJobs}}));
+}
+
+TEST(AdmissionOfOwnersTest, WhoWaitsForItsOwnUserHoldsUpNobodyHoweverLong) {
+  const AdmissionPlan plan =
+      PlanAmong({{kOneUser, {.limit_bytes = 50}}, {kOtherUser, {}}}, {OfOwner(kOneUser, 40)},
+                {{1, 0, OfOwner(kOneUser, 20)}, {2, 599, OfOwner(kOtherUser, 20)}}, {}, {}, kPatience);
+
+  EXPECT_EQ(Numbers(plan.admitted), (List{2}));
+  EXPECT_EQ(plan.queue, (std::vector<Waiting>{{1, WaitsFor::kOwnersLimit}}));
+}
+
+TEST(AdmissionOfOwnersTest, WhatIsGuaranteedToAUserIsKeptFreeForItsJobs) {
+  const Owners owners = {{kOneUser, {.guaranteed_bytes = 60}}, {kOtherUser, {}}};
+  const std::vector<Applicant> both = {{1, 0, OfOwner(kOtherUser, 50)}, {2, 0, OfOwner(kOneUser, 50)}};
+
+  EXPECT_EQ(Numbers(PlanAmong(owners, {}, both).admitted), (List{2}));
+  EXPECT_EQ(Numbers(PlanAmong(owners, {OfOwner(kOneUser, 60)}, {{1, 0, OfOwner(kOtherUser, 40)}}).admitted),
+            (List{1}));
+}
+
+TEST(AdmissionOfOwnersTest, FloorsOfOneUserTakeNoMoreThanItsPartUntilTheyHaveWaitedForLong) {
+  const Owners owners = {{kOneUser, {}}};
+  const std::vector<Terms> running = {OfOwner(kOneUser, 0, 20)};
+  const std::vector<Applicant> more = {{1, 0, OfOwner(kOneUser, 0, 20)}, {2, 0, OfOwner(kOneUser, 0, 20)}};
+
+  EXPECT_EQ(Numbers(PlanAmong(owners, running, more, {}, {{kOneUser, 50}}).admitted), (List{1}));
+  EXPECT_EQ(Numbers(PlanAmong(owners, running, more, {}, {{kOneUser, 50}}, kPatience).admitted),
+            (List{1, 2}));
 }
 
 }  // namespace

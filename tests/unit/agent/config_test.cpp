@@ -46,6 +46,57 @@ TEST_F(ConfigFileTest, WhatIsNamedAndNotThereIsAnError) {
   EXPECT_EQ(result.errors, Lines{folder_ + "/spillway.toml cannot be read: No such file or directory"});
 }
 
+TEST_F(ConfigFileTest, UsersAndAccountsAreReadShownAndCompared) {
+  Write("spillway.toml", R"([[user]]
+jobs = 4
+[[user]]
+uid = 1003
+limit = "8GiB"
+[[account]]
+name = "physics"
+uids = [1001, 1002]
+guaranteed = "4GiB"
+host_limit = "16GiB"
+weight = 2
+)");
+  const ConfigResult result = Read();
+  ASSERT_EQ(result.errors, Lines{});
+  const Config& config = result.config;
+
+  EXPECT_EQ(UserTermsFor(config, 1003), (OwnerTerms{.limit_bytes = int64_t{8} << 30, .jobs = 4}));
+  EXPECT_EQ(UserTermsFor(config, std::nullopt), (OwnerTerms{.jobs = 4}));
+  ASSERT_NE(AccountOf(config, 1002), nullptr);
+  EXPECT_EQ(AccountOf(config, 1003), nullptr);
+  EXPECT_EQ(
+      AccountTermsFor(*AccountOf(config, 1002)),
+      (OwnerTerms{.guaranteed_bytes = int64_t{4} << 30, .host_limit_bytes = int64_t{16} << 30, .weight = 2}));
+
+  Write("spillway.toml", ShowConfig(config));
+  EXPECT_EQ(Read().config, config);
+  EXPECT_EQ(DifferencesBetween(Config{}, config),
+            (Lines{"new: [[account]] name = \"physics\", uids = [1001, 1002], guaranteed = \"4GiB\", "
+                   "host_limit = \"16GiB\", weight = 2",
+                   "new: [[user]] jobs = 4", "new: [[user]] uid = 1003, limit = \"8GiB\""}));
+}
+
+TEST_F(ConfigFileTest, WhatIsWrongOfUsersAndAccountsIsSaid) {
+  Write("spillway.toml", R"([[user]]
+wieght = 2
+[[account]]
+uids = [1001]
+[[account]]
+name = "physics"
+uids = [1001]
+guaranteed = "2GiB"
+limit = "1GiB"
+)");
+
+  EXPECT_EQ(Errors(), (Lines{"spillway.toml:3: an account needs a name",
+                             "spillway.toml:5: guaranteed is more than limit",
+                             "spillway.toml:5: user 1001 is in account '' already",
+                             "spillway.toml:2: there is no setting 'wieght'; do you mean 'weight'?"}));
+}
+
 // `config check` said that it is ok, and the guarantee was silently the limit.
 TEST_F(ConfigFileTest, AGuaranteeAboveItsLimitIsAnError) {
   Write("spillway.toml", R"([defaults]

@@ -194,6 +194,135 @@ Claim RandomClaim(base::Prng& random, int64_t capacity) {
   return claim;
 }
 
+constexpr OwnerId kAnna{1}, kBert{2}, kCarl{3}, kLab{9};
+
+Shares DivideAmong(const OwnerClaims& owners, std::vector<Claim> claims, int64_t capacity = 120) {
+  return FairShares(capacity, claims, owners);
+}
+Claim Of(OwnerId owner, int64_t wanted = 1000) { return {.limit = 1000, .wanted = wanted, .owner = owner}; }
+
+TEST(FairSharesOfOwnersTest, ManyJobsOfOneUserHaveNoMoreThanOneOfAnother) {
+  EXPECT_EQ(DivideAmong({{kAnna, {}}, {kBert, {}}}, {Of(kAnna), Of(kBert), Of(kBert), Of(kBert)}),
+            (Shares{60, 20, 20, 20}));
+}
+
+TEST(FairSharesOfOwnersTest, WhatOneUserLeavesTheOthersHave) {
+  EXPECT_EQ(DivideAmong({{kAnna, {}}, {kBert, {}}}, {Of(kAnna, 20), Of(kBert), Of(kBert)}),
+            (Shares{20, 50, 50}));
+}
+
+TEST(FairSharesOfOwnersTest, WeightsCountAmongUsersAndThenAmongAUsersJobs) {
+  Claim heavy = Of(kBert);
+  heavy.weight = 3;
+  EXPECT_EQ(DivideAmong({{kAnna, {.weight = 2}}, {kBert, {}}}, {Of(kAnna), Of(kBert), heavy}),
+            (Shares{80, 10, 30}));
+}
+
+TEST(FairSharesOfOwnersTest, AnAccountsUsersShareWhatTheAccountHas) {
+  EXPECT_EQ(DivideAmong({{kAnna, {}}, {kBert, {.above = kLab}}, {kCarl, {.above = kLab}}, {kLab, {}}},
+                        {Of(kAnna), Of(kBert), Of(kBert), Of(kCarl)}),
+            (Shares{60, 15, 15, 30}));
+}
+
+TEST(FairSharesOfOwnersTest, AUsersLimitHoldsEvenWhenMemoryIsLeft) {
+  EXPECT_EQ(DivideAmong({{kAnna, {.limit = 50}}}, {Of(kAnna), Of(kAnna)}), (Shares{25, 25}));
+  EXPECT_EQ(DivideAmong({{kAnna, {.above = kLab}}, {kLab, {.limit = 50}}}, {Of(kAnna), Of(kNobody, 30)}),
+            (Shares{50, 30}));
+}
+
+TEST(FairSharesOfOwnersTest, AUsersGuaranteeIsLentWhileItsJobsAreIdle) {
+  const OwnerClaims owners = {{kAnna, {.guaranteed = 90}}, {kBert, {}}};
+  Claim idle = Of(kAnna);
+  idle.active = false;
+  EXPECT_EQ(DivideAmong(owners, {Of(kAnna), Of(kAnna), Of(kBert)}), (Shares{45, 45, 30}));
+  EXPECT_EQ(DivideAmong(owners, {idle, idle, Of(kBert)}), (Shares{0, 0, 120}));
+}
+
+TEST(FairSharesOfOwnersTest, AClaimOfNobodyStandsForItself) {
+  EXPECT_EQ(DivideAmong({{kAnna, {}}}, {Of(kAnna), Of(kAnna), Of(kBert), Of(kNobody)}),
+            (Shares{20, 20, 40, 40}));
+}
+
+// By owners' limits and weights, and otherwise alike: how much it is per weight, up or down by a unit.
+void CheckLevels(const std::vector<Claim>& claims, const OwnerClaims& owners, const Shares& shares,
+                 int64_t capacity) {
+  std::map<OwnerId, int64_t> has, needs;
+  int64_t sum = 0;
+  for (size_t i = 0; i < claims.size(); ++i) {
+    has[claims[i].owner] += shares[i];
+    needs[claims[i].owner] += claims[i].Need();
+    sum += shares[i];
+    EXPECT_LE(shares[i], claims[i].Need());
+  }
+  EXPECT_LE(sum, capacity);
+  const auto is_short = [&](OwnerId id) { return has[id] < std::min(needs[id], owners.at(id).limit); };
+  for (const auto& [poor, p] : owners) {
+    EXPECT_LE(has[poor], p.limit);
+    if (!is_short(poor)) continue;
+    EXPECT_EQ(sum, capacity) << "something is left";
+    for (const auto& [rich, r] : owners) EXPECT_LE((has[rich] - 1) / r.weight, (has[poor] + 1) / p.weight);
+  }
+  for (size_t i = 0; i < claims.size(); ++i) {
+    for (size_t j = 0; j < claims.size(); ++j) {
+      const Claim &p = claims[i], &r = claims[j];
+      if (p.owner != r.owner || shares[i] >= p.Need()) continue;
+      EXPECT_LE((shares[j] - 1) / r.weight, (shares[i] + 1) / p.weight) << j << " over " << i;
+    }
+  }
+}
+
+TEST(FairSharesOfOwnersTest, RandomOwnersHaveEvenLevelsAndSoHaveTheClaimsOfEach) {
+  for (uint64_t seed = 1; seed <= 3000; ++seed) {
+    base::Prng random(seed);
+    const int64_t capacity = 100 + static_cast<int64_t>(random.Below(1'000'000));
+    OwnerClaims owners;
+    for (uint64_t id = 1; id <= 1 + random.Below(5); ++id) {
+      owners[OwnerId{id}].weight = 1 + static_cast<int32_t>(random.Below(4));
+      if (random.Below(3) == 0)
+        owners[OwnerId{id}].limit = static_cast<int64_t>(random.Below(static_cast<uint64_t>(capacity)));
+    }
+    std::vector<Claim> claims(1 + random.Below(12));
+    for (Claim& claim : claims) {
+      claim.limit = capacity;
+      claim.wanted = static_cast<int64_t>(random.Below(static_cast<uint64_t>(capacity)));
+      claim.weight = 1 + static_cast<int32_t>(random.Below(4));
+      claim.owner = OwnerId{1 + random.Below(owners.size())};
+    }
+
+    CheckLevels(claims, owners, FairShares(capacity, claims, owners), capacity);
+
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(FairSharesOfOwnersTest, WhateverClaimsSayNoOwnerHasMoreThanItsLimitNorAllMoreThanThereIs) {
+  for (uint64_t seed = 1; seed <= 3000; ++seed) {
+    base::Prng random(seed);
+    const int64_t capacity = 1 + static_cast<int64_t>(random.Below(100'000));
+    const auto below = [&] { return static_cast<int64_t>(random.Below(static_cast<uint64_t>(capacity))); };
+    OwnerClaims owners = {{kLab, {.guaranteed = below() / 2, .limit = capacity / 2 + below()}}};
+    for (const OwnerId id : {kAnna, kBert, kCarl})
+      owners[id] = {.above = random.Below(2) ? kLab : kNobody, .guaranteed = below() / 4, .limit = below()};
+    std::vector<Claim> claims(1 + random.Below(12));
+    for (Claim& claim : claims) {
+      claim = RandomClaim(random, capacity);
+      claim.owner = OwnerId{random.Below(4)};
+    }
+
+    const Shares shares = FairShares(capacity, claims, owners);
+
+    std::map<OwnerId, int64_t> has;
+    for (size_t i = 0; i < claims.size(); ++i) {
+      has[claims[i].owner] += shares[i];
+      if (claims[i].owner != kNobody) has[owners[claims[i].owner].above] += shares[i];
+      EXPECT_LE(shares[i], claims[i].Need());
+    }
+    for (const auto& [id, owner] : owners) EXPECT_LE(has[id], owner.limit) << static_cast<uint64_t>(id);
+    EXPECT_LE(std::accumulate(shares.begin(), shares.end(), int64_t{0}), capacity);
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
+
 TEST(FairSharesTest, RandomClaimsAreSharedByTheRules) {
   for (uint64_t seed = 1; seed <= 5000; ++seed) {
     base::Prng random(seed);

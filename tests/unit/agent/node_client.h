@@ -61,6 +61,14 @@ class Client {
   }
   bool HearsNothing() { return channel_->Receive().what == protocol::Received::What::kNothing; }
   bool IsClosed() { return channel_->Receive().what == protocol::Received::What::kClosed; }
+  // Whatever has come; the newest grant counts.
+  void ObeyAll() {
+    for (;;) {
+      protocol::Received received = channel_->Receive();
+      if (received.what != protocol::Received::What::kMessage) return;
+      if (const auto* grant = std::get_if<protocol::Grant>(&received.message)) Obey(*grant);
+    }
+  }
   void Obey(const protocol::Grant& grant) {
     Say(protocol::Obeyed{grant.device, grant.serial, grant.budget_bytes, grant.host_bytes});
   }

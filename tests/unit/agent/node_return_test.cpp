@@ -354,5 +354,74 @@ TEST_F(NodeTest, WhoGreetsAgainAndAgainAndNeverRegistersHoldsUpNobody) {
   EXPECT_EQ(node_->session_count(), 1u);
 }
 
+// Who was first after a restart to say that it held the device, had it; who had it really was asked to give it back.
+class Record : public HeldRecord {
+ public:
+  Held Before(const HolderOnDevice& holder) const override {
+    const auto known = before.find(holder);
+    return known == before.end() ? Held{} : known->second;
+  }
+  void Note(const HolderOnDevice& holder, const Held& promised) override { noted[holder] = promised; }
+  void ForgetBefore() override { before.clear(); }
+  std::map<HolderOnDevice, Held> before, noted;
+};
+
+class NodeRecordTest : public NodeTest {
+ protected:
+  void Start(int64_t resume_ms) {
+    Config config = FakeConfig();
+    config.resume_ms = resume_ms;
+    node_ = std::make_unique<Node>(std::move(config), FakeDevices(), 64 * kGiB, 7, &services_, now_ns_,
+                                   nullptr, nullptr, &record_);
+  }
+  HolderOnDevice Holder(pid_t pid) const { return {"local-" + std::to_string(pid), pid, kFirstDevice}; }
+  void EndOfResuming() {
+    for (int i = 0; i < 20; ++i) {
+      now_ns_ += kSecond / 4;
+      Settle();
+    }
+  }
+
+  Record record_;
+};
+
+TEST_F(NodeRecordTest, AfterARestartNobodyIsBelievedMoreThanIsOnRecord) {
+  // Given two that an earlier agent had promised 8 GiB each
+  auto anna = NewProcess(), bert = NewProcess();
+  record_.before = {{Holder(anna->pid), {8 * kGiB, 0}}, {Holder(bert->pid), {8 * kGiB, 0}}};
+  Start(3000);
+
+  // When one comes first of whom nothing is on record, and says that it holds all; and one of the two that it holds more than it had
+  auto liar = Connect(NewProcess());
+  auto first = Connect(anna), second = Connect(bert);
+  for (Client* client : {liar.get(), first.get(), second.get()}) {
+    client->Say(protocol::Hello{});
+    client->Next<protocol::Welcome>();
+  }
+  liar->Say(Wanting(16, 16 * kGiB));
+  first->Say(Wanting(16, 12 * kGiB));
+  second->Say(Wanting(16, 8 * kGiB));
+  Settle();
+
+  // Then the two have what they had, and the liar waits
+  first->Next<protocol::Admission>();
+  second->Next<protocol::Admission>();
+  EXPECT_EQ(first->Next<protocol::Grant>().budget_bytes, 8 * kGiB);
+  EXPECT_EQ(second->Next<protocol::Grant>().budget_bytes, 8 * kGiB);
+  EXPECT_TRUE(liar->HearsNothing());
+  EXPECT_EQ(PromisedBytes(), 16 * kGiB);
+}
+
+TEST_F(NodeRecordTest, WhatIsPromisedIsOnRecordBeforeItIsToldAndGoneWithItsProcess) {
+  Start(0);
+  auto process = NewProcess();
+  auto client = Job(8, process);
+  Settle();
+  EXPECT_GE(record_.noted[Holder(process->pid)].memory_bytes, 8 * kGiB - 1024);
+
+  client->Dies();
+  EXPECT_EQ(record_.noted[Holder(process->pid)].memory_bytes, 0);
+}
+
 }  // namespace
 }  // namespace spillway::agent

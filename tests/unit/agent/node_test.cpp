@@ -331,5 +331,89 @@ TEST_F(NodeTest, AUsersSessionsTogetherAskNoMoreThanOneMay) {
   other->Next<protocol::Document>();
 }
 
+protocol::Usage Using(int64_t resident_bytes, bool active = true) {
+  return {.device = 3, .active = active, .wanted_bytes = 16 * kGiB, .resident_bytes = resident_bytes};
+}
+
+// Twenty that held nothing and said that they worked had twenty of twenty-two parts.
+TEST_F(NodeTest, WhoIsGrantedMemoryAndHoldsNoneHasNoClaimAfterAWhile) {
+  Start();
+  auto worker = Job(16), bully = Job(16);
+  const auto budget = [&](size_t which) { return node_->arbiter().Tenancies().at(which).granted_bytes; };
+  const auto obey = [&] {
+    for (int i = 0; i < 4; ++i) {
+      Settle();
+      for (Client* client : {worker.get(), bully.get()}) client->ObeyAll();
+    }
+  };
+  obey();
+  worker->Say(Using(8 * kGiB));
+  bully->Say(Using(0));
+  ASSERT_LE(budget(1), 8 * kGiB);
+  ASSERT_EQ(node_->NextWake(), now_ns_ + FakeConfig().unused_ms * 1'000'000);
+
+  // When it has held nothing for so long, the other has all
+  now_ns_ += FakeConfig().unused_ms * 1'000'000;
+  bully->Say(Using(0));
+  obey();
+  EXPECT_EQ(budget(0), 16 * kGiB);
+  EXPECT_EQ(budget(1), 0);
+
+  // And when it wants more than before, it has its part again
+  protocol::Usage more = Using(0);
+  more.wanted_bytes += kGiB;
+  bully->Say(more);
+  obey();
+  EXPECT_GT(budget(1), 7 * kGiB);
+}
+
+TEST_F(NodeTest, WhoIsIdleAndHoldsNothingHasNoClaimAtOnceAndWhoHasItsDataOnTheHostKeepsIts) {
+  Start();
+  auto one = Job(16), other = Job(16);
+  Settle();
+  const auto has_claim = [&](size_t which) { return node_->arbiter().Tenancies().at(which).has_claim; };
+  one->Say(Using(kGiB));
+  other->Say(Using(0, false));
+  EXPECT_TRUE(has_claim(0));
+  EXPECT_FALSE(has_claim(1));
+
+  protocol::Usage away = Using(0, false);
+  away.host_bytes = kGiB;
+  one->Say(away);
+  EXPECT_TRUE(has_claim(0));
+}
+
+TEST_F(NodeTest, AUsersJobsHaveTogetherWhatTheUserMayHaveAlsoWhenThatChanges) {
+  Config config = FakeConfig();
+  config.users = {{1000, {.limit_bytes = 4 * kGiB, .jobs = 2}}};
+  config.accounts = {{"lab", {1001, 1002}, {.limit_bytes = 6 * kGiB}}};
+  Start(config);
+  auto one = Job(16), two = Job(16), three = Job(16);
+  auto of_lab = Job(16, NewProcess(1001)), also_of_lab = Job(16, NewProcess(1002));
+  const auto sum = [&](size_t first, size_t last) {
+    int64_t bytes = 0;
+    for (size_t i = first; i <= last; ++i) bytes += node_->arbiter().Tenancies().at(i).granted_bytes;
+    return bytes;
+  };
+  const auto obey = [&] {
+    for (int i = 0; i < 6; ++i) {
+      Settle();
+      for (Client* client : {one.get(), two.get(), three.get(), of_lab.get(), also_of_lab.get()})
+        client->ObeyAll();
+    }
+  };
+  obey();
+  EXPECT_EQ(sum(0, 2), 4 * kGiB);
+  EXPECT_EQ(sum(3, 4), 6 * kGiB);
+  EXPECT_EQ(node_->arbiter().Tenancies().at(2).state, TenancyState::kQueued);
+
+  config.users = {};
+  config.accounts = {};
+  node_->SetConfig(config);
+  obey();
+  EXPECT_EQ(sum(0, 4), 16 * kGiB);
+  EXPECT_NEAR(sum(0, 2), 16 * kGiB / 3, kGiB / 10) << "a third, as of each user";
+}
+
 }  // namespace
 }  // namespace spillway::agent

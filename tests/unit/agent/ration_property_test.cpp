@@ -17,7 +17,9 @@ constexpr int64_t kTurnDeadline = 2000;
 class RationLife {
  public:
   explicit RationLife(uint64_t seed)
-      : random_(seed), ration_(1000, 1 + static_cast<int64_t>(random_.Below(20))) {}
+      : random_(seed), ration_(1000, 1 + static_cast<int64_t>(random_.Below(20))) {
+    SetOwners();
+  }
 
   void Run() {
     for (int step = 0; step < 300; ++step) {
@@ -29,6 +31,7 @@ class RationLife {
       ASSERT_LE(ration_.promised(), std::max(promised_before, ration_.capacity()));
       ASSERT_LE(HeldByAll(), ration_.promised());
       ASSERT_LE(ration_.promised(), ration_.capacity());
+      CheckOwners();
     }
     Calm();
   }
@@ -38,6 +41,30 @@ class RationLife {
     std::vector<Ruling> unread;
     int64_t holds = 0, may_hold = 0;
   };
+
+  // Two under an account, one beside it. The first life has none.
+  void SetOwners() {
+    const auto limit = [this] { return 300 + static_cast<int64_t>(random_.Below(900)); };
+    if (random_.Below(3) == 0) return;
+    owners_[OwnerId{3}] = {.guaranteed = 100, .limit = limit()};
+    owners_[OwnerId{1}] = {.above = OwnerId{3}, .limit = limit(), .weight = 2};
+    owners_[OwnerId{2}] = {.above = OwnerId{3}};
+    for (const auto& [id, owner] : owners_) ration_.SetOwner(id, owner);
+  }
+  // A limit that fell, and a claim that went to another owner, are met as the claims obey: nothing more is promised meanwhile.
+  void CheckOwners() {
+    for (const auto& [id, owner] : owners_) {
+      int64_t promised = 0;
+      for (const auto& [claimant, whose] : owner_of_) {
+        const auto known = owners_.find(whose);
+        const bool is_below = whose == id || (known != owners_.end() && known->second.above == id);
+        if (is_below) promised += ration_.PromisedTo(claimant);
+      }
+      ASSERT_LE(promised, std::max(owner.limit, promised_before_[id]))
+          << "owner " << static_cast<uint64_t>(id);
+      promised_before_[id] = promised;
+    }
+  }
 
   void Disturb() {
     const ClaimantId id = 1 + random_.Below(6);
@@ -51,14 +78,15 @@ class RationLife {
         break;
       case 1:
       case 2:
-        ration_.Put(id, RandomClaim());
+        ration_.Put(id, RandomClaim(id));
         break;
       default:
         Read(id, random_.Below(2) == 0);
     }
   }
-  Claim RandomClaim() {
+  Claim RandomClaim(ClaimantId id) {
     Claim claim;
+    claim.owner = owner_of_[id] = OwnerId{id % 4};
     claim.floor = static_cast<int64_t>(random_.Below(100));
     claim.guaranteed = static_cast<int64_t>(random_.Below(160));
     claim.limit = 160 + static_cast<int64_t>(random_.Below(1000));
@@ -132,13 +160,26 @@ class RationLife {
   Ration ration_;
   uint64_t serial_ = 0;
   std::map<ClaimantId, Client> clients_;
+  OwnerClaims owners_;
+  std::map<ClaimantId, OwnerId> owner_of_;
+  std::map<OwnerId, int64_t> promised_before_;
 };
+
+// Half of the lives have owners, a quarter with limits that matter.
+void SetOwners(uint64_t seed, Ration& ration) {
+  if (seed % 2 == 0) return;
+  const int64_t limit = seed % 4 == 1 ? 60 : 1'000'000;
+  ration.SetOwner(OwnerId{1}, {.above = OwnerId{3}, .limit = limit});
+  ration.SetOwner(OwnerId{2}, {.above = OwnerId{3}, .weight = 2});
+  ration.SetOwner(OwnerId{3}, {.guaranteed = 20, .limit = limit + 20});
+}
 
 // The same life twice: once beside somebody who is late for ever, for whose sake everybody is looked at in every round. Some only change
 // what they want, in the way of jobs that grow.
 class TwinLife {
  public:
   explicit TwinLife(uint64_t seed) : random_(seed) {
+    for (Ration* ration : {&alone_, &beside_}) SetOwners(seed, *ration);
     beside_.Put(kLate, {.limit = kHeldByLate, .wanted = kHeldByLate});
     beside_.Decide(1, &serial_beside_);
     beside_.Put(kLate, {.limit = 0});
@@ -156,6 +197,7 @@ class TwinLife {
         Claim& claim = claims_[id];
         if (random_.Below(2) == 0) claim = RandomClaim();
         claim.wanted = static_cast<int64_t>(random_.Below(80));
+        claim.owner = OwnerId{id % 4};
         alone_.Put(id, claim);
         beside_.Put(id, claim);
       }
@@ -203,7 +245,9 @@ class TwinLife {
 class KnowingLife {
  public:
   explicit KnowingLife(uint64_t seed)
-      : random_(seed), step_(1 + Below(12)), knowing_(kCapacity, step_), anew_(kCapacity, step_) {}
+      : random_(seed), step_(1 + Below(12)), knowing_(kCapacity, step_), anew_(kCapacity, step_) {
+    Both([seed](Ration& ration) { SetOwners(seed, ration); });
+  }
 
   void Run() {
     for (now_ = 1; now_ <= 250 && !testing::Test::HasFailure(); ++now_) {
@@ -243,6 +287,7 @@ class KnowingLife {
       case 4:
       case 5:
         claim = RandomClaim();
+        claim.owner = OwnerId{id % 4};
         Both([&](Ration& one) { one.Put(id, claim); });
         break;
       case 6:

@@ -407,5 +407,60 @@ TEST_F(RationTest, WhoIsLateTakesNobodysGuaranteeNorWhatCannotLeave) {
   EXPECT_TRUE(Decide().empty());
 }
 
+constexpr OwnerId kOwner{1}, kOtherOwner{2};
+
+TEST_F(RationTest, WhatAnOwnerMayHaveItsClaimsPassOnAmongThemselves) {
+  // Given an owner whose one claim has all that it may have, while much is free
+  ration_.SetOwner(kOwner, {.limit = 60});
+  ration_.Put(1, {.limit = 100, .wanted = 100, .owner = kOwner});
+  Settle();
+  ASSERT_EQ(ration_.GrantedTo(1), 60);
+
+  // When another of its claims comes, the first gives back, and is believed when it has
+  ration_.Put(2, {.limit = 100, .wanted = 100, .owner = kOwner});
+  const std::vector<Ruling> revoked = Decide();
+  ASSERT_EQ(revoked.size(), 2u);
+  EXPECT_EQ(revoked[0].amount + revoked[1].amount, 30);
+  EXPECT_EQ(ration_.promised(), 60);
+  Settle();
+  ration_.Obeyed(1, serial_, 30);
+  Settle();
+
+  EXPECT_EQ(ration_.GrantedTo(1), 30);
+  EXPECT_EQ(ration_.GrantedTo(2), 30);
+}
+
+TEST_F(RationTest, ALimitThatFallsIsMetThoughNobodyElseWantsAny) {
+  ration_.SetOwner(kOwner, {.limit = 80});
+  ration_.Put(1, {.limit = 100, .wanted = 40, .owner = kOwner});
+  ration_.Put(2, {.limit = 100, .wanted = 40, .owner = kOwner});
+  Settle();
+
+  ration_.SetOwner(kOwner, {.limit = 50});
+  Settle();
+
+  EXPECT_EQ(ration_.GrantedTo(1) + ration_.GrantedTo(2), 50);
+  ration_.RemoveOwner(kOwner);
+  Settle();
+  EXPECT_EQ(ration_.promised(), 80);
+}
+
+TEST_F(RationTest, WhatAnOwnerKeepsUnusedItsOtherClaimsGet) {
+  ration_.SetOwner(kOwner, {.limit = 60});
+  ration_.Put(1, {.limit = 100, .wanted = 60, .owner = kOwner});
+  Settle();
+  ration_.Put(1, {.limit = 100, .wanted = 10, .owner = kOwner});
+  Settle();
+  ASSERT_EQ(ration_.GrantedTo(1), 60) << "nobody needs it";
+
+  ration_.Put(2, {.limit = 100, .wanted = 50, .owner = kOwner});
+  ration_.Put(3, {.limit = 100, .wanted = 40, .owner = kOtherOwner});
+  Settle();
+
+  EXPECT_EQ(ration_.GrantedTo(1), 10);
+  EXPECT_EQ(ration_.GrantedTo(2), 50);
+  EXPECT_EQ(ration_.GrantedTo(3), 40);
+}
+
 }  // namespace
 }  // namespace spillway::agent

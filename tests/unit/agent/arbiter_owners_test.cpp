@@ -1,0 +1,84 @@
+// Whose jobs they are, and who of them has a claim.
+#include "tests/unit/agent/arbiter_fixture.h"
+
+namespace spillway::agent {
+namespace {
+
+constexpr OwnerId kFirstUser{1}, kSecondUser{2};
+
+Terms OwnedBy(OwnerId owner, int64_t guaranteed_gib = 0) {
+  Terms terms = Plain(guaranteed_gib);
+  terms.owner = owner;
+  return terms;
+}
+
+TEST_F(ArbiterTest, ManyJobsOfAUserTakeNoMoreOfAnothersThanOneWould) {
+  arbiter_.SetOwner(kFirstUser, {});
+  arbiter_.SetOwner(kSecondUser, {});
+  arbiter_.Join(SeatOf(1), OwnedBy(kFirstUser), Wants(16), now_ns_);
+  Settle();
+  for (uint64_t job = 2; job <= 9; ++job)
+    arbiter_.Join(SeatOf(job), OwnedBy(kSecondUser), Wants(16), now_ns_);
+  Settle();
+
+  EXPECT_EQ(GibOf(1), 8);
+  for (uint64_t job = 2; job <= 9; ++job) EXPECT_EQ(GibOf(job), 1);
+  EXPECT_EQ(View(1).link_permille, 500);
+}
+
+TEST_F(ArbiterTest, WhoHasNoClaimLendsAllAndIsNotInTheWayOfWhoBegins) {
+  // Given a job that is guaranteed all, holds nothing and does nothing
+  arbiter_.Join(SeatOf(1), Plain(16), Wants(16), now_ns_);
+  Settle();
+  Demand nothing = Wants(16);
+  nothing.has_claim = false;
+  arbiter_.Use(SeatOf(1), nothing);
+  Settle();
+  EXPECT_EQ(GibOf(1), 16) << "nobody needs it";
+
+  // When one comes that is guaranteed 10 GiB and wants all, it begins and has all
+  arbiter_.Join(SeatOf(2), Plain(10), Wants(16), now_ns_);
+  Settle();
+  EXPECT_EQ(View(1).granted_bytes, 0);
+  EXPECT_EQ(GibOf(2), 16);
+  EXPECT_FALSE(View(1).has_claim);
+
+  // And the first, when it wakes, waits as if it came now
+  arbiter_.Use(SeatOf(1), Wants(16));
+  const Decisions woken = Decide();
+  ASSERT_EQ(woken.admissions.size(), 1u);
+  EXPECT_EQ(woken.admissions[0].state, TenancyState::kQueued);
+  arbiter_.Leave(SeatOf(2));
+  Settle();
+  EXPECT_EQ(GibOf(1), 16);
+}
+
+TEST_F(ArbiterTest, WhoWakesWhereThereIsRoomIsToldOfMemoryAlone) {
+  arbiter_.Join(SeatOf(1), Plain(), Wants(8), now_ns_);
+  Settle();
+  Demand nothing = Wants(8);
+  nothing.has_claim = false;
+  arbiter_.Use(SeatOf(1), nothing);
+  arbiter_.Join(SeatOf(2), Plain(), Wants(16), now_ns_);
+  Settle();
+  ASSERT_EQ(View(1).granted_bytes, 0);
+
+  arbiter_.Use(SeatOf(1), Wants(8));
+  const Decisions woken = Decide();
+  EXPECT_TRUE(woken.admissions.empty());
+  for (const GrantDecision& grant : woken.grants) Obey(grant);
+  Settle();
+
+  EXPECT_EQ(GibOf(1), 8);
+}
+
+TEST_F(ArbiterTest, WhatSomebodySaysThatItHoldsIsBelievedWithinItsUsersLimit) {
+  arbiter_.SetOwner(kFirstUser, {.limit_bytes = 4 * kGibibyte});
+  arbiter_.Join(SeatOf(1), OwnedBy(kFirstUser), Wants(1), now_ns_, {12 * kGibibyte, 0});
+  Settle();
+
+  EXPECT_EQ(GibOf(1), 4);
+}
+
+}  // namespace
+}  // namespace spillway::agent
