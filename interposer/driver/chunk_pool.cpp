@@ -142,6 +142,15 @@ void ChunkPool::ReleaseAll() {
   }
 }
 
+size_t ChunkPool::ReleaseFree(size_t bytes) {
+  size_t released_bytes = 0;
+  for (size_t i = 0; i < kClasses.size(); ++i) {
+    for (; !free_[i].empty() && released_bytes + kClasses[i] <= bytes; released_bytes += kClasses[i])
+      ReleaseOne(i);
+  }
+  return released_bytes;
+}
+
 bool ChunkPool::Charge(size_t bytes) {
   if (!ReleaseForRoom(bytes, budget_bytes_)) return false;
   charged_bytes_ += bytes;

@@ -8,8 +8,8 @@
 //     as soon as what is lent has come back: until then nothing is given out.
 //  2. A chunk in the pool is mapped nowhere and no device work uses it.
 //  3. Take gives all that was asked for or nothing, and never waits.
-//  4. A chunk goes back to the driver only where the budget, or another's charge, leaves no room for it, or where Take may
-//     cut. (Note [Cutting])
+//  4. A chunk goes back to the driver only where the budget, or another's charge, leaves no room for it, where Take may
+//     cut (Note [Cutting]), or by ReleaseFree.
 // Never: maps, copies, or decides whose memory is given up.
 #pragma once
 
@@ -70,6 +70,8 @@ class ChunkPool {
   // What others may have is given back to the driver, which keeps it for them.
   void Give(Chunks* chunks);
   void ReleaseAll();
+  // Of the free chunks so many bytes, or less, go back to the driver; answers how many.
+  size_t ReleaseFree(size_t bytes);
 
   // Memory outside the pool that counts against the budget (passed-through allocations).
   bool Charge(size_t bytes);
@@ -81,6 +83,7 @@ class ChunkPool {
   bool IsOverBudget() const { return held_bytes() > budget_bytes_; }
   size_t ExcessBytes() const { return std::max(held_bytes(), budget_bytes_) - budget_bytes_; }
   bool shareable() const { return shareable_; }
+  size_t free_bytes() const { return free_bytes_; }
   size_t held_bytes() const { return created_bytes_ + charged_bytes_; }
   size_t held_peak_bytes() const { return held_peak_bytes_; }
   // Without waiting: free chunks, and new ones within the budget and what the device was last seen to have.

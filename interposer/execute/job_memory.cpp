@@ -85,6 +85,7 @@ void JobMemory::AwaitRoomFor(size_t size_bytes, bool even_held) {
   AwaitBudget([&]() SPILLWAY_REQUIRES(state_) { return FitsBudget(size_bytes); });
   AwaitHostLimit(size_bytes);
   AwaitPrefetches(StallCause::kNoMemory);
+  AwaitSpare(size_bytes);
 }
 
 // Null where it is refused. What waits for memory that was freed is pinned.
@@ -294,7 +295,43 @@ void JobMemory::GiveBack(Allocation* found, const UseList& busy) {
   counters_.wanted_bytes -= found->size_bytes;
   residency_.TraceNow(TraceKind::kFreed, AsRange(found));
   residency_.Free(AsRange(found), busy);
+  residency_.GiveBackSpare(Residency::After::kFree);
   residency_.TraceMemory();
+}
+
+void JobMemory::GiveBackWhatIsFreed() {
+  const MutexLock lock(state_);
+  gives_back_ = true;
+  residency_.GiveBackWhatIsFreed();
+}
+
+// What was busy when it was freed is idle by now.
+void JobMemory::GiveBackSpare() {
+  if (!gives_back_) return;
+  const RelaxedCapture relaxed(CapturesGoOn());
+  const CurrentContext current(context_);
+  const bool may_take_slabs = making_.TryLock();  // who makes memory needs them where they are
+  {
+    const MutexLock lock(state_);
+    if (may_take_slabs && residency_.IsMoreThanKept(slabs_.EmptyBytes())) GiveBackEmptySlabs();
+    residency_.GiveBackSpare(Residency::After::kWait);
+  }
+  if (may_take_slabs) making_.Unlock();
+}
+
+// A bare free would have waited: much that is freed and busy is awaited before more is created beside it.
+void JobMemory::AwaitSpare(size_t size_bytes) {
+  if (!gives_back_ || CapturesGoOn()) return;
+  for (;;) {
+    Awaited next;
+    {
+      const MutexLock lock(state_);
+      if (!residency_.MustAwaitSpare(size_bytes)) return;
+      next = WithEvents(residency_.NextToAwait());
+      if (next.empty()) return;
+    }
+    AwaitOneOf(next, StallCause::kNoMemory);
+  }
 }
 
 // By a plan memory is short for good: what frees it is marked at once, so that nobody waits for more than that.

@@ -10,11 +10,9 @@
 // which is held in neither the driver's function nor any wait; the making lock is held while memory is being made, so
 // that two calls never each hold half of what the other needs.
 //
-// The code: job_memory.cpp (allocations, answers), job_memory_calls.cpp (Begin to End), job_memory_room.cpp (making
-// room), job_memory_contents.cpp (what memory holds), job_memory_idle.cpp (parking), job_memory_free_waits.cpp, job_memory_census.cpp,
-// job_memory_looks.cpp (at the work of new kernels), job_memory_host.cpp (memory of the host's),
-// job_memory_record.cpp (what the recorder is told),
-// job_memory_plan.cpp (following a plan), job_memory_recompute.cpp and job_memory_proof.cpp, job_memory_scratch.cpp (what is run again: Note [Recipes]), job_memory_lease.cpp (host memory and the link as granted), job_memory_roles.cpp (what calls promise of the memory that they name).
+// The code: job_memory.cpp (allocations, answers), and job_memory_*.cpp: calls (Begin to End), room (making it), contents (what
+// memory holds), idle (parking), free_waits, census, looks (at the work of new kernels), host (memory of the host's), record (what the recorder is told), plan, recompute,
+// proof and scratch (what is run again: Note [Recipes]), lease (host memory and the link as granted), roles (what calls promise).
 //
 // Invariants
 //  1. Between Begin and End everything the call names is mapped and stays so.
@@ -105,8 +103,9 @@ class JobMemory {
   bool EndRecipes() SPILLWAY_EXCLUDES(making_, state_);
   // An operation of this token (scheduler::TokenOf) has been proved to be repeatable.
   bool MayReplay(std::uint64_t token) SPILLWAY_EXCLUDES(state_);
-  // For tests: whatever can be made again is dropped at once. Before the first allocation.
+  // Before the first allocation. For tests: what can be made again is dropped at once. There is no budget (spare_memory.h).
   void DropEagerly() { drops_eagerly_ = true; }
+  void GiveBackWhatIsFreed() SPILLWAY_EXCLUDES(state_);
 
   // From now on the range stays where it is, on the device, until the owner's hold ends (holds.h). To be called between
   // Begin and End of a call that names the address; small allocations stay anyway.
@@ -179,7 +178,7 @@ class JobMemory {
   bool IsFreed(CUdeviceptr address);
   // The allocation that the address lies in; false when it is not managed.
   bool Describe(CUdeviceptr address, Allocation* out);
-  // What the program is told to be free, on a device that has so much, and so much free, for all that use it.
+  // What the program is told to be free; the device's own figures are those of all that use it.
   size_t ShownFreeBytes(size_t device_free_bytes, size_t device_bytes) SPILLWAY_EXCLUDES(state_);
   size_t FreeBytes();  // of the budget
   size_t budget_bytes() const { return budget_bytes_.load(std::memory_order_relaxed); }
@@ -205,8 +204,7 @@ class JobMemory {
   Recorder& recorder() { return recorder_; }
   // From now on what the job does is recorded, whatever it wants.
   void BeginRecording() SPILLWAY_EXCLUDES(state_);
-  // The budget, less what cannot move.
-  std::int64_t PlannableBytes() SPILLWAY_EXCLUDES(state_);
+  std::int64_t PlannableBytes() SPILLWAY_EXCLUDES(state_);  // the budget, less what cannot move
   // From its next iteration on the job follows the plan: what it says moves ahead of need, everything else as without one.
   void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) SPILLWAY_EXCLUDES(state_);
   // For the trace: a plan's iterations took `planned_ns`, and without it `without_ns`; 0: not known.
@@ -275,6 +273,8 @@ class JobMemory {
   void TellOfFree(const Allocation* found) SPILLWAY_REQUIRES(state_);
   void GiveBack(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(state_);
   void MarkEnds(const UseList& busy) SPILLWAY_REQUIRES(state_);
+  void GiveBackSpare() SPILLWAY_EXCLUDES(making_, state_);
+  void AwaitSpare(size_t size_bytes) SPILLWAY_EXCLUDES(state_);
   void DischargeLocked(size_t bytes, Unmovable reason = Unmovable::kDriverServed) SPILLWAY_REQUIRES(state_);
   Allocation* FindUsable(CUdeviceptr address) SPILLWAY_REQUIRES(state_);
   Allocation* FindBase(CUdeviceptr base) SPILLWAY_REQUIRES(state_);
@@ -532,7 +532,7 @@ class JobMemory {
   const int device_;
   const size_t own_host_limit_bytes_;
   BudgetSchedule schedule_;
-  bool drops_eagerly_ = false;
+  bool drops_eagerly_ = false, gives_back_ = false;
   // Synchronises itself.
   inline static constinit std::atomic<int> captures{0};
   inline static constinit std::atomic<int> blocked_threads{0};

@@ -89,6 +89,7 @@ void JobMemory::Record(const TouchSet& set, Effect effect) {
 }
 
 void JobMemory::Waited() {
+  GiveBackSpare();
   trace_.Poll();
   if (recorder_.IsRecording()) recorder_.Synchronized();
   recorder_.Settle();

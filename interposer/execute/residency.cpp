@@ -42,6 +42,7 @@ Range* Residency::NewRange(size_t bytes) {
   range->holds_addresses = false;
   range->last_touch = TouchClock();
   if (range->ready_after.empty()) OpenGate(range, 0);
+  if (gives_back_) spare_.Note(UnusedBytes() - std::min(UnusedBytes(), size_bytes));
   return range;
 }
 
@@ -283,7 +284,7 @@ void Residency::TraceMemoryNow() {
 // Freed ranges keep their mappings for allocations of the same size (ReuseFreed) until their memory is needed: by its
 // amount, or for its chunks, since those at hand would have to be cut. Nothing is cut that an idle one makes needless; none is
 // waited for. (Note [Cutting])
-bool Residency::TakeChunks(size_t bytes, Chunks* out) {
+bool Residency::TakeAny(size_t bytes, Chunks* out) {
   if (chunks_.Take(bytes, out, Cutting::kNo)) return true;
   CollectFinished();
   while (!chunks_.Take(bytes, out, Cutting::kNo)) {

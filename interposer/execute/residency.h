@@ -3,7 +3,8 @@
 // Called by job_memory with the state lock held. Owns the chunk pool, the addresses, the pinned host pool, the copy
 // streams and all ranges. The only room that maps, unmaps and copies.
 //
-// The code: residency.cpp (lives), residency_departure.cpp, residency_mapping.cpp (mappings, parking).
+// The code: residency.cpp (lives), residency_departure.cpp, residency_mapping.cpp (mappings, parking), residency_spare.cpp (what
+// goes back to the device).
 //
 // The life of a range's bytes: nowhere -> device -> leaving -> host, parked or dropped -> device -> ... -> freed -> gone.
 //
@@ -36,6 +37,7 @@
 #include "interposer/execute/host_pool.h"
 #include "interposer/execute/link_turns.h"
 #include "interposer/execute/range.h"
+#include "interposer/execute/spare_memory.h"
 #include "interposer/execute/timeline.h"
 #include "interposer/record/job_trace.h"
 
@@ -180,6 +182,15 @@ class Residency {
 
   void ReleaseAll();
 
+  // Without a budget what is freed goes back to the device (spare_memory.h). Before the first allocation.
+  void GiveBackWhatIsFreed() { gives_back_ = true; }
+  // After a free, or a wait for the device: what is idle and beyond what is kept. After a free not each time.
+  enum class After : bool { kFree, kWait };
+  void GiveBackSpare(After after);
+  // An allocation of so much would be given new memory beside much that was freed and is busy.
+  bool MustAwaitSpare(size_t bytes);
+  bool IsMoreThanKept(size_t unused_bytes) const { return unused_bytes > spare_.keep_bytes(); }
+
   // For the trace: what happens to a range, and how much memory is where now.
   void TraceNow(TraceKind kind, const Range* range, TraceCause why = TraceCause::kNone) {
     if (JobTrace::IsOn()) trace_->Now(TraceOf(kind, range, why));
@@ -213,6 +224,12 @@ class Residency {
   void FinishLeaving(Range* range);
   void CollectFinished();
   void CollectLeaving();
+  bool TakeAny(size_t bytes, Chunks* out);
+  void RetireBeforeCreating(size_t bytes);
+  bool WouldHoldTooMuch(size_t bytes, size_t more_bytes) const;
+  bool ReleaseSpare();
+  size_t UnusedBytes() const;
+  void MarkBusySpare();
   bool CloseGate(Range* range);
   void NoteRecentUses(Range* range);
   bool IsHeld(const Range* range);
@@ -251,6 +268,9 @@ class Residency {
   };
   std::vector<Candidate> candidates_;  // to leave, the first one last (residency_departure.cpp)
   bool parking_ = false;
+  bool gives_back_ = false;
+  SpareMemory spare_;
+  int spare_pause_ = 0;  // calls until it is tried again to give back what was busy
   std::vector<CUdevice> peers_;
 };
 

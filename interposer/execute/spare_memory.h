@@ -1,0 +1,63 @@
+// How much device memory that no allocation has is kept for the next ones, in a job without a budget.
+//
+// Called by residency with the state lock held. Pure.
+//
+// What a program frees goes back to the device, where others may need it, but for what its allocations have been shown to take
+// again: memory that had to be created soon after as much had been given back is kept from then on. What stays unused for a
+// whole window of calls is not.
+//
+// Invariants
+//  1. keep_bytes() is at most kLeastBytes and what was created again after it had been given back.
+//  2. Of what is kept, kLeastBytes apart, the part that no allocation has used in a window goes back at its end.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace spillway::interposer {
+
+class SpareMemory {
+ public:
+  static constexpr std::size_t kLeastBytes = std::size_t{64} << 20;
+  static constexpr std::size_t kMostBusyBytes = std::size_t{256} << 20;  // that new memory is created beside
+  static constexpr std::uint64_t kFirstWindow = 1024;                    // allocations and frees
+  static constexpr std::uint64_t kLongestWindow = 65536;
+
+  std::size_t keep_bytes() const { return keep_bytes_; }
+
+  // So much had to be created for an allocation, while so much was held that no allocation had.
+  void Created(std::size_t bytes, std::size_t unused_bytes) {
+    const std::size_t missed_bytes = std::min(given_back_bytes_, bytes - std::min(bytes, unused_bytes));
+    if (missed_bytes == 0) return;
+    keep_bytes_ += missed_bytes;
+    given_back_bytes_ -= missed_bytes;
+    is_missed_ = true;
+  }
+  void GaveBack(std::size_t bytes) { given_back_bytes_ += bytes; }
+  // An allocation or a free was made, after which so much is unused.
+  void Note(std::size_t unused_bytes) {
+    least_unused_bytes_ = std::min(least_unused_bytes_, unused_bytes);
+    if (++calls_ >= window_) EndWindow();
+  }
+
+ private:
+  // An iteration that is longer than the window gave back in its first part what it takes in its second.
+  void EndWindow() {
+    const std::size_t above_bytes = keep_bytes_ - kLeastBytes;
+    keep_bytes_ -= std::min(above_bytes, least_unused_bytes_);
+    if (is_missed_) window_ = std::min(2 * window_, kLongestWindow);
+    is_missed_ = false;
+    calls_ = 0;
+    least_unused_bytes_ = ~std::size_t{0};
+  }
+
+  std::size_t keep_bytes_ = kLeastBytes;
+  std::size_t given_back_bytes_ = 0;  // and not created again
+  std::size_t least_unused_bytes_ = ~std::size_t{0};
+  std::uint64_t window_ = kFirstWindow;
+  std::uint64_t calls_ = 0;
+  bool is_missed_ = false;
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,116 @@
+// Without a budget what a program had freed stayed in the job's pool for good, and a program of many sizes held the sum of all their
+// peaks: other processes on the device were refused what bare they would have got.
+#include "tests/regressions/job.h"
+
+namespace spillway::regressions {
+namespace {
+
+constexpr size_t kKeptBytes = 64 * kMiB;
+constexpr size_t kBusyBytes = 256 * kMiB;
+constexpr size_t kRounding = 8 * kMiB;  // memory is made of chunks
+
+class GivenBackTest : public JobTest {
+ protected:
+  void SetUp() override {
+    JobTest::SetUp();
+    unsetenv("SPILLWAY_BUDGET");
+    setenv("SPILLWAY_SIM_COMPUTE", "tags", 1);
+    Start();
+  }
+  static size_t Held() { return Books("device_bytes_now"); }
+  static void FreeAll(const std::vector<CUdeviceptr>& all) {
+    for (const CUdeviceptr address : all) EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
+  }
+  static unsigned long long Calls() {
+    return Books("vmm_creates") + Books("vmm_releases") + Books("vmm_maps") + Books("vmm_unmaps");
+  }
+};
+
+TEST_F(GivenBackTest, FreedMemoryIsTheDevicesAgain) {
+  const size_t before = Held();
+  const auto buffers = FilledBuffers(32, 32 * kMiB);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_GE(Held(), before + 1024 * kMiB);
+
+  FreeAll(buffers);
+
+  EXPECT_LE(Held(), before + kKeptBytes);
+}
+
+void Nothing(const simulator::LaunchShape&, void* const*) {}
+simulator::KernelCost Slow(const simulator::LaunchShape&, void* const*) { return {uint64_t{1} << 44, 0}; }
+constexpr simulator::KernelParameter kPointer[] = {{0, 8}};
+SPILLWAY_ONE_KERNEL(kSlowImage, "slow", Nothing, Slow, 1, kPointer);
+
+TEST_F(GivenBackTest, WhatWasBusyWhenItWasFreedGoesBackAtTheNextWait) {
+  const CUfunction slow = Kernel(&kSlowImage, "slow");
+  const size_t before = Held();
+  auto buffers = FilledBuffers(16, 32 * kMiB);
+  CUstream stream;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  for (CUdeviceptr& buffer : buffers) {
+    void* parameters[] = {&buffer};
+    ASSERT_EQ(Launch(slow, stream, parameters), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemFreeAsync(buffer, stream), CUDA_SUCCESS);
+  }
+
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+
+  EXPECT_LE(Held(), before + kKeptBytes);
+}
+
+// An iteration gives back at its end what the next one takes: that is created a second time, and then kept.
+TEST_F(GivenBackTest, WhatEachIterationTakesAgainIsKept) {
+  const auto iterate = [] {
+    FreeAll(FilledBuffers(32, 32 * kMiB));
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  };
+  for (int i = 0; i < 3; ++i) iterate();
+  const auto calls = Calls();
+  for (int i = 0; i < 5; ++i) iterate();
+  EXPECT_EQ(Calls(), calls);
+}
+
+TEST_F(GivenBackTest, WhatIsKeptGoesBackWhenNothingTakesItAnyMore) {
+  const size_t before = Held();
+  for (int i = 0; i < 4; ++i) FreeAll(FilledBuffers(32, 32 * kMiB));
+  EXPECT_GE(Held(), before + 1024 * kMiB);
+
+  for (int i = 0; i < 2000; ++i) FreeAll({Filled(16 * kMiB, 1)});
+
+  EXPECT_LE(Held(), before + kKeptBytes + 16 * kMiB + kRounding);
+}
+
+TEST_F(GivenBackTest, ProgramOfManySizesHoldsLittleMoreThanItsPeak) {
+  const size_t before = Held();
+  for (size_t size = 64; size < 80; ++size) FreeAll(FilledBuffers(8, size * kMiB));
+  EXPECT_LE(Books("device_bytes_peak"), before + 9 * 80 * kMiB + kKeptBytes + kBusyBytes + kRounding);
+}
+
+TEST_F(GivenBackTest, SmallAllocationsGoBackToo) {
+  const size_t before = Held();
+  std::vector<CUdeviceptr> small(1024);
+  for (CUdeviceptr& address : small) address = Filled(512 << 10, 1);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_GE(Held(), before + 512 * kMiB);
+
+  FreeAll(small);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+
+  EXPECT_LE(Held(), before + 2 * kKeptBytes);
+}
+
+TEST_F(GivenBackTest, TheBytesAreRightThroughout) {
+  for (unsigned int round = 0; round < 6; ++round) {
+    const size_t bytes = (10 + 14 * round) * kMiB;
+    const CUdeviceptr kept = Filled(bytes, round);
+    FreeAll(FilledBuffers(8, 40 * kMiB));
+    EXPECT_TRUE(IsAll(kept, 4096, round));
+    EXPECT_EQ(cuMemFree(kept), CUDA_SUCCESS);
+  }
+  EXPECT_EQ(Books("unmapped_while_in_use"), 0u);
+  EXPECT_EQ(Books("illegal_accesses"), 0u);
+}
+
+}  // namespace
+}  // namespace spillway::regressions

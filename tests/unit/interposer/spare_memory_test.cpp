@@ -1,0 +1,68 @@
+// How much unused memory a job without a budget keeps: in mebibytes.
+#include "interposer/execute/spare_memory.h"
+
+#include <gtest/gtest.h>
+
+namespace spillway::interposer {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr std::size_t kLeast = SpareMemory::kLeastBytes;
+
+TEST(SpareMemoryTest, KeepsLittleAsLongAsNothingIsTakenAgain) {
+  SpareMemory spare;
+  spare.Created(1000 * kMiB, 0);
+  spare.GaveBack(900 * kMiB);
+  EXPECT_EQ(spare.keep_bytes(), kLeast);
+}
+
+TEST(SpareMemoryTest, WhatHadToBeCreatedAgainIsKeptFromThenOn) {
+  SpareMemory spare;
+  spare.GaveBack(900 * kMiB);
+  spare.Created(300 * kMiB, 0);
+  EXPECT_EQ(spare.keep_bytes(), kLeast + 300 * kMiB);
+  spare.Created(1000 * kMiB, 0);
+  EXPECT_EQ(spare.keep_bytes(), kLeast + 900 * kMiB) << "the rest was never given back";
+}
+
+TEST(SpareMemoryTest, WhatWasCreatedBesideUnusedMemoryWasNotMissed) {
+  SpareMemory spare;
+  spare.GaveBack(900 * kMiB);
+  spare.Created(100 * kMiB, 100 * kMiB);
+  EXPECT_EQ(spare.keep_bytes(), kLeast);
+  spare.Created(100 * kMiB, 60 * kMiB);
+  EXPECT_EQ(spare.keep_bytes(), kLeast + 40 * kMiB);
+}
+
+TEST(SpareMemoryTest, WhatNobodyUsesInAWindowIsKeptNoLonger) {
+  SpareMemory spare;
+  spare.GaveBack(900 * kMiB);
+  spare.Created(900 * kMiB, 0);
+  for (std::uint64_t i = 0; i < SpareMemory::kFirstWindow; ++i) spare.Note((i % 2 == 0 ? 800 : 500) * kMiB);
+  EXPECT_EQ(spare.keep_bytes(), kLeast + 400 * kMiB);
+}
+
+TEST(SpareMemoryTest, IterationLongerThanTheWindowIsLearnedToo) {
+  SpareMemory spare;
+  constexpr std::size_t kSwing = 1000 * kMiB;
+  std::size_t unused = 0, created_late = 0;
+  for (int iteration = 0; iteration < 30; ++iteration) {
+    for (int call = 0; call < 5000; ++call) {  // little in the first half, all in the second
+      const std::size_t wanted = call < 2500 ? 0 : kSwing;
+      if (wanted > 0 && unused < kSwing) {
+        spare.Created(kSwing - unused, 0);
+        created_late += iteration >= 15 ? kSwing - unused : 0;
+        unused = kSwing;
+      }
+      spare.Note(unused - wanted);
+      if (wanted == 0 && unused > spare.keep_bytes()) {
+        spare.GaveBack(unused - spare.keep_bytes());
+        unused = spare.keep_bytes();
+      }
+    }
+  }
+  EXPECT_EQ(created_late, 0u);
+}
+
+}  // namespace
+}  // namespace spillway::interposer
