@@ -3,6 +3,7 @@
 #include "base/pause.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/execute/job_memory.h"
+#include "interposer/lease/bell.h"
 
 namespace spillway::interposer {
 
@@ -14,6 +15,7 @@ using driver::RelaxedCapture;
 namespace {
 
 constexpr std::int64_t kHeldBackPauseNs = 500'000;
+constexpr std::uint64_t kLongestHoldNs = 30'000'000'000;  // of one call
 
 }  // namespace
 
@@ -48,10 +50,12 @@ bool JobMemory::IsHeldBack() const {
 void JobMemory::AwaitBudget(base::FunctionRef<bool()> fits) {
   if (!IsHeldBack()) return;
   const base::ScopedCount call(&calls_for_memory_);
+  Bell::ForGrants().Ring();  // who slept is awake
   for (const std::uint64_t start_ns = MonotonicNs();; base::Pause(kHeldBackPauseNs)) {
     const MutexLock lock(state_);
-    if (IsHeldBack() && !fits()) continue;
-    return counters_.Stalled(StallCause::kNoMemory, MonotonicNs() - start_ns);
+    const std::uint64_t waited_ns = MonotonicNs() - start_ns;
+    if (IsHeldBack() && !fits() && waited_ns < kLongestHoldNs) continue;
+    return counters_.Stalled(StallCause::kNoMemory, waited_ns);
   }
 }
 

@@ -308,7 +308,12 @@ void AgentSession::SetBudget(const protocol::Grant& grant, std::int64_t) {
 void AgentSession::Apply(Device* device) {
   device->memory->SetLinkPermille(device->link_permille);
   device->memory->SetHostLimit(static_cast<size_t>(device->granted_host_bytes));
-  device->memory->GrantBudget(static_cast<size_t>(std::min(device->granted_bytes, device->own_budget_bytes)));
+  const auto budget_bytes = static_cast<size_t>(std::min(device->granted_bytes, device->own_budget_bytes));
+  // Who holds nothing may be left with nothing, until it wakes: a call waits then for what the agent grants, instead of being refused.
+  if (budget_bytes > 0)
+    device->memory->GrantBudget(budget_bytes);
+  else
+    device->memory->HoldBudget(0, UINT64_MAX);
   device->shrink.Changed();
   shrink_bell_.Ring();
 }

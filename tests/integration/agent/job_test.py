@@ -8,6 +8,7 @@ import os
 import pathlib
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -26,6 +27,23 @@ TRAINER = ["gpt", "--layers=2", "--width=256"]
 SHORT = "--steps=12"
 # Until the test has seen what it came for: on a fast machine any number of steps is over too early.
 ENDLESS = "--steps=1000000"
+GIB = 1 << 30
+# Has and frees memory, and has none until it is told to go on; then what three calls return.
+LATE_ALLOCATION = """
+import ctypes, os, sys, time
+driver = ctypes.CDLL("libcuda.so.1")
+driver.cuInit(0)
+context, address = ctypes.c_void_p(), ctypes.c_uint64()
+driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+driver.cuCtxSetCurrent(context)
+driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(64 << 20))
+driver.cuMemFree_v2(address)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.05)
+allocated = driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(64 << 20))
+filled = driver.cuMemsetD8_v2(address, ctypes.c_ubyte(7), ctypes.c_size_t(64 << 20))
+print(allocated, filled, driver.cuCtxSynchronize())
+"""
 IS_ADMITTED = "spillway: the job is admitted, and begins when others have given back memory for it\n"
 
 
@@ -263,6 +281,43 @@ class JobTest(JobFixture):
         self.await_tenancy(job, lambda now: now["resident_bytes"] > half)
         self.assert_as_bare(self.finish(job))
         self.assertEqual(self.books()["violations"], [])
+
+    # It was refused memory: it had lent all that it had.
+    def test_a_job_that_is_left_with_nothing_waits_for_its_memory_when_it_wakes(self):
+        self.configure("[defaults]\nfloor = 0\n")
+        self.start()
+        folder = self.folder / "late"
+        folder.mkdir()
+        (folder / "late.py").write_text(LATE_ALLOCATION)
+        command = [agent_test.BUILD / "bin/spillway", "run", "--quiet", "--simulate=h200", *self.follow(), "--", sys.executable,
+                   folder / "late.py", folder / "go"]
+        with open(self.folder / "errors", "wb") as errors:
+            job = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=errors, text=True,
+                                   env=dict(os.environ, XDG_STATE_HOME=str(folder)))
+        self.addCleanup(self.end, job)
+        self.await_tenancy(job, lambda now: now["budget_bytes"] > 0 and not now["active"])
+        worker = agent_test.Session(self.path)
+        worker.hello()
+        worker.say(agent_test.REGISTER, struct.pack("<I16s6q", 0, uuid.UUID(UUID.removeprefix("GPU-")).bytes, GIB, GIB, 0, 0, 0, 0))
+        worker.next(agent_test.ADMISSION)
+
+        def work(until):
+            while not until():
+                if worker.is_answered(0.05):
+                    serial, budget, _, _ = worker.grant()
+                    worker.obey(serial, budget)
+                    worker.say(agent_test.USAGE, struct.pack("<IBB10q", 0, 1, 3, GIB, budget, *[0] * 8))
+
+        began = time.monotonic()
+        work(lambda: self.budgets()[0] == 0 or time.monotonic() - began > PATIENCE_S)
+        self.assertEqual(self.budgets()[0], 0)
+        (folder / "go").touch()
+        work(lambda: job.poll() is not None or time.monotonic() - began > 2 * PATIENCE_S)
+        self.assertEqual((job.wait(1), job.stdout.read()), (0, "0 0 0\n"))
+        job.stdout.close()
+
+    def budgets(self):
+        return [device["budget_bytes"] for one in self.status()["jobs"] for device in one["devices"]]
 
 
 # The fixture's own tests are another program's.
