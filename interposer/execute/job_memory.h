@@ -11,8 +11,9 @@
 // that two calls never each hold half of what the other needs.
 //
 // The code: job_memory.cpp (allocations, answers), and job_memory_*.cpp: calls (Begin to End), room (making it), contents (what
-// memory holds), idle (parking), free_waits, census, looks (at the work of new kernels), host (memory of the host's), record (what the recorder is told), plan, recompute,
-// proof and scratch (what is run again: Note [Recipes]), lease (host memory and the link as granted), roles (what calls promise).
+// memory holds), idle (parking), free_waits, census, looks (at the work of new kernels), host (memory of the host's), record (what
+// the recorder is told), plan, recompute, proof and scratch (what is run again: Note [Recipes]), lease (host memory and the link as
+// granted), roles (what calls promise).
 //
 // Invariants
 //  1. Between Begin and End everything the call names is mapped and stays so.
