@@ -55,7 +55,7 @@ std::vector<NodeDevice> ListDevices(const Config& config, std::vector<std::strin
       device.is_found = !nvml_works;
       if (nvml_works)
         problems->push_back("device " + setting.uuid + " of the configuration was not found: NVML knows " +
-                            Names(devices) + "; a job on another device than the configured is not managed");
+                            Names(devices) + "; what is configured for it holds for none of them");
       devices.push_back(device);
     } else {
       same->memory_bytes = std::min(same->memory_bytes, device.memory_bytes);

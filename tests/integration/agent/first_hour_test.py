@@ -158,6 +158,16 @@ class FirstHourTest(agent_test.AgentFixture):
             self.assertEqual(refused.returncode, 2)
             self.assertIn("a job needs some memory to compute in", refused.stderr)
 
+    def test_a_configured_device_that_is_nobodys_is_said_at_the_start(self):
+        self.configure(uuid=OTHER)
+        file = self.folder / "spillway.toml"
+        file.write_text(file.read_text().replace("find = false\n", ""))
+        self.start(LD_LIBRARY_PATH=str(agent_test.BUILD / "simulator"), SPILLWAY_SIM_PROFILE="h200")
+
+        self.assertIn(f"warning device {OTHER} of the configuration was not found: NVML knows {UUID}", self.log())
+        self.assertIn(f"{OTHER} is in the configuration, and was not found", self.spillway("status").stdout)
+        self.assertEqual([device["found"] for device in self.status()["devices"]], [True, False])
+
     def test_a_reload_names_what_takes_a_restart(self):
         self.start()
         file = self.folder / "spillway.toml"
