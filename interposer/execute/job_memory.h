@@ -360,9 +360,6 @@ class JobMemory {
   static Role RoleAt(const TouchSet& set, size_t index) {
     return index < set.roles.size() ? set.roles[index] : Role::kReadsAndWrites;
   }
-  static bool IsUndocumented(const TouchSet& set, Effect effect) {
-    return effect == Effect::kLaunches && !set.is_documented && !set.recorded;
-  }
   static bool MayWrite(const TouchSet& set, size_t index, Effect effect) {
     return effect != Effect::kReads && RoleAt(set, index) != Role::kReads;
   }

@@ -25,6 +25,11 @@ bool IsCapturing(StreamName name) {
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+// It may write what no call shows.
+bool IsUndocumented(const TouchSet& set, Effect effect) {
+  return effect == Effect::kLaunches && !set.is_documented && !set.recorded;
+}
+
 }  // namespace
 
 template <class Ranges>
