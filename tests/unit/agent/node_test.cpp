@@ -133,6 +133,22 @@ TEST_F(NodeTest, ADeviceThatNobodyConfiguredIsSaidOnce) {
   EXPECT_EQ(node_->Report(now_ns_).unknown_devices.size(), 1u);
 }
 
+// For its first ten seconds a job of 304 MiB read as all that it might have.
+TEST_F(NodeTest, AFootprintIsWhatWasAllocatedAndNotWhatIsClaimed) {
+  Start();
+  auto job = Connect(NewProcess());
+  job->Say(protocol::Hello{});
+  job->Next<protocol::Welcome>();
+  job->Say(Wanting(157));
+  EXPECT_EQ(node_->Report(now_ns_).jobs[0].tenancies[0].footprint_bytes, 0) << "nothing is said yet";
+
+  job->Say(protocol::Footprint{3, 304 << 20});
+
+  const TenancyReport tenancy = node_->Report(now_ns_).jobs[0].tenancies[0];
+  EXPECT_EQ(tenancy.footprint_bytes, 304 << 20);
+  EXPECT_GT(tenancy.view.wanted_bytes, 130 * kGiB);
+}
+
 TEST_F(NodeTest, ABudgetOfNothingIsRefused) {
   Start();
   auto job = Job(16);
