@@ -76,25 +76,6 @@ JobEvent EventOf(const Recorder::Drained& drained, std::span<const scheduler::Jo
   return out;
 }
 
-// Whether what the one does is a part of what the other does.
-bool Contains(const IterationPattern& whole, const IterationPattern& part) {
-  const auto is_same = [](const scheduler::PatternEvent& a, const scheduler::PatternEvent& b) {
-    return a.token == b.token;
-  };
-  return part.size() < whole.size() &&
-         std::search(whole.events.begin(), whole.events.end(), part.events.begin(), part.events.end(),
-                     is_same) != whole.events.end();
-}
-
-// Follows the iteration, and moves nothing.
-std::shared_ptr<const scheduler::LivePlan> RestingPlan(const std::shared_ptr<const IterationPattern>& pattern,
-                                                       std::int64_t budget_bytes) {
-  scheduler::Plan plan = scheduler::PlanWithoutActions(pattern->profile);
-  plan.strategy = "none";
-  auto live = scheduler::LivePlan::Make(pattern, plan, 0, budget_bytes);
-  return live ? std::make_shared<const scheduler::LivePlan>(std::move(*live)) : nullptr;
-}
-
 // Running mean over about eight.
 std::uint64_t Averaged(std::uint64_t mean, std::int64_t value) {
   const auto next = static_cast<std::uint64_t>(value);
@@ -225,9 +206,9 @@ void Pipeline::Learned(Pattern pattern) {
   const bool is_measured = measurement_ && measurement_->pattern()->fingerprint == pattern->fingerprint;
   if (is_followed || is_measured || IsPartOfFollowed(*pattern)) return;
   // A loop comes before the iteration of an earlier run that it is a part of is recognised.
-  const bool may_be_part =
-      std::any_of(candidates_.begin(), candidates_.end(),
-                  [&](const Candidate& candidate) { return Contains(*candidate.pattern, *pattern); });
+  const bool may_be_part = std::any_of(
+      candidates_.begin(), candidates_.end(),
+      [&](const Candidate& candidate) { return scheduler::Contains(*candidate.pattern, *pattern); });
   if (may_be_part) return;
   if (Fits(*pattern)) return NoteFits(std::move(pattern));
   candidates_.clear();
@@ -235,7 +216,7 @@ void Pipeline::Learned(Pattern pattern) {
   const bool is_dropped = verdicts_.HasDropped(ConditionsOf(*pattern));
   if (is_dropped) counts_.not_planned_because = kNoBetter;
   // A plan for a part of what has been found would move memory for that part's sake alone.
-  if (is_dropped || (live_ && Contains(*pattern, live_->pattern()))) Rest(pattern);
+  if (is_dropped || (live_ && scheduler::Contains(*pattern, live_->pattern()))) Rest(pattern);
   if (is_dropped) return;
   const auto known = known_.find(pattern->fingerprint);
   if (known == known_.end()) return Measure(std::move(pattern));
@@ -251,7 +232,7 @@ void Pipeline::Learned(Pattern pattern) {
 bool Pipeline::IsPartOfFollowed(const IterationPattern& pattern) const {
   const bool is_followed =
       live_ && (clean_in_a_row_ > 0 || tokens_ - tokens_adopted_ < 2 * live_->pattern().size());
-  return is_followed && Contains(live_->pattern(), pattern);
+  return is_followed && scheduler::Contains(live_->pattern(), pattern);
 }
 
 // All that is alive in it at once, as it occupies the device. Then the reactive policy moves nothing, once all of it has come.
@@ -341,45 +322,6 @@ void Pipeline::AskFor(std::int64_t budget_bytes, Pattern timed, std::optional<sc
                      .device_number = options_.device_number,
                      .program = options_.job_key,
                      .job_budget_bytes = least_.budget_bytes()};
-}
-
-Pipeline::Answer Pipeline::Solve(const Request& request) {
-  if (request.known) {
-    PlanAnswer answer = scheduler::Accept(request.asked, *request.known);
-    if (answer.live)
-      return {.plan = std::move(answer), .is_stored = request.is_stored, .reason = request.reason};
-  }
-  const std::uint64_t began_ns = base::MonotonicNs();
-  PlanAnswer answer = MadeElsewhere(request);
-  const bool is_from_elsewhere = answer.live != nullptr;
-  if (!is_from_elsewhere) answer = scheduler::PlanFor(request.asked);
-  if (request.rival) {
-    // What was measured or may be done has changed since the former plan was made: both are priced by what is known now.
-    PlanAnswer former = scheduler::Accept(request.asked, *request.rival);
-    const bool is_better =
-        former.live && (!answer.live || former.live->predicted_ns() <= answer.live->predicted_ns());
-    if (is_better) return {.plan = std::move(former), .reason = request.reason};
-  }
-  return {.plan = std::move(answer),
-          .is_new = true,
-          .is_stored = request.is_stored,
-          .is_from_elsewhere = is_from_elsewhere,
-          .planning_ns = base::MonotonicNs() - began_ns,
-          .reason = request.reason};
-}
-
-// Nothing, where there is nobody else, nor a plan that serves.
-PlanAnswer Pipeline::MadeElsewhere(const Request& request) {
-  if (!request.elsewhere) return {};
-  scheduler::PlanOrder order = {.device = request.asked.device,
-                                .job = {.pattern = *request.asked.pattern,
-                                        .plan = {},
-                                        .budget_bytes = request.asked.budget_bytes,
-                                        .job_budget_bytes = request.job_budget_bytes}};
-  order.job.plan.strategy = request.asked.strategy->name();
-  std::optional<scheduler::Plan> plan =
-      request.elsewhere->Make(request.device_number, request.program, order);
-  return plan ? scheduler::Accept(request.asked, std::move(*plan)) : PlanAnswer{};
 }
 
 void Pipeline::Take(const Answer& answer) {

@@ -29,6 +29,7 @@
 
 #include "interposer/steward/duration_measurement.h"
 #include "interposer/steward/least_budget.h"
+#include "interposer/steward/plan_making.h"
 #include "interposer/steward/plan_source.h"
 #include "interposer/steward/plan_store.h"
 #include "interposer/steward/plan_verdicts.h"
@@ -41,9 +42,6 @@
 
 namespace spillway::interposer {
 
-using protocol::ReplanReason;
-using scheduler::PlanAnswer;
-using scheduler::PlanRequest;
 using scheduler::StoredPlan;
 
 // Counters of one job, for the report.
@@ -84,29 +82,12 @@ class Pipeline {
  public:
   Pipeline(PlannedJob* job, const PipelineOptions& options);
 
-  struct Request {
-    PlanRequest asked;
-    std::optional<scheduler::Plan> known;       // to be taken if it still serves
-    std::optional<scheduler::Plan> rival = {};  // likewise, unless the new one is better
-    bool is_stored = false;                     // the plan is the store's
-    PlanSource* elsewhere = nullptr;            // asked before it is made here
-    int device_number = 0;
-    std::uint64_t program = 0;
-    std::int64_t job_budget_bytes = 0;
-    ReplanReason reason = ReplanReason::kDrift;
-  };
-  struct Answer {
-    PlanAnswer plan;
-    bool is_new = false;  // a strategy made it
-    bool is_stored = false;
-    bool is_from_elsewhere = false;
-    std::uint64_t planning_ns = 0;
-    ReplanReason reason = ReplanReason::kDrift;
-  };
+  using Request = PlanningRequest;
+  using Answer = PlanningAnswer;
 
   // A plan to be made; nothing when there is none to make now. `more`: there is more to do at once.
   std::optional<Request> Collect(std::uint64_t now_ns, bool* more);
-  static Answer Solve(const Request& request);
+  static Answer Solve(const Request& request) { return MakeOrTakePlan(request); }
   void Take(const Answer& answer);
 
   // Whether there is something to recognise from the first event on.
@@ -129,7 +110,6 @@ class Pipeline {
     std::uint64_t turn = 0;  // of all that have been remembered
   };
 
-  static PlanAnswer MadeElsewhere(const Request& request);
   void Drain(bool* more);
   void BeginAnew(const std::vector<LiveAllocation>& live);
   std::vector<StoredPlan> PlansOfEarlierRuns() const;

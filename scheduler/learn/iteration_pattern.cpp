@@ -43,6 +43,13 @@ int64_t ReplayableCount(const IterationPattern& pattern) {
                        [](const Operation& operation) { return operation.replayable; });
 }
 
+bool Contains(const IterationPattern& whole, const IterationPattern& part) {
+  const auto is_same = [](const PatternEvent& a, const PatternEvent& b) { return a.token == b.token; };
+  return part.size() < whole.size() &&
+         std::search(whole.events.begin(), whole.events.end(), part.events.begin(), part.events.end(),
+                     is_same) != whole.events.end();
+}
+
 // Without what varies from one iteration to the next: when memory is freed.
 uint64_t FingerprintOf(const IterationPattern& pattern) {
   uint64_t hash = pattern.events.size();

@@ -84,6 +84,9 @@ void SetReplayable(IterationPattern* pattern, base::FunctionRef<bool(uint64_t to
 // How many operations may.
 int64_t ReplayableCount(const IterationPattern& pattern);
 
+// Whether what the one does is a part of what the other does, event for event.
+bool Contains(const IterationPattern& whole, const IterationPattern& part);
+
 // From the other members.
 uint64_t FingerprintOf(const IterationPattern& pattern);
 

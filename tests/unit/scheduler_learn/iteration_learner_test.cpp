@@ -141,43 +141,6 @@ TEST(IterationLearnerTest, LayersWithoutAnyOtherEventBetweenAreFoundByWhatTheyTo
   EXPECT_EQ(learning.learned[0]->size(), 96);
 }
 
-// The passes of a loop are equal, and touch the same: each loop is learned as an iteration, until nothing is unknown any more.
-TEST(IterationLearnerTest, AnIterationThatIsNothingButLoopsIsFoundAroundThem) {
-  // Given six loops of forty passes, each with a weight of its own, over a workspace
-  Learning learning;
-  for (uint64_t id = 1; id <= 7; ++id) learning.Add(JobEvent::Allocate(id, 1 << 20));
-  const auto iterate = [&] {
-    for (uint64_t loop = 1; loop <= 6; ++loop) {
-      for (int pass = 0; pass < 40; ++pass) {
-        for (uint64_t kernel = 0; kernel < 4; ++kernel)
-          learning.Add(JobEvent::Operation(10 * loop + kernel, std::vector<JobTouch>{{loop}, {7}}));
-      }
-    }
-  };
-  // When they have come by three times
-  for (int i = 0; i < 3; ++i) iterate();
-  // Then all of them together are known, last
-  ASSERT_FALSE(learning.learned.empty());
-  EXPECT_EQ(learning.learned.back()->size(), 6 * 40 * 4);
-  // And no loop is learned any more
-  const size_t learned = learning.learned.size();
-  for (int i = 0; i < 3; ++i) iterate();
-  EXPECT_EQ(learning.learned.size(), learned);
-}
-
-// All of an epoch repeats, too; a batch that touches the same each time stays the iteration.
-TEST(IterationLearnerTest, ALogNowAndThenMakesNoLongerIteration) {
-  Learning learning;
-  for (uint64_t id = 1; id <= 40; ++id) learning.Add(JobEvent::Allocate(id, 1 << 20));
-  for (int step = 0; step < 200; ++step) {
-    for (uint64_t kernel = 1; kernel <= 40; ++kernel)
-      learning.Add(JobEvent::Operation(kernel, std::vector<JobTouch>{{kernel}}));
-    if (step % 5 == 4) learning.Add(JobEvent::Operation(99, std::vector<JobTouch>{{3}}));
-  }
-  ASSERT_EQ(learning.learned.size(), 1u);
-  EXPECT_EQ(learning.learned[0]->size(), 40);
-}
-
 TEST(IterationLearnerTest, WhatTheJobSaysOfRolesIsInTheProfile) {
   // Given an iteration that overwrites one buffer and reads another, 1 and 2, among operations of which nothing is known
   Learning learning;

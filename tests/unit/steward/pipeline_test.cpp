@@ -162,6 +162,16 @@ TEST_F(PipelineTest, PlansAJobThatRepeatsItself) {
   EXPECT_EQ(job.counts().not_planned_because, nullptr);
 }
 
+TEST_F(PipelineTest, AnIterationThatFitsTheBudgetGetsAPlanWhenItDoesNoLonger) {
+  FakeJob job;
+  job.budget_bytes = 2 * kPeakBytes;
+  EXPECT_EQ(job.RunUntilPlanned(8), 0);
+  EXPECT_STREQ(job.counts().not_planned_because, "what its iteration uses fits the budget");
+
+  job.budget_bytes = kHalf;
+  EXPECT_NE(job.RunUntilPlanned(8), 0);
+}
+
 TEST_F(PipelineTest, AJobWhoseBudgetNoPlanMeetsIsToldWhy) {
   FakeJob job;
   job.budget_bytes = kActivationBytes;
