@@ -121,8 +121,7 @@ class JobMemory {
   // device, and no more is granted than the budget. CUDA_ERROR_PEER_ACCESS_UNSUPPORTED while more than that is allocated.
   CUresult AllowPeer(CUdevice peer) SPILLWAY_EXCLUDES(making_, state_);
   void DenyPeer(CUdevice peer) SPILLWAY_EXCLUDES(making_, state_);
-  // The same for one allocation: a pool's, to which another device was let in. Until DenyPeerAt, or its free, it stays on the
-  // device; small ones do anyway. What shares a slab with it may be reached as well, which no program can tell.
+  // The same for one allocation, of a pool: until DenyPeerAt, or its free, it stays. What shares a slab with it is open, too.
   CUresult AllowPeerAt(CUdeviceptr address, CUdevice peer) SPILLWAY_EXCLUDES(making_, state_);
   void DenyPeerAt(CUdeviceptr address, CUdevice peer, bool is_last) SPILLWAY_EXCLUDES(making_, state_);
 
