@@ -40,6 +40,7 @@
 #include "interposer/execute/free_memory.h"
 #include "interposer/execute/free_promises.h"
 #include "interposer/execute/holds.h"
+#include "interposer/execute/job_snapshot.h"
 #include "interposer/execute/plan_walk.h"
 #include "interposer/execute/recipes.h"
 #include "interposer/execute/residency.h"
@@ -217,18 +218,7 @@ class JobMemory {
     const base::ScopedCount blocked_{&blocked_threads};
   };
 
-  struct Snapshot {
-    Counters counters;
-    size_t held_bytes, held_peak_bytes, pinned_bytes, pinned_peak_bytes, slab_peak_bytes;
-    size_t ordinary_bytes, ordinary_peak_bytes;  // host memory that is not pinned, for what is away
-    size_t host_need_bytes;                      // were the budget nothing, at its peak
-    driver::MappingCalls iteration_calls;        // of the last iteration that was its plan's event for event
-    bool follows_plan;
-    bool in_call;  // the program waits in a call, for memory or for the device, however long
-    size_t held_addresses;
-    Opacity opacity;
-    Standing standing;
-  };
+  using Snapshot = JobSnapshot;
   Snapshot Read();
   // For code that may run in a signal handler: false when the lock is not to be had soon.
   bool TryRead(Snapshot* out);
