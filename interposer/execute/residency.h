@@ -228,6 +228,7 @@ class Residency {
   void RetireBeforeCreating(size_t bytes);
   bool WouldHoldTooMuch(size_t bytes, size_t more_bytes) const;
   bool ReleaseSpare();
+  bool RetireOldestIdle();
   size_t UnusedBytes() const;
   void MarkBusySpare();
   bool CloseGate(Range* range);

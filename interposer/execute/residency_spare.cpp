@@ -61,6 +61,17 @@ void Residency::GiveBackSpare(After after) {
   if (after == After::kFree || !ReleaseSpare()) spare_pause_ = kCallsBetweenTries;
 }
 
+// What was freed longest ago: what is taken again all the time is younger.
+bool Residency::RetireOldestIdle() {
+  for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
+    if (range->place != Place::kDevice || !IsIdle(range)) continue;
+    freed_.Remove(range);
+    Retire(range);
+    return true;
+  }
+  return false;
+}
+
 // False when some of it is busy.
 bool Residency::ReleaseSpare() {
   size_t left_bytes = UnusedBytes() - spare_.keep_bytes(), given_bytes = 0;
@@ -68,7 +79,7 @@ bool Residency::ReleaseSpare() {
     const size_t released_bytes = chunks_.ReleaseFree(left_bytes);
     given_bytes += released_bytes;
     left_bytes -= released_bytes;
-  } while (left_bytes >= kGranuleBytes && RetireIdle(RetireFirst::kLargest));
+  } while (left_bytes >= kGranuleBytes && RetireOldestIdle());
   spare_.GaveBack(given_bytes);
   return left_bytes < kGranuleBytes;
 }
