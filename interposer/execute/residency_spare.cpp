@@ -18,11 +18,11 @@ size_t Residency::UnusedBytes() const {
 
 bool Residency::TakeChunks(size_t bytes, Chunks* out) {
   if (!gives_back_) return TakeAny(bytes, out);
-  const size_t unused_bytes = UnusedBytes();
   RetireBeforeCreating(bytes);
   const size_t held_bytes = chunks_.held_bytes();
   const bool taken = TakeAny(bytes, out);
-  if (chunks_.held_bytes() > held_bytes) spare_.Created(chunks_.held_bytes() - held_bytes, unused_bytes);
+  const size_t beside_bytes = UnusedBytes() - std::min(UnusedBytes(), bytes);
+  if (chunks_.held_bytes() > held_bytes) spare_.Created(chunks_.held_bytes() - held_bytes, beside_bytes);
   return taken;
 }
 
