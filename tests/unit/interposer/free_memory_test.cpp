@@ -6,50 +6,50 @@
 namespace spillway::interposer {
 namespace {
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr std::size_t kFreeMiB = std::size_t{1} << 20;
 
 // `most`: what can be given in all.
 std::size_t Free(std::size_t used, std::size_t most) {
   const std::size_t rest = most - std::min(most, used);
-  return FreeMemoryOf({.budget_bytes = 64 * kMiB,
-                       .used_bytes = used * kMiB,
-                       .most_bytes = most * kMiB,
-                       .largest_bytes = rest * kMiB});
+  return FreeMemoryOf({.budget_bytes = 64 * kFreeMiB,
+                       .used_bytes = used * kFreeMiB,
+                       .most_bytes = most * kFreeMiB,
+                       .largest_bytes = rest * kFreeMiB});
 }
 
 TEST(FreeMemoryTest, IsExactUpToHalfOfTheBudget) {
-  EXPECT_EQ(Free(0, 1024), 64 * kMiB);
-  EXPECT_EQ(Free(1, 1024), 63 * kMiB);
-  EXPECT_EQ(Free(32, 1024), 32 * kMiB);
+  EXPECT_EQ(Free(0, 1024), 64 * kFreeMiB);
+  EXPECT_EQ(Free(1, 1024), 63 * kFreeMiB);
+  EXPECT_EQ(Free(32, 1024), 32 * kFreeMiB);
 }
 
 TEST(FreeMemoryTest, FallsFromThereInProportionToWhatCanStillBeGiven) {
-  EXPECT_EQ(Free(48, 64 + 32), 24 * kMiB);  // three quarters of the 64 that are left after the first half
-  EXPECT_EQ(Free(64, 64 + 32), 16 * kMiB);
-  EXPECT_EQ(Free(80, 64 + 32), 8 * kMiB);
+  EXPECT_EQ(Free(48, 64 + 32), 24 * kFreeMiB);  // three quarters of the 64 that are left after the first half
+  EXPECT_EQ(Free(64, 64 + 32), 16 * kFreeMiB);
+  EXPECT_EQ(Free(80, 64 + 32), 8 * kFreeMiB);
   EXPECT_EQ(Free(96, 64 + 32), 0u);
 }
 
 TEST(FreeMemoryTest, IsWhatIsLeftOfTheBudgetWhereNoMoreCanBeGiven) {
-  EXPECT_EQ(Free(48, 64), 16 * kMiB);
+  EXPECT_EQ(Free(48, 64), 16 * kFreeMiB);
   EXPECT_EQ(Free(64, 64), 0u);
   EXPECT_EQ(Free(70, 64), 0u);
-  EXPECT_EQ(Free(48, 20), 16 * kMiB);
+  EXPECT_EQ(Free(48, 20), 16 * kFreeMiB);
 }
 
 TEST(FreeMemoryTest, IsNeverMoreThanOneAllocationIsGranted) {
-  const GivenMemory given = {.budget_bytes = 64 * kMiB,
-                             .used_bytes = 64 * kMiB,
-                             .most_bytes = 1024 * kMiB,
-                             .largest_bytes = 10 * kMiB};
-  EXPECT_EQ(FreeMemoryOf(given), 10 * kMiB);
+  const GivenMemory given = {.budget_bytes = 64 * kFreeMiB,
+                             .used_bytes = 64 * kFreeMiB,
+                             .most_bytes = 1024 * kFreeMiB,
+                             .largest_bytes = 10 * kFreeMiB};
+  EXPECT_EQ(FreeMemoryOf(given), 10 * kFreeMiB);
 }
 
 TEST(FreeMemoryTest, EachAllocationMakesItLessUntilNothingIsLeft) {
   for (const std::size_t most : {64, 65, 100, 200, 4096, 1 << 20}) {
     for (std::size_t used = 0; used < most; ++used) {
       ASSERT_LT(Free(used + 1, most), Free(used, most)) << used << " of " << most;
-      ASSERT_LE(Free(used, most), (most - used) * kMiB) << used << " of " << most;
+      ASSERT_LE(Free(used, most), (most - used) * kFreeMiB) << used << " of " << most;
     }
     EXPECT_EQ(Free(most, most), 0u);
   }

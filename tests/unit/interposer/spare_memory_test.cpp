@@ -6,45 +6,46 @@
 namespace spillway::interposer {
 namespace {
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr std::size_t kSpareMiB = std::size_t{1} << 20;
 constexpr std::size_t kLeast = SpareMemory::kLeastBytes;
 
 TEST(SpareMemoryTest, KeepsLittleAsLongAsNothingIsTakenAgain) {
   SpareMemory spare;
-  spare.Created(1000 * kMiB, 0);
-  spare.GaveBack(900 * kMiB);
+  spare.Created(1000 * kSpareMiB, 0);
+  spare.GaveBack(900 * kSpareMiB);
   EXPECT_EQ(spare.keep_bytes(), kLeast);
 }
 
 TEST(SpareMemoryTest, WhatHadToBeCreatedAgainIsKeptFromThenOn) {
   SpareMemory spare;
-  spare.GaveBack(900 * kMiB);
-  spare.Created(300 * kMiB, 0);
-  EXPECT_EQ(spare.keep_bytes(), kLeast + 300 * kMiB);
-  spare.Created(1000 * kMiB, 0);
-  EXPECT_EQ(spare.keep_bytes(), kLeast + 900 * kMiB) << "the rest was never given back";
+  spare.GaveBack(900 * kSpareMiB);
+  spare.Created(300 * kSpareMiB, 0);
+  EXPECT_EQ(spare.keep_bytes(), kLeast + 300 * kSpareMiB);
+  spare.Created(1000 * kSpareMiB, 0);
+  EXPECT_EQ(spare.keep_bytes(), kLeast + 900 * kSpareMiB) << "the rest was never given back";
 }
 
 TEST(SpareMemoryTest, WhatWasCreatedBesideUnusedMemoryWasNotMissed) {
   SpareMemory spare;
-  spare.GaveBack(900 * kMiB);
-  spare.Created(100 * kMiB, 100 * kMiB);
+  spare.GaveBack(900 * kSpareMiB);
+  spare.Created(100 * kSpareMiB, 100 * kSpareMiB);
   EXPECT_EQ(spare.keep_bytes(), kLeast);
-  spare.Created(100 * kMiB, 60 * kMiB);
-  EXPECT_EQ(spare.keep_bytes(), kLeast + 40 * kMiB);
+  spare.Created(100 * kSpareMiB, 60 * kSpareMiB);
+  EXPECT_EQ(spare.keep_bytes(), kLeast + 40 * kSpareMiB);
 }
 
 TEST(SpareMemoryTest, WhatNobodyUsesInAWindowIsKeptNoLonger) {
   SpareMemory spare;
-  spare.GaveBack(900 * kMiB);
-  spare.Created(900 * kMiB, 0);
-  for (std::uint64_t i = 0; i < SpareMemory::kFirstWindow; ++i) spare.Note((i % 2 == 0 ? 800 : 500) * kMiB);
-  EXPECT_EQ(spare.keep_bytes(), kLeast + 400 * kMiB);
+  spare.GaveBack(900 * kSpareMiB);
+  spare.Created(900 * kSpareMiB, 0);
+  for (std::uint64_t i = 0; i < SpareMemory::kFirstWindow; ++i)
+    spare.Note((i % 2 == 0 ? 800 : 500) * kSpareMiB);
+  EXPECT_EQ(spare.keep_bytes(), kLeast + 400 * kSpareMiB);
 }
 
 TEST(SpareMemoryTest, IterationLongerThanTheWindowIsLearnedToo) {
   SpareMemory spare;
-  constexpr std::size_t kSwing = 1000 * kMiB;
+  constexpr std::size_t kSwing = 1000 * kSpareMiB;
   std::size_t unused = 0, created_late = 0;
   for (int iteration = 0; iteration < 30; ++iteration) {
     for (int call = 0; call < 5000; ++call) {  // little in the first half, all in the second
