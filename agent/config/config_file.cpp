@@ -297,15 +297,18 @@ std::string Show(const ConfigField& field, const Config& config) {
   return std::to_string(number);
 }
 
+std::string ShowValue(FieldKind kind, int64_t value) {
+  const bool is_size = kind == FieldKind::kSize || kind == FieldKind::kBytes;
+  return is_size ? "\"" + ShowSize(value) + "\"" : std::to_string(value);
+}
+
 template <class Terms, class Fields>
 std::string ShowFields(const Terms& terms, const Fields& fields) {
   std::string text;
   for (const auto& field : fields) {
     const std::optional<int64_t>& value = terms.*(field.place);
     if (!value) continue;
-    text += std::string(field.key) + " = ";
-    text += field.kind == FieldKind::kSize ? "\"" + ShowSize(*value) + "\"" : std::to_string(*value);
-    text += "\n";
+    text += std::string(field.key) + " = " + ShowValue(field.kind, *value) + "\n";
   }
   return text;
 }

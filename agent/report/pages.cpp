@@ -284,9 +284,8 @@ void AddJob(const JobReport& job, Table& table) {
 }
 
 std::string TextOf(const protocol::Ask& ask, const NodeReport& report) {
-  Table table(ask.question == Question::kJob
-                  ? 0
-                  : ask.columns);  // a job's lines are no table: the terminal wraps them
+  // A job's lines are no table: the terminal wraps them.
+  Table table(ask.question == Question::kJob ? 0 : ask.columns);
   if (ask.question == Question::kStatus) {
     table.Add("spillway agent, up {:.0f} s{}{}; host memory {} of {} promised",
               static_cast<double>(report.up_ns) / 1e9, report.draining ? ", draining" : "",

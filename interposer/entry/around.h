@@ -49,6 +49,8 @@ class Collector {
     Says(bytes);
     reads_.push_back({from, bytes});
   }
+  // It launches a graph, of which all nodes are told.
+  void IsGraph() { is_graph_ = true; }
   // Beside its copies and sets the call does more: it runs kernels, or has parts that nobody could read.
   void DoesMore() { does_more_ = true; }
   // Such a part is given this address, and may read and write what is there.
@@ -61,8 +63,8 @@ class Collector {
   // It is this launch, all of it; to be told when it may be made again.
   void IsLaunch(const interposer::LaunchCall* launch) { launch_ = launch; }
   const interposer::LaunchCall* launch() const { return launch_; }
-  // The library's documents say what the launch does to memory.
-  bool IsDocumented() const { return claims_ && !claims_->empty(); }
+  // What the launch does to memory is known: by the library's documents, or since it is copies and sets alone.
+  bool IsDocumented() const { return (claims_ && !claims_->empty()) || (is_graph_ && !does_more_); }
   // The name of what the call does, for the trace; it lives as long as the process.
   void IsCalled(const char* name) { name_ = name; }
   const char* name() const { return name_; }
@@ -113,6 +115,7 @@ class Collector {
   base::InlineVector<Bytes, 2> reads_;
   base::InlineVector<CUdeviceptr, 2> works_;
   bool does_more_ = false;
+  bool is_graph_ = false;
   bool names_visible_ = false;
   bool shows_ = false;
   bool is_unsure_ = false;

@@ -149,6 +149,7 @@ CUresult Launch(CUgraphExec executable, StreamName stream, Call call) {
   const auto collect = [&](Collector& add) {
     add.IsCalled("cuGraphLaunch");
     add.Shows();  // it may have host functions and copies to the host
+    if (launch.facts) add.IsGraph();
     if (launch.facts && ordering_rules::kGraphsNameTheirMemory) AddFacts(*launch.facts, add, true);
     if (!launch.facts || !launch.facts->complete) add.IsUnsure();
     if (launch.facts && launch.brings_new_kernels) add.IsNew(NoteGraphLook, &made);

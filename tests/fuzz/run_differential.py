@@ -258,7 +258,9 @@ class BareRuns:
 def noticing_seeds(bench, library, seeds, rule, bare, count):
     """The seeds that tell of the rule's absence: those of the first few that do, with `count` all."""
     name, options = rule
-    settings = settings_among(options) | {"SPILLWAY_BREAK_RULE": name}
+    settings = settings_among(options)
+    also = settings.get("SPILLWAY_BREAK_RULE")  # a rule that makes up for this one
+    settings["SPILLWAY_BREAK_RULE"] = f"{name},{also}" if also else name
     if settings.get("SPILLWAY_BUDGET_SCHEDULE") == "narrow":
         settings["SPILLWAY_BUDGET_SCHEDULE"] = narrow_budget()
     bench = Bench(bench.build, bench.options + [option for option in options if "=" not in option])

@@ -100,7 +100,8 @@ class TagsTest(unittest.TestCase):
         bare = self.run_trainer(command)
         under = {"library": "spillway_breakable", "PARK": "off", "LEARN": "off"}
         self.assertEqual(self.run_trainer(command, 4 * GIB, **under).output, bare.output)
-        for rule in ("kTouchOutdatesHostCopy", "kUseFollowsRestore"):
+        # What an outdated host copy would lose is copied out again where a kernel of unknown effect has run: a second rule.
+        for rule in ("kTouchOutdatesHostCopy,kHostCopiesAreVerified", "kUseFollowsRestore"):
             with self.subTest(rule=rule):
                 self.assertNotEqual(self.run_trainer(command, 4 * GIB, BREAK_RULE=rule, **under).output, bare.output)
 

@@ -75,8 +75,13 @@ class OlderJobTest(DriverFixture):
         older.hello(newest=4)
         older.say(agent_test.HELD_SLABS, struct.pack("<BI", 1, 0))
         older.register(agent_test.GIB)
-        while struct.unpack_from("<H", older.socket.recv(300), 6)[0] != agent_test.GRANT:
-            pass
+        said = b""
+        while not said or struct.unpack_from("<H", said, 6)[0] != agent_test.GRANT:
+            said = older.socket.recv(300)
+        _, serial, budget = struct.unpack_from("<IQq", said, 16)
+        older.obey(serial, budget)
+        # Slabs are for who holds device memory.
+        older.say(agent_test.USAGE, struct.pack("<IBB10q", 0, 1, 3, agent_test.GIB, budget, *[0] * 8))
         older.say(agent_test.ASK_SLABS, struct.pack("<Iq", 0, 4 * share_test.SLAB))
 
         self.assert_drivers(self.await_pool(lambda pool: pool["making_bytes"] == 0 and pool["unused_bytes"] > 0))

@@ -15,9 +15,8 @@ T Token(uintptr_t number) {
 
 int main() {
   for (int call = 0; call < 2; ++call) {
-    CUlibrary* const library = Token<CUlibrary*>(0xa1);
-    cuLibraryLoadData(library, Token<void*>(0xb2), Token<CUjit_option*>(0xc3), Token<void**>(0xd4), 5,
-                      Token<CUlibraryOption*>(0xe6), Token<void**>(0xf7), 8);
+    cuLinkAddData(Token<CUlinkState>(0xa1), CU_JIT_INPUT_PTX, Token<void*>(0xc3), 0xd4, Token<char*>(0xe5), 6,
+                  Token<CUjit_option*>(0xf7), Token<void**>(0x18));
     cuTexRefSetMipmapLevelClamp(Token<CUtexref>(0x19), 1.5f, -2.25f);
   }
   return 0;

@@ -174,7 +174,7 @@ TEST(DoorsTest, ForwardedCallsKeepTheirArgumentsAtTheFirstCallAndLater) {
   Environment environment = Preloaded();
   environment["SPILLWAY_DRIVER"] = DOORS_WITNESS;
   const std::string once =
-      "cuLibraryLoadData 0xa1 0xb2 0xc3 0xd4 5 0xe6 0xf7 8\n"
+      "cuLinkAddData_v2 0xa1 1 0xc3 0xd4 0xe5 6 0xf7 0x18\n"
       "cuTexRefSetMipmapLevelClamp 0x19 1.5 -2.25\n";
   EXPECT_EQ(RunProgram({DOORS_FOLDER "/argument_door"}, environment).standard_output, once + once);
 }

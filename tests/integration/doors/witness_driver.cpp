@@ -59,9 +59,9 @@ WITNESS int cuGetProcAddress_v2(const char* symbol, void** function, int version
 }
 
 // Two functions without a hook that write down what reached them: one with arguments on the stack, one with a float.
-WITNESS int cuLibraryLoadData(void* a, const void* b, void* c, void* d, unsigned e, void* f, void* g,
-                              unsigned h) {
-  std::printf("cuLibraryLoadData %p %p %p %p %u %p %p %u\n", a, b, c, d, e, f, g, h);
+WITNESS int cuLinkAddData_v2(void* a, int b, void* c, std::size_t d, const void* e, unsigned f, void* g,
+                             void* h) {
+  std::printf("cuLinkAddData_v2 %p %d %p %#zx %p %u %p %p\n", a, b, c, d, e, f, g, h);
   return 0;
 }
 

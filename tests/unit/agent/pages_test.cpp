@@ -81,11 +81,17 @@ TEST(PagesTest, OrdinaryMemoryIsTold) {
 }
 
 TEST(PagesTest, TablesKeepToTheColumns) {
-  for (protocol::Question question :
-       {protocol::Question::kStatus, protocol::Question::kJobs, protocol::Question::kJob}) {
+  for (protocol::Question question : {protocol::Question::kStatus, protocol::Question::kJobs}) {
     std::istringstream page(PageOf(Asking(question, protocol::Form::kText, 60), Report()));
     for (std::string line; std::getline(page, line);) EXPECT_LE(line.size(), 60u) << line;
   }
+}
+
+// They are no table: the terminal wraps them.
+TEST(PagesTest, AJobsLinesAreNotCut) {
+  const std::string page = PageOf(Asking(protocol::Question::kJob, protocol::Form::kText, 60), Report());
+
+  EXPECT_NE(page.find("weight 1, priority 0)"), page.npos) << page;
 }
 
 TEST(PagesTest, JsonHasItsSchemaAndBearsAnyCommand) {

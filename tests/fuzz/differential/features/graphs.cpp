@@ -81,11 +81,7 @@ class GraphsFeature : public Feature {
     const int object = proposer.PickObject();
     if (choice < 25 || object == kNone) return ProposeGraph(proposer);
     if (choice < 70) {
-      proposer.Add({.kind = Kind::kFeatureWork,
-                    .on_stream = true,
-                    .stream = proposer.Choose().PickStream(),
-                    .object = object,
-                    .object_use = ObjectUse::kWrite});
+      ProposeLaunch(proposer, object);
     } else if (choice < 93) {
       ProposeUpdate(proposer, object);
     } else {
@@ -189,7 +185,8 @@ class GraphsFeature : public Feature {
                    .object = proposer.NewObject(),
                    .object_use = ObjectUse::kMake};
     std::vector<Operation> second;
-    if (proposer.Dice().Percent(50)) {
+    const bool shares = proposer.Dice().Percent(50);
+    if (shares) {
       SharedBodies shared = ProposeSharedBodies(proposer);
       make.body = std::move(shared.first);
       second = std::move(shared.second);
@@ -202,7 +199,26 @@ class GraphsFeature : public Feature {
       make.names.push_back(part.out);
       make.names.insert(make.names.end(), part.in.begin(), part.in.end());
     }
-    if (!make.body.empty()) proposer.Add(make);
+    if (make.body.empty() || !proposer.Add(make)) return;
+    if (shares) ProposeRounds(proposer, make.object);
+  }
+
+  static void ProposeLaunch(Proposer& proposer, int object) {
+    proposer.Add({.kind = Kind::kFeatureWork,
+                  .on_stream = true,
+                  .stream = proposer.Choose().PickStream(),
+                  .object = object,
+                  .object_use = ObjectUse::kWrite});
+  }
+
+  // Launches between which the graph's memory leaves for other memory.
+  static void ProposeRounds(Proposer& proposer, int object) {
+    constexpr int kRounds = 2;
+    for (int round = 0; round < kRounds; ++round) {
+      ProposeLaunch(proposer, object);
+      UseLargeMemory(proposer);
+    }
+    ProposeLaunch(proposer, object);
   }
 
   static void ProposeUpdate(Proposer& proposer, int object) {

@@ -104,7 +104,22 @@ Part PickPart(Proposer& proposer, const Shared& shared) {
   return choice < 8 ? Part::kCopy : Part::kSet;
 }
 
+void UseSparsely(Proposer& proposer, int buffer) {
+  View view = Whole(proposer, buffer);
+  view.stride_bytes = RoundUp(view.bytes / 2000, 8) + 8;
+  proposer.Add(
+      {.kind = Kind::kKernel, .on_stream = true, .stream = proposer.Choose().PickStream(), .out = view});
+}
+
 }  // namespace
+
+void UseLargeMemory(Proposer& proposer) {
+  constexpr std::uint64_t kLargeBytes = 24 * kMiB;
+  for (int i = 0; i < 3; ++i) {
+    const int buffer = proposer.NewMemory(kLargeBytes);
+    if (buffer != kNone) UseSparsely(proposer, buffer);
+  }
+}
 
 SharedBodies ProposeSharedBodies(Proposer& proposer) {
   SharedBodies bodies;

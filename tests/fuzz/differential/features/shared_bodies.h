@@ -16,4 +16,7 @@ struct SharedBodies {
 };
 SharedBodies ProposeSharedBodies(Proposer& proposer);
 
+// Kernels write to much memory, for which what a graph names may have to leave.
+void UseLargeMemory(Proposer& proposer);
+
 }  // namespace spillway::fuzz
