@@ -67,7 +67,7 @@ SPILLWAY_ORDERING_RULE(kHostCopiesAreVerified);  // elsewhere: tests/integration
 // A kernel that is seen for the first time makes its job unproven.
 SPILLWAY_ORDERING_RULE(kNewKernelsAreNoted);  // elsewhere: tests/integration/pointers
 // Memory that a call uses where it is parked keeps that mapping until the call is complete.
-SPILLWAY_ORDERING_RULE(kUnparkWaitsForUses);  // SPILLWAY_BUDGET_SCHEDULE=narrow --features ''
+SPILLWAY_ORDERING_RULE(kUnparkWaitsForUses);  // SPILLWAY_BUDGET_SCHEDULE=narrow --features '' --iterations 6
 // While evicted memory is parked, mappings change only when the device is idle.
 SPILLWAY_ORDERING_RULE(kParkingWaitsForIdle);  // SPILLWAY_PARK=host --features structures,pointers
 
