@@ -162,15 +162,15 @@ CUresult JobMemory::AllocateSmall(size_t bytes, CUdeviceptr* out) {
     }
     const CUresult result = AddSlab(bytes);
     if (result == CUDA_SUCCESS) continue;
-    if (MustPark()) return AllocateRange(bytes, out);  // parked, if need be
+    if (MayPark()) return AllocateRange(bytes, out);  // used where it is parked, if need be
     const MutexLock lock(state_);
     return Refused();
   }
 }
 
-bool JobMemory::MustPark() {
+bool JobMemory::MayPark() {
   const MutexLock lock(state_);
-  return trust_.MustPark();
+  return trust_.MayPark();
 }
 
 // Frameworks retry after out of memory, so it is said only when it is so: in a context that a fault has ended, every

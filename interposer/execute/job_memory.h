@@ -302,7 +302,7 @@ class JobMemory {
 
   // Parking.
   std::uint64_t Launches() const SPILLWAY_REQUIRES(state_) { return timeline_.Sum().launches; }
-  bool MustPark() SPILLWAY_EXCLUDES(state_);
+  bool MayPark() SPILLWAY_EXCLUDES(state_);
   bool MustStay() const SPILLWAY_REQUIRES(state_) { return trust_.MustStay() || HasPeers(); }
   bool HasPeers() const { return peer_count_.load(std::memory_order_relaxed) > 0; }
   void SetPeer(CUdevice peer, bool allowed) SPILLWAY_REQUIRES(state_);
