@@ -53,6 +53,14 @@ std::int64_t OccupiedBytes(std::int64_t requested_bytes) {
   return static_cast<std::int64_t>(RoundUp(static_cast<std::size_t>(requested_bytes), kGranuleBytes));
 }
 
+// The most that is alive at once, as it occupies the device.
+std::int64_t OccupiedPeakBytes(const IterationPattern& pattern) {
+  scheduler::IterationProfile occupied = pattern.profile;
+  for (std::size_t i = 0; i < occupied.buffers.size(); ++i)
+    occupied.buffers[i].size_bytes = pattern.buffers[i].size_bytes;
+  return scheduler::PeakBytes(occupied);
+}
+
 JobEvent EventOf(const Recorder::Drained& drained, std::span<const scheduler::JobTouch> touches) {
   const RecordedEvent& event = drained.event;
   JobEvent out;
@@ -235,12 +243,10 @@ bool Pipeline::IsPartOfFollowed(const IterationPattern& pattern) const {
   return is_followed && scheduler::Contains(live_->pattern(), pattern);
 }
 
-// All that is alive in it at once, as it occupies the device. Then the reactive policy moves nothing, once all of it has come.
-bool Pipeline::Fits(const IterationPattern& pattern) const {
-  scheduler::IterationProfile occupied = pattern.profile;
-  for (std::size_t i = 0; i < occupied.buffers.size(); ++i)
-    occupied.buffers[i].size_bytes = pattern.buffers[i].size_bytes;
-  return scheduler::PeakBytes(occupied) <= least_.bytes();
+// Then the reactive policy moves nothing, once all of it has come.
+bool Pipeline::Fits(const IterationPattern& pattern) {
+  if (pattern.fingerprint != peak_.fingerprint) peak_ = {pattern.fingerprint, OccupiedPeakBytes(pattern)};
+  return peak_.bytes <= least_.bytes();
 }
 
 void Pipeline::NoteFits(Pattern pattern) {

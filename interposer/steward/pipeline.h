@@ -121,7 +121,7 @@ class Pipeline {
   std::int64_t PatternSize() const;
   void Learned(Pattern pattern);
   bool IsPartOfFollowed(const scheduler::IterationPattern& pattern) const;
-  bool Fits(const scheduler::IterationPattern& pattern) const;
+  bool Fits(const scheduler::IterationPattern& pattern);
   void NoteFits(Pattern pattern);
   bool IsResting() const { return live_ && live_->action_count() == 0; }
   void Rest(const Pattern& pattern);
@@ -169,6 +169,11 @@ class Pipeline {
   std::optional<scheduler::DriftMonitor> monitor_;
   std::optional<scheduler::PlanJudge> judge_;  // of live_
   PlanVerdicts verdicts_;
+  struct OccupiedPeak {
+    decltype(scheduler::IterationPattern::fingerprint) fingerprint = 0;
+    std::int64_t bytes = 0;
+  };
+  OccupiedPeak peak_;                // of the pattern that was asked about last
   Pattern fits_;                     // needs no plan for this budget; the one learned last
   std::int64_t fits_since_ = 0;      // tokens_ then
   std::uint64_t calls_ = 0;          // of Collect
