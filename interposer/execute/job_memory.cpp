@@ -51,7 +51,7 @@ CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
   // What a fault has ended gives no memory any more, as bare, whoever would serve it.
-  if (const CUresult health = residency_.Health(); health != CUDA_SUCCESS) return health;
+  if (const CUresult health = Health(); health != CUDA_SUCCESS) return health;
   const CUresult result = bytes < kSmallBytes ? AllocateSmall(bytes, out) : AllocateRange(bytes, out);
   recorder_.Settle();
   if (result == CUDA_SUCCESS && HasPeers()) {
@@ -171,6 +171,11 @@ CUresult JobMemory::AllocateSmall(size_t bytes, CUdeviceptr* out) {
 bool JobMemory::MayPark() {
   const MutexLock lock(state_);
   return trust_.MayPark();
+}
+
+CUresult JobMemory::Health() {
+  const MutexLock lock(state_);
+  return residency_.Health();
 }
 
 // Frameworks retry after out of memory, so it is said only when it is so: in a context that a fault has ended, every
@@ -310,13 +315,17 @@ void JobMemory::GiveBackSpare() {
   if (!gives_back_) return;
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(context_);
-  const bool may_take_slabs = making_.TryLock();  // who makes memory needs them where they are
-  {
-    const MutexLock lock(state_);
-    if (may_take_slabs && residency_.IsMoreThanKept(slabs_.EmptyBytes())) GiveBackEmptySlabs();
-    residency_.GiveBackSpare(Residency::After::kWait);
+  if (making_.TryLock()) {  // who makes memory needs the slabs where they are
+    GiveBackSpareSlabs();
+    making_.Unlock();
   }
-  if (may_take_slabs) making_.Unlock();
+  const MutexLock lock(state_);
+  residency_.GiveBackSpare(Residency::After::kWait);
+}
+
+void JobMemory::GiveBackSpareSlabs() {
+  const MutexLock lock(state_);
+  if (residency_.IsMoreThanKept(slabs_.EmptyBytes())) GiveBackEmptySlabs();
 }
 
 // A bare free would have waited: much that is freed and busy is awaited before more is created beside it.

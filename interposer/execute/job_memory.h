@@ -264,6 +264,8 @@ class JobMemory {
   void GiveBack(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(state_);
   void MarkEnds(const UseList& busy) SPILLWAY_REQUIRES(state_);
   void GiveBackSpare() SPILLWAY_EXCLUDES(making_, state_);
+  void GiveBackSpareSlabs() SPILLWAY_REQUIRES(making_) SPILLWAY_EXCLUDES(state_);
+  CUresult Health() SPILLWAY_EXCLUDES(state_);
   void AwaitSpare(size_t size_bytes) SPILLWAY_EXCLUDES(state_);
   void DischargeLocked(size_t bytes, Unmovable reason = Unmovable::kDriverServed) SPILLWAY_REQUIRES(state_);
   Allocation* FindUsable(CUdeviceptr address) SPILLWAY_REQUIRES(state_);

@@ -152,11 +152,12 @@ bool JobMemory::AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr 
   for (const HeldWord& held : found) {
     if (IsUnexplained(held)) return true;
   }
-  bool leads_on = false;
-  ScanWords(data, bytes, at, HostRegions::Bounds(), [&](const HeldWord& held) {
-    leads_on = leads_on || (LeadsToHeldWords(held.word) && !ContentsAt(held.at).Explains(held));
-  });
-  return leads_on;
+  found.clear();
+  ScanWords(data, bytes, at, HostRegions::Bounds(), [&](const HeldWord& held) { found.push_back(held); });
+  for (const HeldWord& held : found) {
+    if (LeadsToHeldWords(held.word) && !ContentsAt(held.at).Explains(held)) return true;
+  }
+  return false;
 }
 
 // An address that leads to another allocation that lives, at a place where something lives, too. Who is led to the

@@ -72,10 +72,12 @@ void HostRegions::ReadPage(const HostRegion& region, std::size_t offset, WordBou
   }
   const CUdeviceptr at = region.base + offset;
   ScanWords(data, bytes, at, bounds, [&](const HeldWord& held) { out->held.push_back(held); });
-  ScanWords(data, bytes, at, Bounds(), [&](const HeldWord& held) {
-    const HostRegion* const next = Find(held.word);
-    if (next && next != &region) out->leads_on.push_back(held.word);
-  });
+  std::vector<CUdeviceptr> on_host;
+  ScanWords(data, bytes, at, Bounds(), [&](const HeldWord& held) { on_host.push_back(held.word); });
+  for (const CUdeviceptr word : on_host) {
+    const HostRegion* const next = Find(word);
+    if (next && next != &region) out->leads_on.push_back(word);
+  }
 }
 
 HostRegions::Scan HostRegions::Read(CUdeviceptr word, WordBounds bounds) {
