@@ -21,8 +21,7 @@ bool Residency::TakeChunks(size_t bytes, Chunks* out) {
   RetireBeforeCreating(bytes);
   const size_t held_bytes = chunks_.held_bytes();
   const bool taken = TakeAny(bytes, out);
-  const size_t beside_bytes = UnusedBytes() - std::min(UnusedBytes(), bytes);
-  if (chunks_.held_bytes() > held_bytes) spare_.Created(chunks_.held_bytes() - held_bytes, beside_bytes);
+  if (chunks_.held_bytes() > held_bytes) spare_.Created(chunks_.held_bytes() - held_bytes);
   return taken;
 }
 

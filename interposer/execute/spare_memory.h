@@ -26,9 +26,10 @@ class SpareMemory {
 
   std::size_t keep_bytes() const { return keep_bytes_; }
 
-  // So much had to be created for an allocation, while so much was held that no allocation had.
-  void Created(std::size_t bytes, std::size_t unused_bytes) {
-    const std::size_t missed_bytes = std::min(given_back_bytes_, bytes - std::min(bytes, unused_bytes));
+  // So much had to be created for an allocation. Unused memory beside it does not count: the device was busy with it, or it was
+  // mapped in other sizes, and will be so in the next iteration.
+  void Created(std::size_t bytes) {
+    const std::size_t missed_bytes = std::min(given_back_bytes_, bytes);
     if (missed_bytes == 0) return;
     keep_bytes_ += missed_bytes;
     given_back_bytes_ -= missed_bytes;

@@ -71,6 +71,25 @@ TEST_F(GivenBackTest, WhatEachIterationTakesAgainIsKept) {
   EXPECT_EQ(Calls(), calls);
 }
 
+// Each buffer is freed behind a kernel that still uses it, so that the next one, of another size, is created beside it. That counted
+// as not missed: ResNet-50 gave its memory back and created it anew in every step, 2.5 times as slow as bare.
+TEST_F(GivenBackTest, IterationOfManySizesOnABusyDeviceCreatesNothingInTheEnd) {
+  const CUfunction slow = Kernel(&kSlowImage, "slow");
+  const auto iterate = [&] {
+    for (size_t mib = 16; mib <= 256; mib += 16) {
+      CUdeviceptr buffer = Allocated(mib * kMiB);
+      void* parameters[] = {&buffer};
+      ASSERT_EQ(Launch(slow, nullptr, parameters), CUDA_SUCCESS);
+      ASSERT_EQ(cuMemFree(buffer), CUDA_SUCCESS);
+    }
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  };
+  for (int i = 0; i < 10; ++i) iterate();
+  const auto creates = Books("vmm_creates");
+  for (int i = 0; i < 10; ++i) iterate();
+  EXPECT_EQ(Books("vmm_creates"), creates);
+}
+
 TEST_F(GivenBackTest, WhatIsKeptGoesBackWhenNothingTakesItAnyMore) {
   const size_t before = Held();
   for (int i = 0; i < 4; ++i) FreeAll(FilledBuffers(32, 32 * kMiB));

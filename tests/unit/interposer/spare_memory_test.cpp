@@ -11,7 +11,7 @@ constexpr std::size_t kLeast = SpareMemory::kLeastBytes;
 
 TEST(SpareMemoryTest, KeepsLittleAsLongAsNothingIsTakenAgain) {
   SpareMemory spare;
-  spare.Created(1000 * kSpareMiB, 0);
+  spare.Created(1000 * kSpareMiB);
   spare.GaveBack(900 * kSpareMiB);
   EXPECT_EQ(spare.keep_bytes(), kLeast);
 }
@@ -19,25 +19,16 @@ TEST(SpareMemoryTest, KeepsLittleAsLongAsNothingIsTakenAgain) {
 TEST(SpareMemoryTest, WhatHadToBeCreatedAgainIsKeptFromThenOn) {
   SpareMemory spare;
   spare.GaveBack(900 * kSpareMiB);
-  spare.Created(300 * kSpareMiB, 0);
+  spare.Created(300 * kSpareMiB);
   EXPECT_EQ(spare.keep_bytes(), kLeast + 300 * kSpareMiB);
-  spare.Created(1000 * kSpareMiB, 0);
+  spare.Created(1000 * kSpareMiB);
   EXPECT_EQ(spare.keep_bytes(), kLeast + 900 * kSpareMiB) << "the rest was never given back";
-}
-
-TEST(SpareMemoryTest, WhatWasCreatedBesideUnusedMemoryWasNotMissed) {
-  SpareMemory spare;
-  spare.GaveBack(900 * kSpareMiB);
-  spare.Created(100 * kSpareMiB, 100 * kSpareMiB);
-  EXPECT_EQ(spare.keep_bytes(), kLeast);
-  spare.Created(100 * kSpareMiB, 60 * kSpareMiB);
-  EXPECT_EQ(spare.keep_bytes(), kLeast + 40 * kSpareMiB);
 }
 
 TEST(SpareMemoryTest, WhatNobodyUsesInAWindowIsKeptNoLonger) {
   SpareMemory spare;
   spare.GaveBack(900 * kSpareMiB);
-  spare.Created(900 * kSpareMiB, 0);
+  spare.Created(900 * kSpareMiB);
   for (std::uint64_t i = 0; i < SpareMemory::kFirstWindow; ++i)
     spare.Note((i % 2 == 0 ? 800 : 500) * kSpareMiB);
   EXPECT_EQ(spare.keep_bytes(), kLeast + 400 * kSpareMiB);
@@ -51,7 +42,7 @@ TEST(SpareMemoryTest, IterationLongerThanTheWindowIsLearnedToo) {
     for (int call = 0; call < 5000; ++call) {  // little in the first half, all in the second
       const std::size_t wanted = call < 2500 ? 0 : kSwing;
       if (wanted > 0 && unused < kSwing) {
-        spare.Created(kSwing - unused, 0);
+        spare.Created(kSwing - unused);
         created_late += iteration >= 15 ? kSwing - unused : 0;
         unused = kSwing;
       }
