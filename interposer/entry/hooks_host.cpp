@@ -4,15 +4,13 @@
 // The driver moves managed memory by itself and may hold all of it on the device, so it is charged like any memory of the
 // driver's. What does not fit the budget is given nevertheless, as it would be on a full device: with the advice that it
 // belongs on the host (CU_MEM_ADVISE_SET_PREFERRED_LOCATION), so that kernels reach it there instead of its moving in.
-#include <optional>
-
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
+#include "interposer/entry/free_host_region.h"
 #include "interposer/entry/pass_through.h"
 #include "interposer/ledger/app_memory.h"
 #include "interposer/ledger/host_regions.h"
-#include "interposer/ledger/visible_work.h"
 
 namespace spillway::entry {
 namespace {
@@ -21,7 +19,6 @@ using driver::Driver;
 using interposer::AppMemory;
 using interposer::HostRegion;
 using interposer::HostRegions;
-using interposer::VisibleWork;
 
 std::uint64_t NameOf(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
@@ -34,9 +31,8 @@ CUcontext CurrentContext() {
 // Kernels may name it by another address than the processor.
 void KnowRegion(const void* pointer, size_t bytes, HostRegion::Reading reading) {
   CUdeviceptr address = 0;
-  const auto ask = Driver().cuMemHostGetDevicePointer_v2;
-  if (!ask || ask(&address, const_cast<void*>(pointer), 0) != CUDA_SUCCESS || !address)
-    address = reinterpret_cast<CUdeviceptr>(pointer);
+  const CUresult told = Driver().cuMemHostGetDevicePointer_v2(&address, const_cast<void*>(pointer), 0);
+  if (told != CUDA_SUCCESS || !address) address = reinterpret_cast<CUdeviceptr>(pointer);
   HostRegions::Instance().Add(
       {address, bytes, static_cast<const std::byte*>(pointer), reading, CurrentContext()});
 }
@@ -49,24 +45,11 @@ CUresult Pinned(CUresult result, void* const* pointer, size_t bytes,
   return result;
 }
 
-// Nobody reads it any more when it goes. Should it stay, its size is known.
 template <class Call>
 CUresult Unpin(const void* pointer, Call call) {
   if (ForwardsEverything()) return call();
-  const std::optional<HostRegion> region = HostRegions::Instance().Take(pointer);
-  const CUresult result = call();
-  if (result == CUDA_SUCCESS && region)
-    ForEachJob([&](JobMemory* job) { job->ForgetHost(region->base, region->bytes); });
-  if (result == CUDA_SUCCESS)
-    AppMemory::Pinned().Remove(NameOf(pointer));
-  else if (region)
-    HostRegions::Instance().Add(*region);
-  return result;
-}
-
-// Some systems give registered memory another address on the device: under that it is not known.
-CUresult Mapped(CUresult result, const CUdeviceptr* address, const void* pointer) {
-  if (result == CUDA_SUCCESS && *address != NameOf(pointer)) VisibleWork::ShowEverything();
+  const CUresult result = FreeHostRegion(pointer, call);
+  if (result == CUDA_SUCCESS) AppMemory::Pinned().Remove(NameOf(pointer));
   return result;
 }
 
@@ -108,7 +91,6 @@ CUresult AllocateManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
 }  // namespace spillway::entry
 
 using spillway::driver::Driver;
-using spillway::entry::Mapped;
 using spillway::entry::Pinned;
 using spillway::entry::Unpin;
 using spillway::interposer::HostRegion;
@@ -135,10 +117,6 @@ SPILLWAY_EXPORT CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsig
 }
 SPILLWAY_EXPORT CUresult cuMemHostUnregister(void* pointer) {
   return Unpin(pointer, [&] { return Driver().cuMemHostUnregister(pointer); });
-}
-SPILLWAY_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* pointer,
-                                                      unsigned int flags) {
-  return Mapped(Driver().cuMemHostGetDevicePointer_v2(address, pointer, flags), address, pointer);
 }
 SPILLWAY_EXPORT CUresult cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
   return spillway::entry::AllocateManaged(out, bytes, flags);

@@ -3,15 +3,12 @@
 // Used by hooks_memory.cpp and hooks_pool.cpp, on any thread.
 #pragma once
 
-#include <optional>
-
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
+#include "interposer/entry/free_host_region.h"
 #include "interposer/entry/pass_through.h"
 #include "interposer/ledger/app_memory.h"
-#include "interposer/ledger/host_regions.h"
 #include "interposer/ledger/pools.h"
-#include "interposer/ledger/visible_work.h"
 #include "interposer/report.h"
 #include "interposer/share/export_service.h"
 
@@ -33,17 +30,11 @@ CUresult Free(CUdeviceptr address, Release release, Call call) {
   const CUmemoryPool heir = interposer::Pools::Instance().Freed(address);
   interposer::share::ExportService::Freed(address);
   if (interposer::FindJob(release)) return CUDA_SUCCESS;
-  const std::optional<interposer::HostRegion> managed =
-      interposer::HostRegions::MightHold(address)
-          ? interposer::HostRegions::Instance().Take(reinterpret_cast<const void*>(address))
-          : std::nullopt;
-  const CUresult result = FreePassedThrough(address, heir, call);
-  if (result == CUDA_SUCCESS && managed)
-    ForEachJob([&](JobMemory* job) { job->ForgetHost(managed->base, managed->bytes); });
-  if (result == CUDA_SUCCESS)
-    interposer::AppMemory::Managed().Remove(address);
-  else if (managed)
-    interposer::HostRegions::Instance().Add(*managed);
+  const auto free = [&] { return FreePassedThrough(address, heir, call); };
+  const CUresult result = interposer::HostRegions::MightHold(address)
+                              ? FreeHostRegion(reinterpret_cast<const void*>(address), free)
+                              : free();
+  if (result == CUDA_SUCCESS) interposer::AppMemory::Managed().Remove(address);
   return result;
 }
 

@@ -1,0 +1,29 @@
+// Frees memory that the processor reads and kernels reach: pinned, registered and managed memory.
+//
+// Used by the hooks of such memory, on any thread.
+#pragma once
+
+#include <optional>
+
+#include "interposer/ledger/host_regions.h"
+#include "interposer/runtime.h"
+
+namespace spillway::entry {
+
+// `call()` is the driver's free. The region leaves the table first: nobody reads it when it goes. It comes back when the driver
+// refuses.
+template <class Call>
+CUresult FreeHostRegion(const void* data, Call call) {
+  using interposer::HostRegions;
+  const std::optional<interposer::HostRegion> region = HostRegions::Instance().Take(data);
+  const CUresult result = call();
+  if (!region) return result;
+  if (result != CUDA_SUCCESS) {
+    HostRegions::Instance().Add(*region);
+    return result;
+  }
+  interposer::ForEachJob([&](interposer::JobMemory* job) { job->ForgetHost(region->base, region->bytes); });
+  return result;
+}
+
+}  // namespace spillway::entry
