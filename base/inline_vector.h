@@ -67,7 +67,7 @@ class InlineVector {
   void Release() {
     if (data_ != inline_) std::free(data_);
   }
-  void Grow() {
+  [[gnu::noinline, gnu::cold]] void Grow() {
     T* larger = static_cast<T*>(std::malloc(2 * capacity_ * sizeof(T)));
     if (!larger) std::abort();
     std::memcpy(larger, data_, size_ * sizeof(T));

@@ -25,13 +25,13 @@ using interposer::VisibleWork;
 // Collects what may be managed addresses; a word that is none costs two comparisons.
 class Collector {
  public:
-  explicit Collector(const JobMemory& job) : job_(job) {}
+  explicit Collector(const JobMemory& job)
+      : managed_(job.Bounds()), on_host_(interposer::HostRegions::Bounds()) {}
   void operator()(CUdeviceptr word) {
-    if (job_.MightBeManaged(word)) {
+    if (managed_.Contain(word)) {
       addresses_.push_back(word);
-    } else if (interposer::HostRegions::MightHold(word)) {
-      host_words_.push_back(word);
-      names_visible_ = names_visible_ || interposer::HostRegions::Instance().Holds(word);
+    } else if (on_host_.Contain(word)) {
+      AddHostWord(word);
     }
   }
   void operator()(const void* pointer) { (*this)(reinterpret_cast<CUdeviceptr>(pointer)); }
@@ -83,7 +83,7 @@ class Collector {
   }
   bool is_new() const { return note_look_ != nullptr; }
   void NoteLook() const { note_look_(new_); }
-  bool MightBeOurs(CUdeviceptr word) const { return job_.MightBeManaged(word); }
+  bool MightBeOurs(CUdeviceptr word) const { return managed_.Contain(word); }
   const Addresses& addresses() const { return addresses_; }
   // What may lead to memory of the host's that kernels reach.
   const interposer::HostWords& host_words() const { return host_words_; }
@@ -108,7 +108,12 @@ class Collector {
     std::size_t count;
   };
 
-  const JobMemory& job_;
+  void AddHostWord(CUdeviceptr word) {
+    host_words_.push_back(word);
+    names_visible_ = names_visible_ || interposer::HostRegions::Instance().Holds(word);
+  }
+
+  const interposer::WordBounds managed_, on_host_;
   Addresses addresses_;
   interposer::HostWords host_words_;
   interposer::Transfers transfers_;

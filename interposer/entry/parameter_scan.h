@@ -28,10 +28,19 @@ void ScanWords(const void* data, size_t size_bytes, Add& add) {
   interposer::ForEachTensorMap(data, size_bytes, 0, [&](size_t, CUdeviceptr address) { add(address); });
 }
 
+// Most parameters are one word, or less.
 template <class Add>
 void ScanParameters(const KernelParameters& layout, void** parameters, Add& add) {
-  const auto& sizes = layout.size_bytes;
-  for (size_t i = 0; i < sizes.size(); ++i) ScanWords(parameters[i], sizes[i], add);
+  for (const std::uint32_t size_bytes : layout.size_bytes) {
+    const void* const parameter = *parameters++;
+    if (size_bytes > sizeof(CUdeviceptr)) {
+      ScanWords(parameter, size_bytes, add);
+    } else if (size_bytes == sizeof(CUdeviceptr)) {
+      CUdeviceptr word;
+      std::memcpy(&word, parameter, sizeof word);
+      add(word);
+    }
+  }
 }
 
 // The `extra` form: one packed buffer (cuda.h, CU_LAUNCH_PARAM_*).

@@ -40,6 +40,14 @@ class RecentUses {
     }
     if (!crowded_.load(std::memory_order_relaxed)) crowded_.store(true, std::memory_order_relaxed);
   }
+  // A Note of this stream is about to come: what it writes may be fetched meanwhile.
+  void Expect(const StreamState* stream) const {
+    for (int i = 0; i < kStreams; ++i) {
+      const StreamState* const seen = streams_[i].load(std::memory_order_relaxed);
+      if (seen == stream) __builtin_prefetch(&last_[i], 1);
+      if (!seen || seen == stream) return;
+    }
+  }
   // Only while no call can note any more: the gate is closed, and no call names the allocation. False when there were
   // uses on more streams than are kept: then anything enqueued anywhere may be one.
   bool MoveTo(UseList* uses) {

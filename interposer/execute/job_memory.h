@@ -77,6 +77,8 @@ class JobMemory {
   bool FreeAsync(CUdeviceptr base, StreamName stream);
 
   bool MightBeManaged(CUdeviceptr word) const { return ledger_.MightBeManaged(word); }
+  // Of all words that might be.
+  WordBounds Bounds() const { return {ledger_.lowest(), ledger_.highest()}; }
   // Besides out of memory: a copy or query that names freed memory is CUDA_ERROR_INVALID_VALUE, as bare; a launch may
   // carry stale addresses that it does not use. In a context that is beyond use, the context's own error.
   CUresult Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set);
@@ -288,7 +290,6 @@ class JobMemory {
       SPILLWAY_EXCLUDES(state_);
   void PutAll(CUdeviceptr to, size_t bytes, const std::vector<HeldWord>& found) SPILLWAY_REQUIRES(state_);
   Contents& ContentsAt(CUdeviceptr address) SPILLWAY_REQUIRES(state_);
-  WordBounds Bounds() const { return {ledger_.lowest(), ledger_.highest()}; }
   bool ReachesTooMuch(const TouchSet& set) const SPILLWAY_REQUIRES(state_);
   void AskBeforeGranting(size_t size_bytes) SPILLWAY_EXCLUDES(making_, state_);
   void BeginParkingIfDue() SPILLWAY_EXCLUDES(making_, state_);

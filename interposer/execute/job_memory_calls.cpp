@@ -30,6 +30,16 @@ bool IsUndocumented(const TouchSet& set, Effect effect) {
   return effect == Effect::kLaunches && !set.is_documented && !set.recorded;
 }
 
+void CountEnded(const TouchSet& set, Effect effect) {
+  if (IsUndocumented(set, effect)) {
+    Timeline::UndocumentedEnded(set.use);
+  } else if (effect == Effect::kLaunches) {
+    Timeline::DocumentedEnded(set.stream);
+  } else {
+    Timeline::CopyEnded(set.stream);
+  }
+}
+
 }  // namespace
 
 template <class Ranges>
@@ -130,6 +140,7 @@ bool JobMemory::BeginAtOnce(const Addresses& addresses, StreamName stream, Effec
   set->at_once = UseBlocksAtOnce(*set);
   if (!set->at_once) calls::Leave(set->ranges.size());
   if (set->at_once && set->claims) AssignRoles(addresses, set);
+  for (size_t i = 1; i < set->ranges.size(); ++i) set->ranges[i]->recent.Expect(set->stream);
   return set->at_once;
 }
 
@@ -332,11 +343,9 @@ void JobMemory::End(TouchSet* set, Effect effect) {
   if (set->sample.number) recorder_.AfterLaunch(set->stream->handle, set->sample);
   if (set->traced.host_ns) EndTraced(*set, effect);
   if (set->recorded) return EndLocked(set, effect);
-  auto& count = effect == Effect::kLaunches ? set->stream->launches : set->stream->copies;
-  count.fetch_add(1, std::memory_order_relaxed);
   set->use = timeline_.Issue(set->stream);
   if (set->shows) timeline_.Show(set->use);
-  if (IsUndocumented(*set, effect)) Timeline::UndocumentedEnded(set->use);
+  CountEnded(*set, effect);
   if (recorder_.IsRecording()) Record(*set, effect);
   if (set->call && set->call->recipe && set->call->job == this) NoteMade(*set);
   set->at_once ? EndAtOnce(*set) : EndLocked(set, effect);

@@ -381,7 +381,8 @@ bool Timeline::AllUndocumentedDone() {
 Timeline::Totals Timeline::Sum() const {
   Totals totals;
   for (const auto& state : states_) {
-    totals.launches += state->launches.load(std::memory_order_relaxed);
+    totals.launches += state->undocumented_ended.load(std::memory_order_relaxed) +
+                       state->documented_launches.load(std::memory_order_relaxed);
     totals.copies += state->copies.load(std::memory_order_relaxed);
   }
   return totals;

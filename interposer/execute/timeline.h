@@ -62,7 +62,7 @@ struct alignas(64) StreamState {
   // Synchronise themselves.
   std::atomic<std::uint64_t> issued{0};
   std::atomic<std::uint64_t> completed{0};
-  std::atomic<std::uint64_t> launches{0};
+  std::atomic<std::uint64_t> documented_launches{0};
   std::atomic<std::uint64_t> copies{0};
   std::atomic<std::uint64_t> shown{0};     // the last operation whose work the host may see (free_promises.h)
   std::atomic<std::uint64_t> promises{0};  // those that its next operation is ordered behind
@@ -127,10 +127,19 @@ class Timeline {
   static void UndocumentedBegins(StreamState* stream) {
     stream->undocumented_begun.fetch_add(1, std::memory_order_relaxed);
   }
+  // Another thread may end a later one of the same stream first.
   static void UndocumentedEnded(Use use) {
-    use.stream->last_undocumented.store(use.sequence, std::memory_order_relaxed);
+    auto& last = use.stream->last_undocumented;
+    std::uint64_t seen = last.load(std::memory_order_relaxed);
+    while (seen < use.sequence &&
+           !last.compare_exchange_weak(seen, use.sequence, std::memory_order_relaxed)) {
+    }
     use.stream->undocumented_ended.fetch_add(1, std::memory_order_release);
   }
+  static void DocumentedEnded(StreamState* stream) {
+    stream->documented_launches.fetch_add(1, std::memory_order_relaxed);
+  }
+  static void CopyEnded(StreamState* stream) { stream->copies.fetch_add(1, std::memory_order_relaxed); }
   // How many have begun; and whether the device is done with all of them.
   std::uint64_t UndocumentedBegun() const;
   bool AllUndocumentedDone();

@@ -97,6 +97,26 @@ TEST_F(TimelineTest, LaterWorkIsNotDoneByAnEarlierCheckpoint) {
   EXPECT_FALSE(timeline_.Done(second));
 }
 
+// Two threads launch on one stream, and the one that came first ends last. Its number then stood for both: a host copy counted as
+// good while the later launch was writing.
+TEST_F(TimelineTest, LaunchesThatEndOutOfOrderAreDoneWithTheLastOne) {
+  StreamState* stream = timeline_.Of({handle_, false});
+  Timeline::UndocumentedBegins(stream);
+  Timeline::UndocumentedBegins(stream);
+  Enqueue();
+  const Use first = timeline_.Issue(stream);
+  const CUevent event = timeline_.EventFor(first);
+  Enqueue();
+  const Use second = timeline_.Issue(stream);
+  Timeline::UndocumentedEnded(second);
+  Timeline::UndocumentedEnded(first);
+
+  Driver().cuEventSynchronize(event);
+  EXPECT_FALSE(timeline_.AllUndocumentedDone());
+  Driver().cuEventSynchronize(timeline_.EventFor(second));
+  EXPECT_TRUE(timeline_.AllUndocumentedDone());
+}
+
 TEST_F(TimelineTest, DestroyedStreamsWorkCountsUntilComplete) {
   StreamState* stream = timeline_.Of({handle_, false});
   Enqueue();
