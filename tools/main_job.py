@@ -23,6 +23,7 @@ class Run:
     label: str
     budget: str  # as given to --budget; empty: none
     output: str = ""
+    errors: str = ""  # what it printed there
     report: dict = dataclasses.field(default_factory=dict)  # Spillway's own; empty for the bare run
     books: dict = dataclasses.field(default_factory=dict)  # the simulator's
     wall_seconds: float = 0.0
@@ -39,8 +40,8 @@ def read_json(path, writer):
         raise RunFailed(f"{writer} left no readable JSON: {error}") from error
 
 
-def execute(run, build_dir, profile, command, folder):
-    """Fills in what `run` printed, reported and cost."""
+def execute(run, build_dir, profile, command, folder, settings=None, options=()):
+    """Fills in what `run` printed, reported and cost. `settings`: of its environment; `options`: of spillway run, but for the bare run."""
     spillway = [str(build_dir / "bin" / "spillway"), "run", f"--simulate={profile}", "--quiet"]
     report, books = folder / "report.json", folder / "books.json"
     for stale in (report, books):
@@ -48,15 +49,16 @@ def execute(run, build_dir, profile, command, folder):
     if run.label == "bare":
         spillway += ["--off"]
     else:
-        spillway += ["--report", str(report)]
+        spillway += ["--report", str(report), *options]
         spillway += ["--budget", run.budget] if run.budget else []
-    environment = dict(os.environ, XDG_STATE_HOME=str(folder / "state"), SPILLWAY_SIM_STATS=str(books))
+    environment = dict(os.environ, XDG_STATE_HOME=str(folder / "state"), SPILLWAY_SIM_STATS=str(books),
+                       **(settings or {}))
     begin = time.monotonic()
     result = subprocess.run([*spillway, "--", *command], env=environment, capture_output=True, text=True)
     run.wall_seconds = time.monotonic() - begin
     if result.returncode != 0:
         raise RunFailed(f"exit code {result.returncode}\n{result.stdout[-2000:]}{result.stderr[-4000:]}")
-    run.output = result.stdout
+    run.output, run.errors = result.stdout, result.stderr
     run.books = read_json(books, "the simulator")
     if run.label != "bare":
         run.report = read_json(report, "Spillway")
