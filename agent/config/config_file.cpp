@@ -418,4 +418,15 @@ std::vector<std::string> NeedRestart(const Config& from, const Config& to) {
   return names;
 }
 
+Config WithoutRestart(const Config& running, Config next) {
+  Config kept = running;
+  for (const ConfigField& field : ConfigFields()) {
+    if (!field.needs_restart) continue;
+    std::visit(
+        [&](auto* place) { *place = *std::get<decltype(place)>(field.place(kept)); }, field.place(next));
+  }
+  next.devices = kept.devices;
+  return next;
+}
+
 }  // namespace spillway::agent

@@ -30,5 +30,7 @@ std::string ShowConfig(const Config& config);
 std::vector<std::string> DifferencesBetween(const Config& from, const Config& to);
 // Of what differs, what a running agent cannot change: "[agent] socket".
 std::vector<std::string> NeedRestart(const Config& from, const Config& to);
+// What an agent that runs with `running` may take over of `next` without a restart.
+Config WithoutRestart(const Config& running, Config next);
 
 }  // namespace spillway::agent

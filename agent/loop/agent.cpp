@@ -412,6 +412,7 @@ std::string Agent::Reload() {
     needs_restart_ += (needs_restart_.empty() ? "" : ", ") + name;
   }
   if (!needs_restart_.empty()) needs_restart_ = "only a restart takes over " + needs_restart_;
+  next = WithoutRestart(node_->config(), std::move(next));
   spillway::agent::SetLogLevel(next.log_level);
   node_->SetConfig(next);
   shares_->SetRates(next, devices_);

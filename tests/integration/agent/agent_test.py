@@ -144,14 +144,14 @@ class AgentFixture(unittest.TestCase):
         settings = CONFIG.format(port=self.port, resume_ms=resume_ms, usage_interval_ms=usage_interval_ms)
         (self.folder / "spillway.toml").write_text(settings + more)
 
-    def start(self, **environment):
+    def start(self, socket_option=True, **environment):
         notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         notices.settimeout(PATIENCE_S)
         notify_path = self.folder / f"notify.{time.monotonic_ns()}"
         notices.bind(str(notify_path))
         log = open(self.folder / "log", "ab")
         self.agent = subprocess.Popen(
-            [BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", self.path],
+            [BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml", *(["--socket", self.path] if socket_option else [])],
             stdout=log, stderr=log, env=dict(os.environ, NOTIFY_SOCKET=str(notify_path), **environment))
         log.close()
         self.assertIn(b"READY=1", notices.recv(4096))

@@ -177,6 +177,23 @@ class FirstHourTest(agent_test.AgentFixture):
         self.assertEqual(reloaded.returncode, 0)
         self.assertIn("only a restart takes over [host] slab", reloaded.stderr)
         self.assertEqual(self.spillway("config", "log", "info").stderr, "")
+        again = self.spillway("config", "reload")  # it was said once
+        self.assertIn("only a restart takes over [host] slab", again.stderr)
+
+    # At its end it removed whatever lay at the path that a reload had named, and left its own socket.
+    def test_an_agent_ends_with_the_socket_that_it_opened(self):
+        other = self.folder / "other.sock"
+        other.write_text("another's")
+        config = self.folder / "spillway.toml"
+        written = config.read_text()
+        config.write_text(written.replace("[agent]", f'[agent]\nsocket = "{self.path}"', 1))
+        self.start(socket_option=False)
+        config.write_text(written.replace("[agent]", f'[agent]\nsocket = "{other}"', 1))
+        self.assertIn("only a restart takes over [agent] socket", self.spillway("config", "reload").stderr)
+        self.stop()
+
+        self.assertTrue(other.exists())
+        self.assertFalse(self.path.exists())
 
     def test_no_host_memory_has_its_own_message(self):
         refused = self.run_job("--host=0")
