@@ -47,9 +47,10 @@ class Planner {
     for (const OwnerId owner : path) {
       const OwnerTerms& bounds = situation_.owners->at(owner);
       if (!applicant.is_admitted_elsewhere && JobsOf(owner) >= bounds.jobs) return WaitsFor::kOwnersJobs;
-      if (bounds.limit_bytes == OwnerTerms::kAny) continue;
+      const int64_t limit_bytes = bounds.LimitOn(situation_.memory_bytes);
+      if (limit_bytes == OwnerTerms::kAny) continue;
       const int64_t least = applicant.is_admitted_elsewhere ? terms.memory.floor : AtLeastFloor(terms.memory);
-      if (SumOf(owner, AtLeastFloor) + least > bounds.limit_bytes) return WaitsFor::kOwnersLimit;
+      if (SumOf(owner, AtLeastFloor) + least > limit_bytes) return WaitsFor::kOwnersLimit;
     }
     return IsWithinPart(applicant, path) ? WaitsFor::kRoom : WaitsFor::kOwnersPart;
   }
@@ -78,7 +79,8 @@ class Planner {
   bool Admit(const Applicant& applicant) {
     Terms terms = applicant.terms;
     int64_t room = RoomFor(terms.priority, situation_.memory_bytes, on_device_, &Terms::memory);
-    if (situation_.owners != nullptr) room -= ReservedForOthers(*situation_.owners, terms.owner, on_device_);
+    if (situation_.owners != nullptr)
+      room -= ReservedForOthers(*situation_.owners, situation_.memory_bytes, terms.owner, on_device_);
     if (applicant.is_admitted_elsewhere)
       terms.memory.guaranteed = std::min(terms.memory.guaranteed, std::max<int64_t>(room, 0));
     if (AtLeastFloor(terms.memory) > room) return false;
@@ -119,9 +121,10 @@ int64_t RoomFor(int32_t priority, int64_t capacity, std::span<const Terms> tenan
   return room;
 }
 
-int64_t ReservedForOthers(const Owners& owners, OwnerId whose, std::span<const Terms> tenants) {
+int64_t ReservedForOthers(const Owners& owners, int64_t device_bytes, OwnerId whose,
+                          std::span<const Terms> tenants) {
   const bool any = std::any_of(owners.begin(), owners.end(),
-                               [](const auto& owner) { return owner.second.guaranteed_bytes > 0; });
+                               [](const auto& owner) { return owner.second.guaranteed_bytes != 0; });
   if (!any) return 0;
   std::map<OwnerId, int64_t> promised;  // to jobs; and above, to users
   for (const Terms& terms : tenants) {
@@ -131,7 +134,7 @@ int64_t ReservedForOthers(const Owners& owners, OwnerId whose, std::span<const T
   int64_t reserved = 0;
   const auto reserve = [&](OwnerId id, const OwnerTerms& terms) {
     if (own.Has(id)) return;
-    const int64_t more = std::max<int64_t>(0, terms.guaranteed_bytes - promised[id]);
+    const int64_t more = std::max<int64_t>(0, terms.GuaranteedOn(device_bytes) - promised[id]);
     reserved += more;
     if (terms.above != kNobody) promised[terms.above] += more;
   };
@@ -146,11 +149,13 @@ int64_t ReservedForOthers(const Owners& owners, OwnerId whose, std::span<const T
 std::string WhyNever(const Terms& terms, int64_t memory_bytes) {
   const Share& memory = terms.memory;
   if (memory.guaranteed > memory_bytes)
-    return InBytes(memory.guaranteed) + " are to be guaranteed, the device has " + InBytes(memory_bytes);
+    return "its guarantee of " + InBytes(memory.guaranteed) + " is more than the device has, " +
+           InBytes(memory_bytes) + ": lower `guaranteed`";
   if (memory.floor > memory_bytes)
-    return "a job needs at least " + InBytes(memory.floor) + ", the device has " + InBytes(memory_bytes);
+    return "its floor of " + InBytes(memory.floor) + " is more than the device has, " +
+           InBytes(memory_bytes) + ": lower `floor` in [defaults] or a rule";
   if (memory.limit < memory.floor)
-    return "its limit of " + InBytes(memory.limit) + " is below the least of " + InBytes(memory.floor);
+    return "its limit of " + InBytes(memory.limit) + " is below its floor of " + InBytes(memory.floor);
   if (memory.limit < memory.guaranteed)
     return "its limit of " + InBytes(memory.limit) + " is below its guarantee of " +
            InBytes(memory.guaranteed);

@@ -92,7 +92,8 @@ class OwnerPath {
 };
 
 // What is guaranteed on a device to owners, but for that one and those above it, and not to their jobs already.
-int64_t ReservedForOthers(const Owners& owners, OwnerId whose, std::span<const Terms> tenants);
+int64_t ReservedForOthers(const Owners& owners, int64_t device_bytes, OwnerId whose,
+                          std::span<const Terms> tenants);
 
 // Why these terms can never be admitted; empty when they can.
 std::string WhyNever(const Terms& terms, int64_t memory_bytes);

@@ -12,8 +12,8 @@ constexpr int64_t kGranularity = 2 * base::kMebibyte;  // of device memory
 
 ClaimantId IdOf(SessionId session) { return static_cast<ClaimantId>(session); }
 
-OwnerClaim MemoryClaimOf(const OwnerTerms& terms) {
-  return {terms.above, terms.guaranteed_bytes, terms.limit_bytes, terms.weight};
+OwnerClaim MemoryClaimOf(const OwnerTerms& terms, int64_t device_bytes) {
+  return {terms.above, terms.GuaranteedOn(device_bytes), terms.LimitOn(device_bytes), terms.weight};
 }
 OwnerClaim HostClaimOf(const OwnerTerms& terms) {
   return {.above = terms.above, .limit = terms.host_limit_bytes, .weight = terms.weight};
@@ -31,7 +31,8 @@ void Arbiter::SetRules(const ArbiterRules& rules) {
 void Arbiter::SetDevice(DeviceId id, int64_t memory_bytes) {
   const auto [place, is_new] = devices_.try_emplace(id, Device{Ration(memory_bytes, rules_.step_bytes)});
   Device& device = place->second;
-  for (const auto& [owner, terms] : owners_) device.memory.SetOwner(owner, MemoryClaimOf(terms));
+  for (const auto& [owner, terms] : owners_)
+    device.memory.SetOwner(owner, MemoryClaimOf(terms, memory_bytes));
   device.memory.SetCapacity(memory_bytes);
   device.dirty = device.link_dirty = queue_dirty_ = true;
 }
@@ -46,7 +47,8 @@ void Arbiter::SetOwner(OwnerId owner, const OwnerTerms& terms) {
   const auto [place, is_new] = owners_.try_emplace(owner, terms);
   if (!is_new && place->second == terms) return;
   place->second = terms;
-  for (auto& [id, device] : devices_) device.memory.SetOwner(owner, MemoryClaimOf(terms));
+  for (auto& [id, device] : devices_)
+    device.memory.SetOwner(owner, MemoryClaimOf(terms, device.memory.capacity()));
   host_.SetOwner(owner, HostClaimOf(terms));
   link_owners_[owner] = {.above = terms.above, .weight = terms.weight};
   if (is_new && terms.guaranteed_bytes == 0) return;  // nobody's yet
@@ -243,7 +245,7 @@ int64_t Arbiter::FairPartOf(OwnerId owner, DeviceId id) const {
   claims.push_back({.limit = memory.capacity(), .wanted = memory.capacity(), .owner = owner});
   is_own.push_back(true);
   OwnerClaims owners;
-  for (const auto& [number, terms] : owners_) owners[number] = MemoryClaimOf(terms);
+  for (const auto& [number, terms] : owners_) owners[number] = MemoryClaimOf(terms, memory.capacity());
   const std::vector<int64_t> shares = FairShares(memory.capacity(), claims, owners);
   int64_t part = 0;
   for (size_t i = 0; i < shares.size(); ++i) part += is_own[i] ? shares[i] : 0;
@@ -293,7 +295,7 @@ std::string Arbiter::WhyNot(JobId job, DeviceId id, const Terms& terms) const {
   if (!never.empty() || tenancy->state != TenancyState::kAdmitted) return never;
   const std::vector<Terms> others = TermsOf(&id, tenancy);
   const int64_t room = RoomFor(terms.priority, capacity, others, &Terms::memory) -
-                       ReservedForOthers(owners_, terms.owner, others);
+                       ReservedForOthers(owners_, capacity, terms.owner, others);
   if (terms.memory.guaranteed <= room) return "";
   return InBytes(terms.memory.guaranteed) + " cannot be guaranteed, others leave " +
          InBytes(std::max<int64_t>(room, 0));
@@ -304,7 +306,7 @@ Terms Arbiter::Fitting(const Tenancy& tenancy, Terms terms) const {
                            on_node = TermsOf(nullptr, &tenancy);
   const auto fit = [&](Share Terms::*share, int64_t capacity, const std::vector<Terms>& others) {
     int64_t room = RoomFor(terms.priority, capacity, others, share);
-    if (share == &Terms::memory) room -= ReservedForOthers(owners_, terms.owner, others);
+    if (share == &Terms::memory) room -= ReservedForOthers(owners_, capacity, terms.owner, others);
     const int64_t most = std::max(room, (tenancy.granted_terms.*share).guaranteed);
     (terms.*share).guaranteed = std::min((terms.*share).guaranteed, most);
   };

@@ -147,11 +147,15 @@ class Arbiter::Deciding {
       return "its user's, or account's, jobs here have all that they may together";
     if (what == WaitsFor::kOwnersPart)
       return "jobs of its user, or account, have as much of the device as is its part";
-    int64_t room = RoomFor(tenancy.terms.priority, a_.MemoryOf(tenancy.device),
-                           a_.TermsOf(&tenancy.device, nullptr), &Terms::memory);
-    room -= ReservedForOthers(a_.owners_, tenancy.terms.owner, a_.TermsOf(&tenancy.device, nullptr));
-    return "it needs " + InBytes(std::max(tenancy.terms.memory.guaranteed, tenancy.terms.memory.floor)) +
-           ", " + InBytes(std::max<int64_t>(room, 0)) + " are not promised to others";
+    const std::vector<Terms> on_device = a_.TermsOf(&tenancy.device, nullptr);
+    const int64_t device_bytes = a_.MemoryOf(tenancy.device);
+    const int64_t room = RoomFor(tenancy.terms.priority, device_bytes, on_device, &Terms::memory) -
+                         ReservedForOthers(a_.owners_, device_bytes, tenancy.terms.owner, on_device);
+    const Share& memory = tenancy.terms.memory;
+    const bool by_floor = memory.floor >= memory.guaranteed;
+    return std::string(by_floor ? "its floor is " : "its guarantee is ") +
+           InBytes(std::max(memory.guaranteed, memory.floor)) + ", " + InBytes(std::max<int64_t>(room, 0)) +
+           " are not promised to others";
   }
 
   void Queue(Tenancy& tenancy, uint32_t position, WaitsFor what) {

@@ -1,6 +1,7 @@
 // What a job is entitled to on one device, and the ids by which the agent's rooms name things. Values; any thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -32,7 +33,16 @@ struct Terms {
   bool operator==(const Terms&) const = default;
 };
 
-// What all jobs of a user, or of an account, may have together: of each device, and of the node's host memory.
+// Sizes are bytes, or a share of the whole: of each device, of the node's host memory. A share is a negative number of millionths.
+inline constexpr int64_t kWholeInMillionths = 1'000'000;
+// Of what a size says, in bytes; a share of `whole_bytes`.
+constexpr int64_t BytesOf(int64_t size, int64_t whole_bytes) {
+  if (size >= 0) return size;
+  return static_cast<int64_t>(static_cast<__int128>(whole_bytes) * -size / kWholeInMillionths);
+}
+
+// What all jobs of a user, or of an account, may have together: of each device, where a share is of that device, and of the node's host
+// memory, in bytes.
 struct OwnerTerms {
   static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
@@ -42,6 +52,11 @@ struct OwnerTerms {
   int32_t weight = 1;   // of its share beside other users, or accounts
   int64_t jobs = kAny;  // that run at once
   bool operator==(const OwnerTerms&) const = default;
+
+  int64_t LimitOn(int64_t device_bytes) const { return BytesOf(limit_bytes, device_bytes); }
+  int64_t GuaranteedOn(int64_t device_bytes) const {
+    return std::min(BytesOf(guaranteed_bytes, device_bytes), LimitOn(device_bytes));
+  }
 };
 
 }  // namespace spillway::agent

@@ -14,28 +14,27 @@ void SetSize(int64_t& value, const std::optional<int64_t>& change, int64_t whole
   if (change) value = BytesOf(*change, whole_bytes);
 }
 
-void ApplyTerms(const OwnerChange& change, OwnerTerms& terms) {
+void ApplyTerms(const OwnerChange& change, int64_t host_bytes, OwnerTerms& terms) {
   Set(terms.guaranteed_bytes, change.guaranteed_bytes);
   Set(terms.limit_bytes, change.limit_bytes);
-  Set(terms.host_limit_bytes, change.host_limit_bytes);
+  SetSize(terms.host_limit_bytes, change.host_limit_bytes, host_bytes);
   Set(terms.weight, change.weight);
   Set(terms.jobs, change.jobs);
 }
 
 }  // namespace
 
-OwnerTerms UserTermsFor(const Config& config, std::optional<int64_t> uid) {
+OwnerTerms UserTermsFor(const Config& config, std::optional<int64_t> uid, int64_t host_bytes) {
   OwnerTerms terms;
   for (const UserRule& rule : config.users) {
-    if (!rule.uid || rule.uid == uid) ApplyTerms(rule.terms, terms);
+    if (!rule.uid || rule.uid == uid) ApplyTerms(rule.terms, host_bytes, terms);
   }
-  terms.guaranteed_bytes = std::min(terms.guaranteed_bytes, terms.limit_bytes);
   return terms;
 }
 
-OwnerTerms AccountTermsFor(const AccountSetting& account) {
+OwnerTerms AccountTermsFor(const AccountSetting& account, int64_t host_bytes) {
   OwnerTerms terms;
-  ApplyTerms(account.terms, terms);
+  ApplyTerms(account.terms, host_bytes, terms);
   return terms;
 }
 
@@ -44,11 +43,6 @@ const AccountSetting* AccountOf(const Config& config, int64_t uid) {
     if (std::find(account.uids.begin(), account.uids.end(), uid) != account.uids.end()) return &account;
   }
   return nullptr;
-}
-
-int64_t BytesOf(int64_t size, int64_t whole_bytes) {
-  if (size >= 0) return size;
-  return static_cast<int64_t>(static_cast<__int128>(whole_bytes) * -size / kWholeInMillionths);
 }
 
 void ApplyTerms(const TermsChange& change, Terms& terms, int64_t memory_bytes, int64_t host_bytes) {

@@ -12,10 +12,7 @@
 
 namespace spillway::agent {
 
-// Sizes are bytes, or a share of the whole: of each device, of the node's host memory. A share is a negative number of millionths.
-inline constexpr int64_t kWholeInMillionths = 1'000'000;
-// Of what a size says, in bytes; a share of `whole_bytes`.
-int64_t BytesOf(int64_t size, int64_t whole_bytes);
+// Sizes are bytes or shares, see BytesOf.
 
 // Terms of a job; what is unset is taken from the rule before, at last from the defaults.
 struct TermsChange {
@@ -59,8 +56,8 @@ struct AccountSetting {
 };
 
 struct DeviceSetting {
-  std::string uuid;  // "GPU-..."; as nvidia-smi -L says
-  int64_t memory_bytes = 0;
+  std::string uuid;          // "GPU-..."; as nvidia-smi -L says
+  int64_t memory_bytes = 0;  // or a share of what NVML says
   bool operator==(const DeviceSetting&) const = default;
 };
 
@@ -126,8 +123,8 @@ Terms TermsFor(const Config& config, const std::string& job, int64_t uid, int64_
                int64_t host_bytes);
 
 // Of a user by the entries that fit, in their order; no uid: of who is known by no user of the node's.
-OwnerTerms UserTermsFor(const Config& config, std::optional<int64_t> uid);
-OwnerTerms AccountTermsFor(const AccountSetting& account);
+OwnerTerms UserTermsFor(const Config& config, std::optional<int64_t> uid, int64_t host_bytes);
+OwnerTerms AccountTermsFor(const AccountSetting& account, int64_t host_bytes);
 // The account of a user; null: none.
 const AccountSetting* AccountOf(const Config& config, int64_t uid);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 namespace spillway::agent {
 namespace {
@@ -9,18 +10,40 @@ namespace {
 constexpr int64_t kHour = 3600;
 constexpr int64_t kMostBytes = int64_t{1} << 56;
 
+std::string WhyNoAddress(const std::string& text) {
+  if (text.empty()) return "";
+  const size_t colon = text.rfind(':');
+  const std::string port = colon == text.npos ? "" : text.substr(colon + 1);
+  uint16_t number = 0;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  const bool is_port = !port.empty() && error == std::errc() && end == port.data() + port.size();
+  return is_port ? "" : "http is an address and a port like \"127.0.0.1:9477\", or empty";
+}
+
+std::string WhyNoLevel(const std::string& text) {
+  constexpr std::string_view levels[] = {"trace", "debug", "info", "warn", "error"};
+  const bool is_one = std::find(std::begin(levels), std::end(levels), text) != std::end(levels);
+  return is_one ? "" : "log_level is trace, debug, info, warn or error";
+}
+
+std::string WhyNoSocket(const std::string& text) {
+  constexpr size_t most = 107;  // bytes of a socket's path
+  const bool is_one = (text.starts_with('/') || text.starts_with('@')) && text.size() <= most;
+  return is_one ? "" : "socket is a whole path of at most 107 bytes, like \"/run/spillway/agent.sock\"";
+}
+
 using C = Config;
 using K = FieldKind;
 
 constexpr ConfigField kFields[] = {
     {"agent", "socket", K::kText, 0, 0, true, "where jobs and the command connect",
-     [](C& c) -> FieldPlace { return &c.socket; }},
+     [](C& c) -> FieldPlace { return &c.socket; }, WhyNoSocket},
     {"agent", "socket_mode", K::kNumber, 0, 0777, true, "its permissions",
      [](C& c) -> FieldPlace { return &c.socket_mode; }},
     {"agent", "http", K::kText, 0, 0, true, "address and port of metrics and pages; empty: none",
-     [](C& c) -> FieldPlace { return &c.http; }},
+     [](C& c) -> FieldPlace { return &c.http; }, WhyNoAddress},
     {"agent", "log_level", K::kText, 0, 0, false, "trace, debug, info, warn or error",
-     [](C& c) -> FieldPlace { return &c.log_level; }},
+     [](C& c) -> FieldPlace { return &c.log_level; }, WhyNoLevel},
     {"agent", "usage_interval_ms", K::kNumber, 10, kHour * 1000, false, "how often jobs say how they fare",
      [](C& c) -> FieldPlace { return &c.usage_interval_ms; }},
     {"agent", "resume_ms", K::kNumber, 0, kHour * 1000, true,
@@ -33,15 +56,15 @@ constexpr ConfigField kFields[] = {
      "user ids that may change budgets, beside root's", [](C& c) -> FieldPlace { return &c.operators; }},
     {"devices", "find", K::kFlag, 0, 0, true, "ask NVML which devices there are",
      [](C& c) -> FieldPlace { return &c.find_devices; }},
-    {"devices", "reserve", K::kBytes, 0, kMostBytes, false, "of each device, for what no budget sees",
+    {"devices", "reserve", K::kSize, 0, kMostBytes, false, "of each device, for what no budget sees",
      [](C& c) -> FieldPlace { return &c.device_reserve_bytes; }},
-    {"host", "memory", K::kBytes, 0, kMostBytes, true, "for what is away; 0: half of the machine's",
+    {"host", "memory", K::kSize, 0, kMostBytes, true, "for what is away; 0: half of the machine's",
      [](C& c) -> FieldPlace { return &c.host_bytes; }},
     {"host", "pool", K::kFlag, 0, 0, true, "lend it to jobs in slabs, instead of having each pin its own",
      [](C& c) -> FieldPlace { return &c.host_pool; }},
     {"host", "slab", K::kBytes, int64_t{1} << 20, int64_t{1} << 30, true, "size of a slab",
      [](C& c) -> FieldPlace { return &c.slab_bytes; }},
-    {"host", "spare", K::kBytes, 0, kMostBytes, true,
+    {"host", "spare", K::kSize, 0, kMostBytes, true,
      "in slabs that are made before somebody asks; others that are unused go back to the system",
      [](C& c) -> FieldPlace { return &c.spare_slab_bytes; }},
     {"host", "device_factor", K::kNumber, 1, 1000, false,
@@ -115,10 +138,10 @@ constexpr TermsField kTerms[] = {
 using O = OwnerChange;
 
 constexpr OwnerField kOwners[] = {
-    {"guaranteed", K::kBytes, 0, kMostBytes, "of each device, for its jobs that want it",
+    {"guaranteed", K::kSize, 0, kMostBytes, "of each device, for its jobs that want it",
      &O::guaranteed_bytes},
-    {"limit", K::kBytes, 1, kMostBytes, "the most of each device", &O::limit_bytes},
-    {"host_limit", K::kBytes, 0, kMostBytes, "the most host memory", &O::host_limit_bytes},
+    {"limit", K::kSize, 1, kMostBytes, "the most of each device", &O::limit_bytes},
+    {"host_limit", K::kSize, 0, kMostBytes, "the most host memory", &O::host_limit_bytes},
     {"weight", K::kNumber, 1, 10'000, "of its share beside other users, or accounts", &O::weight},
     {"jobs", K::kNumber, 1, 1'000'000, "that run at once; others wait", &O::jobs},
 };
@@ -193,7 +216,7 @@ std::optional<int64_t> ParseSizeOrShare(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
   const bool is_share =
       error == std::errc() && end == text.data() + text.size() && percent > 0 && percent <= 100;
-  const auto millionths = static_cast<int64_t>(percent * (kWholeInMillionths / 100));
+  const auto millionths = std::llround(percent * (kWholeInMillionths / 100));
   return is_share && millionths > 0 ? std::optional(-millionths) : std::nullopt;
 }
 

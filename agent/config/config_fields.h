@@ -27,6 +27,7 @@ struct ConfigField {
   bool needs_restart;
   const char* meaning;
   FieldPlace (*place)(Config&);
+  std::string (*why_not)(const std::string& text) = nullptr;  // of a text: what is wrong with it
 };
 
 struct TermsField {

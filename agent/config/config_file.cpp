@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "agent/config/config_fields.h"
+#include "agent/config/device_uuid.h"
 
 namespace spillway::agent {
 namespace {
@@ -23,6 +24,9 @@ constexpr TermsPair kTermsPairs[] = {
     {"floor", "limit", &T::floor_bytes, &T::limit_bytes},
     {"host_guaranteed", "host_limit", &T::host_guaranteed_bytes, &T::host_limit_bytes},
     {"link_guaranteed", "link_limit", &T::link_guaranteed_permille, &T::link_limit_permille}};
+
+constexpr char kNameLetters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+constexpr int64_t kWrong = 0;  // was said already
 
 // What one file says, put into a Config; keeps going after an error, to name them all.
 class FileReader {
@@ -102,6 +106,8 @@ class FileReader {
     if (field.kind == FieldKind::kText) {
       if (const auto* text = node.as_string()) {
         *std::get<std::string*>(place) = text->get();
+        const std::string wrong = field.why_not == nullptr ? "" : field.why_not(text->get());
+        if (!wrong.empty()) Say(node.source(), wrong);
       } else {
         Say(node.source(), std::string(field.key) + " is a text");
       }
@@ -173,14 +179,17 @@ class FileReader {
     for (const TermsPair& pair : kTermsPairs) CheckPair(table, *terms, pair);
   }
 
+  // Of a share and bytes each device may tell.
+  static bool IsMore(int64_t less, int64_t most) {
+    return (less < 0) == (most < 0) && (less < 0 ? less < most : less > most);
+  }
   // What is said in one place agrees with itself; across places the limit that holds at last is the guarantee's bound.
   void CheckPair(const toml::table& table, const TermsChange& terms, const TermsPair& pair) {
     const std::optional<int64_t> less = terms.*pair.less, most = terms.*pair.most;
     const toml::node* const node = table.get(pair.less_key);
     if (pair.less == &TermsChange::floor_bytes && less == kDefaultFloorBytes)
-      return;                                                  // it gives way to a smaller limit
-    if (!less || !most || (*less < 0) != (*most < 0)) return;  // a share and bytes: each device may tell
-    if (node != nullptr && (*less < 0 ? *less < *most : *less > *most))
+      return;  // it gives way to a smaller limit
+    if (node != nullptr && less && most && IsMore(*less, *most))
       Say(node->source(), std::string(pair.less_key) + " is more than " + pair.most_key);
   }
 
@@ -214,7 +223,8 @@ class FileReader {
         terms->*(field->place) = *number;
       }
     }
-    if (terms->guaranteed_bytes && terms->limit_bytes && *terms->guaranteed_bytes > *terms->limit_bytes)
+    if (terms->guaranteed_bytes && terms->limit_bytes &&
+        IsMore(*terms->guaranteed_bytes, *terms->limit_bytes))
       Say(table.source(), "guaranteed is more than limit");
   }
 
@@ -233,6 +243,8 @@ class FileReader {
     if (const toml::node* uids = table.get("uids")) ReadNumbers("uids", 0, UINT32_MAX, *uids, &account.uids);
     ReadOwner(table, {"name", "uids"}, &account.terms);
     if (account.name.empty()) Say(table.source(), "an account needs a name");
+    if (account.name.find_first_not_of(kNameLetters) != account.name.npos)
+      Say(table.source(), "the name of an account is of letters, digits, '.', '_' and '-'");
     for (const AccountSetting& other : result_.config.accounts) {
       if (other.name == account.name) Say(table.source(), "there are two accounts '" + account.name + "'");
       for (const int64_t uid : account.uids) {
@@ -245,18 +257,27 @@ class FileReader {
 
   void ReadDevice(const toml::table& table) {
     DeviceSetting device;
+    protocol::DeviceUuid uuid{};
     for (const auto& [key, node] : table) {
-      if (key.str() == "uuid" && node.is_string()) {
-        device.uuid = node.as_string()->get();
+      if (key.str() == "uuid") {
+        device.uuid = node.value_or(std::string());
+        if (!ParseUuid(device.uuid, &uuid))
+          Say(node.source(),
+              "uuid is a text like \"GPU-12345678-1234-1234-1234-123456789abc\"; see: nvidia-smi -L");
       } else if (key.str() == "memory") {
-        const auto bytes = ReadNumber("memory", FieldKind::kBytes, 1, int64_t{1} << 56, node);
-        if (bytes) device.memory_bytes = *bytes;
+        device.memory_bytes =
+            ReadNumber("memory", FieldKind::kSize, 1, int64_t{1} << 56, node).value_or(kWrong);
       } else {
         SayUnknown(key.source(), "setting", std::string(key.str()), {"uuid", "memory"});
       }
     }
-    if (device.uuid.empty() || device.memory_bytes == 0)
+    if (!table.contains("uuid") || !table.contains("memory"))
       Say(table.source(), "a device needs uuid and memory");
+    for (const DeviceSetting& other : result_.config.devices) {
+      protocol::DeviceUuid other_uuid{};
+      if (ParseUuid(other.uuid, &other_uuid) && other_uuid == uuid)
+        Say(table.source(), "device " + device.uuid + " is configured already");
+    }
     result_.config.devices.push_back(device);
   }
 
@@ -277,10 +298,17 @@ std::vector<std::string> DropIns(const std::string& path, std::vector<std::strin
   return files;
 }
 
+// As a TOML file takes it.
+std::string Quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  return quoted + "\"";
+}
+
 std::string Show(const ConfigField& field, const Config& config) {
   // The place is only read.
   const FieldPlace place = field.place(const_cast<Config&>(config));
-  if (const auto* text = std::get_if<std::string*>(&place)) return "\"" + **text + "\"";
+  if (const auto* text = std::get_if<std::string*>(&place)) return Quoted(**text);
   if (const auto* flag = std::get_if<bool*>(&place)) return **flag ? "true" : "false";
   if (const auto* numbers = std::get_if<std::vector<int64_t>*>(&place)) {
     std::string list;
@@ -288,7 +316,8 @@ std::string Show(const ConfigField& field, const Config& config) {
     return "[" + list + "]";
   }
   const int64_t number = *std::get<int64_t*>(place);
-  if (field.kind == FieldKind::kBytes) return "\"" + ShowBytes(number) + "\"";
+  if (field.kind == FieldKind::kBytes || field.kind == FieldKind::kSize)
+    return "\"" + ShowSize(number) + "\"";
   if (field.most == 0777) {
     char octal[16];
     std::snprintf(octal, sizeof octal, "0o%llo", static_cast<unsigned long long>(number));
@@ -328,11 +357,11 @@ std::string ShowAccount(const AccountSetting& account) {
 }
 
 std::string ShowDevice(const DeviceSetting& device) {
-  return "[[device]]\nuuid = \"" + device.uuid + "\"\nmemory = \"" + ShowBytes(device.memory_bytes) + "\"\n";
+  return "[[device]]\nuuid = \"" + device.uuid + "\"\nmemory = \"" + ShowSize(device.memory_bytes) + "\"\n";
 }
 
 std::string ShowRule(const JobRule& rule) {
-  return "[[rule]]\njob = \"" + rule.job + "\"\n" +
+  return "[[rule]]\njob = " + Quoted(rule.job) + "\n" +
          (rule.uid ? "uid = " + std::to_string(*rule.uid) + "\n" : "") + ShowTerms(rule.terms);
 }
 
@@ -373,6 +402,12 @@ ConfigResult ReadConfigFiles(const std::string& path, MainFile main_file) {
   FileReader(path, &result).Read(main_file);
   for (const std::string& file : DropIns(path, &result.errors))
     FileReader(file, &result).Read(MainFile::kMustBeThere);
+  for (const DeviceSetting& device : result.config.devices) {
+    if (device.memory_bytes < 0 && !result.config.find_devices)
+      result.errors.push_back(
+          path + ": the memory of device " + device.uuid +
+          " is a share, which takes NVML: write it in bytes, or set [devices] find = true");
+  }
   return result;
 }
 
@@ -422,8 +457,8 @@ Config WithoutRestart(const Config& running, Config next) {
   Config kept = running;
   for (const ConfigField& field : ConfigFields()) {
     if (!field.needs_restart) continue;
-    std::visit(
-        [&](auto* place) { *place = *std::get<decltype(place)>(field.place(kept)); }, field.place(next));
+    std::visit([&](auto* place) { *place = *std::get<decltype(place)>(field.place(kept)); },
+               field.place(next));
   }
   next.devices = kept.devices;
   return next;

@@ -1,7 +1,6 @@
 #include "agent/device/device_list.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "agent/device/nvml.h"
 
@@ -16,20 +15,6 @@ std::string Names(const std::vector<NodeDevice>& devices) {
 }
 
 }  // namespace
-
-bool ParseUuid(const std::string& text, protocol::DeviceUuid* out) {
-  if (text.rfind("GPU-", 0) != 0) return false;
-  size_t digits = 0;
-  *out = {};
-  for (char c : text.substr(4)) {
-    if (c == '-') continue;
-    if (!std::isxdigit(static_cast<unsigned char>(c)) || digits >= 2 * out->size()) return false;
-    const int value = std::isdigit(static_cast<unsigned char>(c)) ? c - '0' : std::tolower(c) - 'a' + 10;
-    (*out)[digits / 2] = static_cast<uint8_t>((*out)[digits / 2] << 4 | value);
-    ++digits;
-  }
-  return digits == 2 * out->size();
-}
 
 std::vector<NodeDevice> ListDevices(const Config& config, std::vector<std::string>* problems) {
   std::vector<NodeDevice> devices;
@@ -51,14 +36,18 @@ std::vector<NodeDevice> ListDevices(const Config& config, std::vector<std::strin
     }
     const auto same = std::find_if(devices.begin(), devices.end(),
                                    [&](const NodeDevice& known) { return known.uuid == device.uuid; });
-    if (same == devices.end()) {
+    if (same == devices.end() && setting.memory_bytes < 0) {
+      problems->push_back("device " + setting.uuid +
+                          " of the configuration is left out: its memory is a share, " + "and NVML knows " +
+                          Names(devices) + "; write the share of a device that NVML knows, " + "or bytes");
+    } else if (same == devices.end()) {
       device.is_found = !nvml_works;
       if (nvml_works)
         problems->push_back("device " + setting.uuid + " of the configuration was not found: NVML knows " +
                             Names(devices) + "; what is configured for it holds for none of them");
       devices.push_back(device);
     } else {
-      same->memory_bytes = std::min(same->memory_bytes, device.memory_bytes);
+      same->memory_bytes = std::min(same->memory_bytes, BytesOf(setting.memory_bytes, same->memory_bytes));
     }
   }
   return devices;

@@ -14,7 +14,4 @@ namespace spillway::agent {
 // What went wrong is added to `problems`; devices that NVML does not know are not found without the configuration.
 std::vector<NodeDevice> ListDevices(const Config& config, std::vector<std::string>* problems);
 
-// "GPU-00000000-0000-...": its 16 bytes; false when it is none.
-bool ParseUuid(const std::string& text, protocol::DeviceUuid* out);
-
 }  // namespace spillway::agent

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "agent/device/device_list.h"
+#include "agent/config/device_uuid.h"
 
 namespace spillway::agent {
 namespace {

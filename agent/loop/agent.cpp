@@ -56,7 +56,9 @@ int64_t HostBytes(const Config& config) {
   if (config.host_bytes > 0) return config.host_bytes;
   struct sysinfo machine {};
   sysinfo(&machine);
-  return static_cast<int64_t>(machine.totalram) * machine.mem_unit / 2;
+  constexpr int64_t half = -kWholeInMillionths / 2;
+  return BytesOf(config.host_bytes < 0 ? config.host_bytes : half,
+                 static_cast<int64_t>(machine.totalram) * machine.mem_unit);
 }
 
 // The name of a socket that an earlier agent opened itself, and ran anew.

@@ -68,10 +68,7 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
       started_ns_(now_ns),
       arbiter_(ArbiterRulesOf(config_)),
       settled_ns_(now_ns) {
-  for (uint32_t i = 0; i < devices_.size(); ++i) {
-    arbiter_.SetDevice(DeviceId{i},
-                       std::max<int64_t>(0, devices_[i].memory_bytes - config_.device_reserve_bytes));
-  }
+  SetDevices();
   arbiter_.SetHost(host_bytes_);
   SetOwners();
   resume_left_ns_ = config_.resume_ms * 1'000'000;
@@ -418,13 +415,18 @@ void Node::EndJobIfEmpty(JobId id, int64_t now_ns) {
   jobs_.erase(found);
 }
 
+void Node::SetDevices() {
+  for (uint32_t i = 0; i < devices_.size(); ++i) {
+    const int64_t memory_bytes = devices_[i].memory_bytes;
+    const int64_t reserve_bytes = BytesOf(config_.device_reserve_bytes, memory_bytes);
+    arbiter_.SetDevice(DeviceId{i}, std::max<int64_t>(0, memory_bytes - reserve_bytes));
+  }
+}
+
 void Node::SetConfig(const Config& config) {
   config_ = config;
   arbiter_.SetRules(ArbiterRulesOf(config_));
-  for (uint32_t i = 0; i < devices_.size(); ++i) {
-    arbiter_.SetDevice(DeviceId{i},
-                       std::max<int64_t>(0, devices_[i].memory_bytes - config_.device_reserve_bytes));
-  }
+  SetDevices();
   SetOwners();
   // What one is guaranteed no more another may be, also one that comes before it.
   for (int pass = 0; pass < 2; ++pass) {

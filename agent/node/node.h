@@ -171,6 +171,7 @@ class Node {
   void TakeAsOperator(Session& session, const protocol::Message& message, int64_t now_ns);
   protocol::Outcome Answer(Session& session, const protocol::Message& message, int64_t now_ns);
   static protocol::Outcome Say(Session& session, const protocol::Done& done);
+  void SetDevices();
   bool IsFirstOn(const Job& job, DeviceId device) const;
 
   void Refuse(Session& session, protocol::ErrorCode code, std::string_view reason);

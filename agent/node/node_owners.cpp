@@ -39,10 +39,10 @@ void Node::SetTermsOf(const std::string& name, Owner& owner) {
   const auto account = std::find_if(config_.accounts.begin(), config_.accounts.end(),
                                     [&](const AccountSetting& one) { return kAccount + one.name == name; });
   if (account != config_.accounts.end()) {
-    owner.terms = AccountTermsFor(*account);
+    owner.terms = AccountTermsFor(*account, host_bytes_);
     return arbiter_.SetOwner(owner.id, owner.terms);
   }
-  OwnerTerms terms = UserTermsFor(config_, owner.uid);
+  OwnerTerms terms = UserTermsFor(config_, owner.uid, host_bytes_);
   const AccountSetting* const above = owner.uid ? AccountOf(config_, *owner.uid) : nullptr;
   owner.account = above != nullptr ? above->name : "";
   if (above != nullptr) terms.above = OwnerNamed(kAccount + above->name).id;
@@ -56,7 +56,7 @@ void Node::SetOwners() {
   for (const AccountSetting& account : config_.accounts) {
     Owner& owner = OwnerNamed(kAccount + account.name);
     owner.is_configured = true;
-    arbiter_.SetOwner(owner.id, AccountTermsFor(account));
+    arbiter_.SetOwner(owner.id, AccountTermsFor(account, host_bytes_));
   }
   for (const UserRule& rule : config_.users) {
     if (!rule.uid) continue;

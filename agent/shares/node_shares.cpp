@@ -71,7 +71,7 @@ void NodeShares::MakePool(const Config& config, int64_t host_bytes, std::vector<
   maker_ =
       std::make_unique<ThreadedSlabMaker>(config.slab_bytes, huge, topology_.get(),
                                           config.driver_slabs ? drivers_worker : std::vector<std::string>());
-  const PoolRules rules = {host_bytes, config.slab_bytes, config.spare_slab_bytes,
+  const PoolRules rules = {host_bytes, config.slab_bytes, BytesOf(config.spare_slab_bytes, host_bytes),
                            nodes_.empty() ? kAnyNode : nodes_.front()};
   pool_.emplace(rules, *maker_, std::move(*books), std::move(slabs));
 }

@@ -92,10 +92,15 @@ TEST(AdmissionTest, NobodyBeginsOnANodeThatIsDrained) {
 
 TEST(AdmissionTest, TermsThatCannotHoldAreSaid) {
   EXPECT_EQ(WhyNever(Wanting(50), 100), "");
-  EXPECT_EQ(WhyNever(Wanting(101), 100), "101 B are to be guaranteed, the device has 100 B");
+  EXPECT_EQ(WhyNever(Wanting(101), 100),
+            "its guarantee of 101 B is more than the device has, 100 B: lower `guaranteed`");
   Terms terms = Wanting(50);
   terms.memory.limit = 40;
   EXPECT_EQ(WhyNever(terms, 100), "its limit of 40 B is below its guarantee of 50 B");
+  Terms floor = Wanting(0);
+  floor.memory.floor = 512;
+  EXPECT_EQ(WhyNever(floor, 100),
+            "its floor of 512 B is more than the device has, 100 B: lower `floor` in [defaults] or a rule");
 }
 
 constexpr OwnerId kOneUser{1}, kOtherUser{2};

@@ -26,6 +26,31 @@ TEST_F(ArbiterTest, ManyJobsOfAUserTakeNoMoreOfAnothersThanOneWould) {
   EXPECT_EQ(View(1).link_permille, 500);
 }
 
+// A percentage was refused in [[user]] and [[account]].
+TEST_F(ArbiterTest, AShareBoundsAndGuaranteesAUsersJobsOnEachDevice) {
+  arbiter_.SetDevice(DeviceId{1}, 32 * kGibibyte);
+  arbiter_.SetOwner(kFirstUser, {.limit_bytes = -kWholeInMillionths / 4});
+  arbiter_.SetOwner(kSecondUser, {.guaranteed_bytes = -kWholeInMillionths / 2});
+  const Seat on_the_other = {JobId{1}, SessionId{1}, DeviceId{1}};
+  Terms terms = OwnedBy(kFirstUser);
+  arbiter_.Join(SeatOf(1), terms, Wants(16), now_ns_);
+  terms.memory.limit = 32 * kGibibyte;
+  arbiter_.Join(on_the_other, terms, Wants(32), now_ns_);
+  Settle();
+  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(1)), 4 * kGibibyte);
+  EXPECT_EQ(arbiter_.PromisedTo(on_the_other), 8 * kGibibyte);
+
+  // Half of the first device is kept for the second user's jobs
+  arbiter_.Join(SeatOf(2), Plain(9), Wants(16), now_ns_);
+  const Decisions waits = Decide();
+  ASSERT_EQ(waits.admissions.size(), 1u);
+  EXPECT_EQ(waits.admissions[0].state, TenancyState::kQueued);
+  // And follows its size
+  arbiter_.SetDevice(DeviceId{0}, 8 * kGibibyte);
+  Settle();
+  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(1)), 2 * kGibibyte);
+}
+
 TEST_F(ArbiterTest, WhoHasNoClaimLendsAllAndIsNotInTheWayOfWhoBegins) {
   // Given a job that is guaranteed all, holds nothing and does nothing
   arbiter_.Join(SeatOf(1), Plain(16), Wants(16), now_ns_);

@@ -115,7 +115,7 @@ TEST_F(ArbiterTest, GuaranteesThatDoNotFitWait) {
 
   ASSERT_EQ(decisions.admissions.size(), 2u);
   EXPECT_EQ(decisions.admissions[0].position, 1u);
-  EXPECT_EQ(decisions.admissions[0].reason, "it needs 12.0 GiB, 4.0 GiB are not promised to others");
+  EXPECT_EQ(decisions.admissions[0].reason, "its guarantee is 12.0 GiB, 4.0 GiB are not promised to others");
   EXPECT_EQ(decisions.admissions[1].position, 2u);
 
   arbiter_.Leave(SeatOf(1));
@@ -134,7 +134,8 @@ TEST_F(ArbiterTest, WhatCanNeverFitIsRejected) {
 
   ASSERT_EQ(decisions.admissions.size(), 1u);
   EXPECT_EQ(decisions.admissions[0].state, TenancyState::kRejected);
-  EXPECT_EQ(decisions.admissions[0].reason, "20.0 GiB are to be guaranteed, the device has 16.0 GiB");
+  EXPECT_EQ(decisions.admissions[0].reason,
+            "its guarantee of 20.0 GiB is more than the device has, 16.0 GiB: lower `guaranteed`");
 }
 
 TEST_F(ArbiterTest, AnUrgentJobPreemptsAndTheOtherGoesOnWithItsFloor) {

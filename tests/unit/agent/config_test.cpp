@@ -63,12 +63,12 @@ weight = 2
   ASSERT_EQ(result.errors, Lines{});
   const Config& config = result.config;
 
-  EXPECT_EQ(UserTermsFor(config, 1003), (OwnerTerms{.limit_bytes = int64_t{8} << 30, .jobs = 4}));
-  EXPECT_EQ(UserTermsFor(config, std::nullopt), (OwnerTerms{.jobs = 4}));
+  EXPECT_EQ(UserTermsFor(config, 1003, 0), (OwnerTerms{.limit_bytes = int64_t{8} << 30, .jobs = 4}));
+  EXPECT_EQ(UserTermsFor(config, std::nullopt, 0), (OwnerTerms{.jobs = 4}));
   ASSERT_NE(AccountOf(config, 1002), nullptr);
   EXPECT_EQ(AccountOf(config, 1003), nullptr);
   EXPECT_EQ(
-      AccountTermsFor(*AccountOf(config, 1002)),
+      AccountTermsFor(*AccountOf(config, 1002), 0),
       (OwnerTerms{.guaranteed_bytes = int64_t{4} << 30, .host_limit_bytes = int64_t{16} << 30, .weight = 2}));
 
   Write("spillway.toml", ShowConfig(config));
@@ -77,6 +77,93 @@ weight = 2
             (Lines{"new: [[account]] name = \"physics\", uids = [1001, 1002], guaranteed = \"4GiB\", "
                    "host_limit = \"16GiB\", weight = 2",
                    "new: [[user]] jobs = 4", "new: [[user]] uid = 1003, limit = \"8GiB\""}));
+}
+
+// Each was an error but for a job's terms.
+TEST_F(ConfigFileTest, SizesMayBeSharesEverywhere) {
+  Write("spillway.toml", R"([devices]
+reserve = "2%"
+[host]
+memory = "40%"
+spare = "10%"
+[[user]]
+limit = "25%"
+guaranteed = "33.3%"
+host_limit = "50%"
+[[device]]
+uuid = "GPU-01000000-0000-0000-0000-000000000000"
+memory = "50%"
+)");
+  EXPECT_EQ(Errors(), Lines{"spillway.toml:6: guaranteed is more than limit"});
+  Write("spillway.toml",
+        "[devices]\nreserve = '2%'\n[host]\nmemory = '40%'\nspare = '10%'\n[[user]]\nlimit = '33.3%'\n"
+        "guaranteed = '25%'\nhost_limit = '50%'\n[[device]]\nmemory = '50%'\n"
+        "uuid = 'GPU-01000000-0000-0000-0000-000000000000'\n");
+  const ConfigResult result = Read();
+  ASSERT_EQ(result.errors, Lines{});
+
+  const OwnerTerms user = UserTermsFor(result.config, 7, 1000);
+  EXPECT_EQ(user.LimitOn(1000), 333);
+  EXPECT_EQ(user.GuaranteedOn(2000), 500);
+  EXPECT_EQ(user.host_limit_bytes, 500);
+  Write("spillway.toml", ShowConfig(result.config));
+  EXPECT_EQ(Read().config, result.config);
+  EXPECT_NE(ShowConfig(result.config).find("reserve = \"2%\""), std::string::npos);
+}
+
+TEST_F(ConfigFileTest, AShareOfADeviceThatNobodyAsksForIsAnError) {
+  Write("spillway.toml",
+        "[devices]\nfind = false\n[[device]]\nmemory = '50%'\n"
+        "uuid = 'GPU-01000000-0000-0000-0000-000000000000'\n");
+
+  EXPECT_EQ(
+      Errors(),
+      Lines{"spillway.toml: the memory of device GPU-01000000-0000-0000-0000-000000000000 is a share, which "
+            "takes NVML: write it in bytes, or set [devices] find = true"});
+}
+
+// `config check` said ok, and the agent did not start, left the device out, or took no notice.
+TEST_F(ConfigFileTest, WhatTheAgentCouldNotUseIsAnError) {
+  Write("spillway.toml", R"([agent]
+socket = "agent.sock"
+http = "127.0.0.1:99999"
+log_level = "loud"
+[[device]]
+uuid = "GPU-xyz"
+memory = "1GiB"
+[[device]]
+uuid = "GPU-01000000-0000-0000-0000-000000000000"
+memory = "1GiB"
+[[device]]
+uuid = "gpu-01"
+memory = "1GiB"
+[[device]]
+uuid = "GPU-01000000000000000000000000000000"
+memory = "2GiB"
+[[account]]
+name = "a\"b"
+)");
+
+  EXPECT_EQ(
+      Errors(),
+      (Lines{
+          "spillway.toml:17: the name of an account is of letters, digits, '.', '_' and '-'",
+          "spillway.toml:3: http is an address and a port like \"127.0.0.1:9477\", or empty",
+          "spillway.toml:4: log_level is trace, debug, info, warn or error",
+          "spillway.toml:2: socket is a whole path of at most 107 bytes, like \"/run/spillway/agent.sock\"",
+          "spillway.toml:6: uuid is a text like \"GPU-12345678-1234-1234-1234-123456789abc\"; see: "
+          "nvidia-smi -L",
+          "spillway.toml:12: uuid is a text like \"GPU-12345678-1234-1234-1234-123456789abc\"; see: "
+          "nvidia-smi -L",
+          "spillway.toml:14: device GPU-01000000000000000000000000000000 is configured already"}));
+}
+
+TEST_F(ConfigFileTest, ShownTextsAreReadAgain) {
+  Write("spillway.toml", "[planning]\nstore = 'a\"b\\c'\n[[rule]]\njob = 'x\"y'\n");
+  const Config config = Read().config;
+  Write("spillway.toml", ShowConfig(config));
+
+  EXPECT_EQ(Read().config, config);
 }
 
 TEST_F(ConfigFileTest, WhatIsWrongOfUsersAndAccountsIsSaid) {

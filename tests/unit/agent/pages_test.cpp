@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "agent/config/device_uuid.h"
 #include "agent/device/device_list.h"
 #include "agent/http/metrics.h"
 #include "agent/loop/log.h"
