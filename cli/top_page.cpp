@@ -6,7 +6,7 @@
 namespace spillway::cli {
 namespace {
 
-constexpr int kLeastNameWidth = 10, kMostNameWidth = 20, kLeastCommandWidth = 5;
+constexpr int kLeastNameWidth = 10, kUsualNameWidth = 14, kMostNameWidth = 20, kLeastCommandWidth = 5;
 constexpr int kLeastJobs = 2;
 
 std::string Padded(const std::string& text, int width, bool to_right) {
@@ -34,20 +34,20 @@ struct Column {
   std::string (*show)(const TopJob& job);
 };
 constexpr Column kColumns[] = {
-    {"GPU", 3, 6, false, [](const TopJob& job) { return job.gpu < 0 ? "-" : std::to_string(job.gpu); }},
+    {"GPU", 3, 7, false, [](const TopJob& job) { return job.gpu < 0 ? "-" : std::to_string(job.gpu); }},
     {"State", 8, 3, false, [](const TopJob& job) { return job.state; }},
     {"In/s", 6, 2, true, [](const TopJob& job) { return Rate(job, ShortBytes(job.in_per_second)); }},
     {"Out/s", 6, 2, true, [](const TopJob& job) { return Rate(job, ShortBytes(job.out_per_second)); }},
     {"Stall", 5, 2, true,
      [](const TopJob& job) { return Rate(job, Tenths(job.stall_permille * 100) + "%"); }},
-    {"Iter/s", 6, 5, true, [](const TopJob& job) { return Rate(job, Tenths(job.iterations_per_1000_s)); }},
-    {"Use", 4, 4, true, [](const TopJob& job) { return Percent(job.resident_bytes, job.budget_bytes); }},
+    {"Iter/s", 6, 6, true, [](const TopJob& job) { return Rate(job, Tenths(job.iterations_per_1000_s)); }},
+    {"Use", 4, 5, true, [](const TopJob& job) { return Percent(job.resident_bytes, job.budget_bytes); }},
     {"Budget", 6, 1, true, [](const TopJob& job) { return ShortBytes(job.budget_bytes); }},
     {"Wants", 6, 1, true, [](const TopJob& job) { return ShortBytes(job.wanted_bytes); }},
-    {"Held", 6, 3, true, [](const TopJob& job) { return ShortBytes(job.resident_bytes); }},
-    {"Host", 6, 7, true, [](const TopJob& job) { return ShortBytes(job.host_bytes); }},
+    {"Held", 6, 4, true, [](const TopJob& job) { return ShortBytes(job.resident_bytes); }},
+    {"Host", 6, 8, true, [](const TopJob& job) { return ShortBytes(job.host_bytes); }},
 };
-constexpr int kLeastRank = 1, kMostRank = 8;
+constexpr int kLeastRank = 1, kMostRank = 9;
 
 struct Layout {
   std::vector<const Column*> columns;
@@ -60,18 +60,32 @@ int WidthOf(const std::vector<const Column*>& columns) {
   return width;
 }
 
-Layout LayoutFor(int width) {
+// Names that are not unusually long are whole: `local-11887` cut is another job's name.
+int NameWidthOf(const std::vector<TopJob>& jobs) {
+  size_t longest = kLeastNameWidth;
+  for (const TopJob& job : jobs) longest = std::max(longest, job.name.size());
+  return static_cast<int>(std::min<size_t>(longest, kUsualNameWidth));
+}
+
+// Jobs differ by their names' ends.
+std::string CutName(const std::string& name, int width) {
+  const auto columns = static_cast<size_t>(std::max(width, 0));
+  if (name.size() <= columns || columns == 0) return name;
+  return "~" + name.substr(name.size() - columns + 1);
+}
+
+Layout LayoutFor(int width, int least_name_width) {
   Layout layout;
   for (int rank = kMostRank; rank >= kLeastRank - 1; --rank) {
     layout.columns.clear();
     for (const Column& column : kColumns) {
       if (column.rank <= rank) layout.columns.push_back(&column);
     }
-    if (kLeastNameWidth + WidthOf(layout.columns) <= width) break;
+    if (least_name_width + WidthOf(layout.columns) <= width) break;
   }
   const int room = width - WidthOf(layout.columns);
   layout.name_width =
-      std::clamp(room - 1 - kLeastCommandWidth, std::min(kLeastNameWidth, room), kMostNameWidth);
+      std::clamp(room - 1 - kLeastCommandWidth, std::min(least_name_width, room), kMostNameWidth);
   layout.command_width = room - layout.name_width - 1;
   if (layout.command_width < kLeastCommandWidth) {
     layout.command_width = 0;
@@ -82,7 +96,7 @@ Layout LayoutFor(int width) {
 
 std::string LineOf(const Layout& layout, const std::string& name, const std::string& command,
                    const auto& value_of) {
-  std::string line = Padded(name, layout.name_width, false);
+  std::string line = Padded(CutName(name, layout.name_width), layout.name_width, false);
   for (const Column* column : layout.columns)
     line += " " + Padded(value_of(*column), column->width, column->to_right);
   if (layout.command_width > 0) line += " " + command.substr(0, static_cast<size_t>(layout.command_width));
@@ -229,7 +243,7 @@ std::string ShortBytes(std::int64_t bytes) {
 
 std::string TopPage(const JsonValue& status, const std::vector<TopJob>& jobs, const TopSize& size,
                     TopView& view) {
-  const Layout layout = LayoutFor(size.columns);
+  const Layout layout = LayoutFor(size.columns, NameWidthOf(jobs));
   std::string page =
       FirstLine(status, status["jobs"].entries().size()).substr(0, static_cast<size_t>(size.columns)) + "\n";
   const std::vector<std::string> devices = DeviceLines(status, size.columns);

@@ -65,6 +65,21 @@ TEST(TopPageTest, NoLineIsLongerThanTheTerminalAndNoNumberIsCut) {
   }
 }
 
+// At 60 columns local-11887 and local-11885 were both local-1188.
+TEST(TopPageTest, JobsAreToldApartOnNarrowTerminals) {
+  std::string text = Status(kSecond, 5, 5);
+  text.replace(text.find("slurm-1201"), 10, "local-11887");
+  text.replace(text.find("local-7"), 7, "container-0123456789ab");
+  const JsonValue now = *JsonValue::Parse(text);
+  for (int columns = 40; columns <= 120; ++columns) {
+    TopView view;
+    const std::string page = TopPage(now, TopJobs(now, nullptr), {24, columns}, view);
+    EXPECT_THAT(page, HasSubstr("local-11887 ")) << columns;
+    EXPECT_THAT(page, HasSubstr("456789ab ")) << columns;
+    EXPECT_LE(LongestLine(page), static_cast<size_t>(columns));
+  }
+}
+
 TEST(TopPageTest, WithoutAnEarlierDocumentThereAreNoRates) {
   const JsonValue now = *JsonValue::Parse(Status(kSecond, 5, 5));
   TopView view;
