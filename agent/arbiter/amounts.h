@@ -1,11 +1,22 @@
 // Bytes as people read them, in the agent's reasons, pages and lines: "12.0 GiB", "512 MiB", "100 B". Pure.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 namespace spillway::agent {
 
 std::string InBytes(int64_t bytes);
+
+// Of numbers that clients say: no sum of them overflows.
+inline void AddTo(int64_t& sum, int64_t more) {
+  if (__builtin_add_overflow(sum, more, &sum)) sum = INT64_MAX;
+}
+template <size_t N>
+void AddTo(std::array<int64_t, N>& sum, const std::array<int64_t, N>& more) {
+  for (size_t i = 0; i < N; ++i) AddTo(sum[i], more[i]);
+}
 
 }  // namespace spillway::agent

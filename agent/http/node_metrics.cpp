@@ -1,3 +1,4 @@
+#include "agent/arbiter/amounts.h"
 #include "agent/http/families.h"
 
 namespace spillway::agent {
@@ -71,7 +72,7 @@ void AddStanding(const NodeReport& report, Families& out) {
   }
   int64_t ordinary_bytes = 0;
   for (const JobReport& job : report.jobs) {
-    for (const TenancyReport& tenancy : job.tenancies) ordinary_bytes += tenancy.parts.ordinary_bytes;
+    for (const TenancyReport& tenancy : job.tenancies) AddTo(ordinary_bytes, tenancy.parts.ordinary_bytes);
   }
   out.Gauge("spillway_host_memory_ordinary_bytes",
             "Host memory that is neither pinned nor promised, in which jobs keep what their quotas lack.",

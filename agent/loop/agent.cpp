@@ -392,8 +392,12 @@ std::optional<JobIdentity> Agent::IdentityOf(const Peer& peer, pid_t leader_pid)
 std::string Agent::PageFor(const protocol::Ask& ask, const NodeReport& report) {
   return ask.question == protocol::Question::kConfig ? ShowConfig(node_->config()) : PageOf(ask, report);
 }
-void Agent::JobStarted(const JobReport& job) { LogInfo(StartLine(job)); }
-void Agent::JobEnded(const JobReport& job) { LogInfo(EndLine(job)); }
+void Agent::JobStarted(const JobReport& job) {
+  if (job.is_logged) LogInfo(StartLine(job));
+}
+void Agent::JobEnded(const JobReport& job) {
+  if (job.is_logged) LogInfo(EndLine(job));
+}
 void Agent::Warn(const std::string& line) { LogWarning(line); }
 void Agent::Note(const std::string& line) { LogNote(line); }
 void Agent::Inform(const std::string& line) { LogInfo(line); }

@@ -43,7 +43,9 @@ struct HeldBooks::Table {
 };
 
 HeldBooks::HeldBooks(const std::string& path, std::string* problem) {
-  if (!path.empty() && !Open(path, problem)) *problem = path + " cannot be used: " + strerror(errno);
+  if (!path.empty() && !Open(path, problem))
+    *problem = path + " cannot be used: " + strerror(errno) +
+               "; without this record the next agent believes only what NVML confirms of running jobs";
   if (!memory_) {
     const base::UniqueFd file(memfd_create("spillway-held", MFD_CLOEXEC));
     if (file && ftruncate(file.get(), sizeof(Table)) == 0) memory_ = base::Mapping(file.get(), sizeof(Table));

@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+#include "agent/arbiter/amounts.h"
+
 namespace spillway::agent {
 namespace {
 
@@ -60,12 +62,12 @@ std::string StartLine(const JobReport& job) {
 std::string EndLine(const JobReport& job) {
   TenancyReport sum;
   for (const TenancyReport& tenancy : job.tenancies) {
-    sum.to_host_bytes += tenancy.to_host_bytes;
-    sum.to_device_bytes += tenancy.to_device_bytes;
-    sum.stall_ns += tenancy.stall_ns;
-    sum.iterations += tenancy.iterations;
-    sum.demand_fetches += tenancy.demand_fetches;
-    sum.refused_allocations += tenancy.refused_allocations;
+    AddTo(sum.to_host_bytes, tenancy.to_host_bytes);
+    AddTo(sum.to_device_bytes, tenancy.to_device_bytes);
+    AddTo(sum.stall_ns, tenancy.stall_ns);
+    AddTo(sum.iterations, tenancy.iterations);
+    AddTo(sum.demand_fetches, tenancy.demand_fetches);
+    AddTo(sum.refused_allocations, tenancy.refused_allocations);
   }
   return fmt::format(
       "job ended job={} source={} uid={} command={} seconds={:.3f} devices={} iterations={} to_host_bytes={} "

@@ -170,6 +170,7 @@ Node::Job& Node::JobFor(const JobIdentity& identity, uid_t uid, int64_t now_ns) 
   job.since_ns = now_ns;
   AddToOwner(job);
   if (const auto saved = restored_.terms.extract(job.key)) job.set_by_operator = saved.mapped();
+  job.is_logged = MayLog(uid);
   ++counters_.jobs_started;
   services_->JobStarted(ReportOf(job, now_ns));
   return job;
@@ -237,14 +238,21 @@ void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns)
   Record(session, registration);
 }
 
-// Such a job has the whole device, unless it requires the agent. Said once for each device: anybody can name any number of them.
+// Such a job has the whole device, unless it requires the agent. Said once for each device. Anybody can name any number of them: each
+// user's are few, and the oldest make room.
 void Node::NoteUnknownDevice(const Session& session, const protocol::DeviceUuid& uuid) {
-  constexpr size_t kMostSaid = 16;
+  constexpr std::ptrdiff_t kMostOfUser = 2;
+  constexpr size_t kMost = 16;
   const std::string name = TextOf(uuid);
-  const bool is_said =
-      std::find(unknown_devices_.begin(), unknown_devices_.end(), name) != unknown_devices_.end();
-  if (is_said || unknown_devices_.size() >= kMostSaid) return;
-  unknown_devices_.push_back(name);
+  const uid_t uid = session.peer->uid();
+  const auto is_said = [&](const UnknownDevice& one) { return one.name == name; };
+  const auto is_users = [&](const UnknownDevice& one) { return one.uid == uid; };
+  if (std::any_of(unknown_devices_.begin(), unknown_devices_.end(), is_said)) return;
+  if (std::count_if(unknown_devices_.begin(), unknown_devices_.end(), is_users) >= kMostOfUser)
+    unknown_devices_.erase(std::find_if(unknown_devices_.begin(), unknown_devices_.end(), is_users));
+  if (unknown_devices_.size() >= kMost) unknown_devices_.erase(unknown_devices_.begin());
+  unknown_devices_.push_back({name, uid});
+  if (!MayLog(uid)) return;
   services_->Warn(
       "device " + name + ", which " + jobs_.at(session.job).name +
       " uses, is not one of this agent's: the job is not managed; is its uuid in the configuration?");

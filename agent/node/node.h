@@ -92,6 +92,7 @@ class Node {
     uid_t uid = 0;
     OwnerId owner = kNobody;
     int64_t since_ns = 0;
+    bool is_logged = true;  // its start, and so its end
     std::set<SessionId> sessions;
     TermsChange set_by_operator;
     std::map<DeviceId, TenancyReport> finished;  // sums of processes that have ended
@@ -145,6 +146,8 @@ class Node {
   struct User {
     Rate connections;
     Rate questions;  // of all its operators' sessions
+    Rate lines;      // in the log
+    int64_t lines_left_out = 0;
     int64_t sessions = 0;
   };
 
@@ -187,6 +190,7 @@ class Node {
   std::optional<protocol::Error> WhyNotConnected(const Peer& peer, int64_t now_ns);
   bool MakeRoom(std::optional<uid_t> user, int64_t at_least);
   void EndSilent(int64_t now_ns);
+  bool MayLog(uid_t uid);
   void NoteUnknownDevice(const Session& session, const protocol::DeviceUuid& uuid);
   Held HeldBefore(const Session& session, DeviceId device, const protocol::Register& asked) const;
   Seat SeatOf(const Session& session, DeviceId device) const { return {session.job, session.id, device}; }
@@ -272,8 +276,12 @@ class Node {
   NodeCounters counters_;
   uint64_t last_session_ = 0, last_job_ = 0;
   int64_t mend_ns_ = 0, next_silence_check_ns_ = 0;
-  bool slabs_retry_ = false;                  // some could not be sent
-  std::vector<std::string> unknown_devices_;  // that jobs asked for, as far as was said
+  bool slabs_retry_ = false;  // some could not be sent
+  struct UnknownDevice {
+    std::string name;
+    uid_t uid = 0;  // who asked for it first
+  };
+  std::vector<UnknownDevice> unknown_devices_;  // that jobs asked for; oldest first, not all
 };
 
 }  // namespace spillway::agent

@@ -1,5 +1,6 @@
 // Who may connect when many have, and who makes room.
 #include <algorithm>
+#include <utility>
 
 #include "agent/node/node.h"
 
@@ -30,6 +31,19 @@ std::optional<protocol::Error> Node::WhyNotConnected(const Peer& peer, int64_t n
   if (is_full && !MakeRoom(peer.uid(), 1) && !MakeRoom(std::nullopt, user.sessions + 1))
     return protocol::Error{.code = ErrorCode::kTooManySessions, .reason = "the node has too many sessions"};
   return std::nullopt;
+}
+
+// Note [Lines of users]
+// What anybody can cause is logged at most so often for each user: jobs that begin and end, requests that are refused. What was left out
+// is counted and said.
+bool Node::MayLog(uid_t uid) {
+  constexpr int64_t lines_per_second = 5;
+  User& user = users_[uid];
+  if (!user.lines.Take(settled_ns_, lines_per_second)) return ++user.lines_left_out, false;
+  if (const int64_t left_out = std::exchange(user.lines_left_out, 0); left_out > 0)
+    services_->Warn("user " + std::to_string(uid) + " caused " + std::to_string(left_out) +
+                    " lines too many, which are left out");
+  return true;
 }
 
 // Of that user, or of the one that has most sessions, and so many at least.

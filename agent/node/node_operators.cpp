@@ -15,16 +15,6 @@ using protocol::Outcome;
 
 namespace {
 
-// Clients say these numbers: no sum of them overflows.
-void AddTo(int64_t& sum, int64_t more) {
-  if (__builtin_add_overflow(sum, more, &sum)) sum = INT64_MAX;
-}
-
-template <size_t N>
-void AddTo(std::array<int64_t, N>& sum, const std::array<int64_t, N>& more) {
-  for (size_t i = 0; i < N; ++i) AddTo(sum[i], more[i]);
-}
-
 // But for what is held now, which ends with its process.
 void AddCounts(const protocol::Account& parts, protocol::Account& sum) {
   AddTo(sum.planned_to_host_bytes, parts.planned_to_host_bytes);
@@ -63,7 +53,8 @@ void Node::TakeAsOperator(Session& session, const protocol::Message& message, in
 Outcome Node::Answer(Session& session, const protocol::Message& message, int64_t now_ns) {
   if (const auto* ask = std::get_if<protocol::Ask>(&message)) return On(session, *ask, now_ns);
   const Done done = DoneOf(session, message);
-  services_->Inform(LineOf(session.peer->uid(), session.peer->pid(), message, done));
+  if (MayOperate(session) || MayLog(session.peer->uid()))
+    services_->Inform(LineOf(session.peer->uid(), session.peer->pid(), message, done));
   return Say(session, done);
 }
 
@@ -221,6 +212,7 @@ JobReport Node::ReportOf(const Job& job, int64_t now_ns) const {
   report.uid = job.uid;
   report.age_ns = now_ns - job.since_ns;
   report.exit_code = job.exit_code;
+  report.is_logged = job.is_logged;
   std::map<DeviceId, TenancyReport> tenancies = job.finished;
   for (SessionId id : job.sessions) {
     const Session& session = sessions_.at(id);
@@ -258,7 +250,7 @@ NodeReport Node::Report(int64_t now_ns) const {
   report.host_promised_bytes = arbiter_.PromisedOnHost();
   report.sessions = sessions_.size();
   report.counters = counters_;
-  report.unknown_devices = unknown_devices_;
+  for (const UnknownDevice& device : unknown_devices_) report.unknown_devices.push_back(device.name);
   if (shares_ != nullptr) report.pool = shares_->View();
   if (planning_ != nullptr) report.planning = planning_->View();
   for (uint32_t i = 0; i < devices_.size(); ++i) {

@@ -61,6 +61,7 @@ struct JobReport {
       parts;  // by Slurm's step, or the pod's container; empty: it has none, or is not known
   uint32_t uid = 0;
   int64_t age_ns = 0;
+  bool is_logged = true;  // false: its user causes too many lines
   ProcessCount processes;
   std::optional<int32_t> exit_code;  // of the last process that said it
   std::vector<TenancyReport> tenancies;
@@ -70,6 +71,9 @@ struct JobReport {
 struct OwnerUse {
   uint32_t device_number = 0;
   int64_t granted_bytes = 0, wanted_bytes = 0;
+};
+  int64_t granted_bytes = 0, wanted_bytes = 0;
+  int64_t guaranteed_bytes = 0, limit_bytes = 0;  // of this device; without a limit: all of it
 };
 
 struct OwnerReport {

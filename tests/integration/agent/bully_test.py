@@ -320,6 +320,76 @@ class ShareTest(BullyFixture):
             client.say(USAGE, usage(1, 16 * GIB, 16 * GIB))
 
 
+class LogTest(BullyFixture):
+    """Two seconds of a user's storm wrote hundreds of lines, and names that nobody has stayed in the status for good."""
+    LINES = 40  # five a second, two for a job
+
+    def storm(self, act):
+        """Returns how many lines the log has more."""
+        def acts(tell):
+            begin, count = time.monotonic(), 0
+            while time.monotonic() - begin < 2:
+                try:
+                    act(agent_test.Session(self.path))
+                    count += 1
+                except (OSError, EOFError, AssertionError):
+                    time.sleep(0.01)
+            tell(count)
+            signal.pause()
+
+        before = self.log().count("\n")
+        bully = self.process(BULLY, acts)
+        agent_test.wait_for(bully.number, bool)
+        lines = self.log().count("\n") - before
+        print(f"{bully.number()} connections in 2 s: {lines} lines")
+        self.assertGreater(bully.number(), 0)
+        return lines
+
+    def test_who_comes_and_goes_fills_no_log(self):
+        self.start()
+        self.assertLess(self.storm(lambda session: session.hello()), self.LINES)
+
+        def begins(session):
+            session.hello()
+            session.register(GIB)
+            session.next(agent_test.ADMISSION)
+
+        self.assertLess(self.storm(begins), self.LINES)
+
+    def test_refused_operators_fill_no_log(self):
+        self.start()
+
+        def drains(session):
+            session.say(agent_test.HELLO, struct.pack("<HHBi", 1, 1, 2, 0))
+            session.next(agent_test.WELCOME)
+            for _ in range(20):
+                session.say(13, struct.pack("<B", 1))
+                session.next(14)
+
+        self.assertLess(self.storm(drains), self.LINES)
+        self.assertIn(f"operator uid={BULLY} ", self.log())
+        self.assertFalse(self.status()["draining"])
+        self.spillway("drain")
+        self.assertIn(f"operator uid={os.getuid()} ", self.log())
+
+    def test_made_up_devices_neither_fill_the_log_nor_hide_others(self):
+        self.start()
+
+        def names_one(session):
+            session.hello()
+            session.register(GIB, device=os.urandom(16))
+            session.next(agent_test.ERROR)
+
+        self.assertLess(self.storm(names_one), self.LINES)
+        other = agent_test.Session(self.path)
+        other.hello()
+        other.register(GIB, device=bytes([0xab] * 16))
+        other.next(agent_test.ERROR)
+        unknown = self.status()["unknown_devices"]
+        self.assertIn("GPU-abababab-abab-abab-abab-abababababab", unknown)
+        self.assertLessEqual(len(unknown), 3)
+
+
 # The fixture's own tests are another program's.
 del agent_test.AgentTest
 
