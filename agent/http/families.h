@@ -83,6 +83,7 @@ class Families {
 void AddProcess(Families& out);
 // `used_bytes`: of devices, by UUID.
 void AddNode(const NodeReport& report, const std::map<std::string, int64_t>& used_bytes, Families& out);
+void AddOwners(const NodeReport& report, Families& out);
 void AddJobs(const NodeReport& report, Families& out);
 
 }  // namespace spillway::agent

@@ -10,6 +10,7 @@ std::string MetricsOf(const NodeReport& report, const std::map<std::string, int6
   Families families;
   AddProcess(families);
   AddNode(report, used_bytes, families);
+  AddOwners(report, families);
   AddJobs(report, families);
   return prometheus::TextSerializer().Serialize(families.Take());
 }

@@ -11,11 +11,9 @@ constexpr char kUser[] = "user-", kAccount[] = "account-";
 
 void AddTo(OwnerReport& report, const TenancyView& view, bool is_new_job) {
   const auto number = static_cast<uint32_t>(view.device);
-  auto use = std::find_if(report.devices.begin(), report.devices.end(),
-                          [&](const OwnerUse& one) { return one.device_number == number; });
-  if (use == report.devices.end()) use = report.devices.insert(use, {.device_number = number});
-  use->granted_bytes += view.granted_bytes;
-  use->wanted_bytes += std::min(view.wanted_bytes, view.terms.memory.limit);
+  OwnerUse& use = report.devices.at(number);
+  use.granted_bytes += view.granted_bytes;
+  use.wanted_bytes += std::min(view.wanted_bytes, view.terms.memory.limit);
   report.host_granted_bytes += view.host_granted_bytes;
   if (!is_new_job) return;
   ++(view.state == TenancyState::kAdmitted ? report.jobs : report.waiting_jobs);
@@ -95,7 +93,17 @@ std::vector<OwnerReport> Node::ReportOwners(const std::vector<TenancyView>& view
   std::map<OwnerId, size_t> places;
   for (const auto& [name, owner] : owners_) {
     places[owner.id] = reports.size();
-    reports.push_back({.name = name, .account = owner.account, .terms = owner.terms});
+    OwnerReport& report = reports.emplace_back();
+    report.name = name;
+    report.account = owner.account;
+    report.terms = owner.terms;
+    for (uint32_t number = 0; number < devices_.size(); ++number) {
+      const int64_t memory_bytes = arbiter_.MemoryOf(DeviceId{number});
+      report.devices.push_back({.device_number = number,
+                                .uuid = devices_[number].name,
+                                .guaranteed_bytes = owner.terms.GuaranteedOn(memory_bytes),
+                                .limit_bytes = std::min(owner.terms.LimitOn(memory_bytes), memory_bytes)});
+    }
   }
   std::optional<JobId> last;
   for (const TenancyView& view : views) {

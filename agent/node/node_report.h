@@ -70,8 +70,7 @@ struct JobReport {
 // All jobs of a user, or of an account's users, on one device.
 struct OwnerUse {
   uint32_t device_number = 0;
-  int64_t granted_bytes = 0, wanted_bytes = 0;
-};
+  std::string uuid = {};
   int64_t granted_bytes = 0, wanted_bytes = 0;
   int64_t guaranteed_bytes = 0, limit_bytes = 0;  // of this device; without a limit: all of it
 };

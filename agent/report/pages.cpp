@@ -111,13 +111,14 @@ ordered_json JsonOf(const OwnerReport& owner) {
                        {"waiting_jobs", owner.waiting_jobs},
                        {"jobs_limit", bound(owner.terms.jobs)},
                        {"weight", owner.terms.weight},
-                       {"guaranteed_bytes", owner.terms.guaranteed_bytes},
-                       {"limit_bytes", bound(owner.terms.limit_bytes)},
                        {"host_limit_bytes", bound(owner.terms.host_limit_bytes)},
                        {"host_budget_bytes", owner.host_granted_bytes},
                        {"devices", ordered_json::array()}};
   for (const OwnerUse& use : owner.devices)
     json["devices"].push_back({{"device", use.device_number},
+                               {"uuid", use.uuid},
+                               {"guaranteed_bytes", use.guaranteed_bytes},
+                               {"limit_bytes", use.limit_bytes},
                                {"budget_bytes", use.granted_bytes},
                                {"wanted_bytes", use.wanted_bytes}});
   return json;
@@ -152,7 +153,7 @@ ordered_json JsonOf(const PoolView& pool) {
 int64_t OrdinaryBytes(const NodeReport& report) {
   int64_t bytes = 0;
   for (const JobReport& job : report.jobs) {
-    for (const TenancyReport& tenancy : job.tenancies) bytes += tenancy.parts.ordinary_bytes;
+    for (const TenancyReport& tenancy : job.tenancies) AddTo(bytes, tenancy.parts.ordinary_bytes);
   }
   return bytes;
 }
@@ -231,7 +232,11 @@ void AddDevices(const NodeReport& report, Table& table) {
 }
 
 // Pinned or not.
-int64_t HostBytes(const TenancyReport& tenancy) { return tenancy.host_bytes + tenancy.parts.ordinary_bytes; }
+int64_t HostBytes(const TenancyReport& tenancy) {
+  int64_t bytes = tenancy.host_bytes;
+  AddTo(bytes, tenancy.parts.ordinary_bytes);
+  return bytes;
+}
 
 void AddJobs(const NodeReport& report, Table& table) {
   table.Add("{:<16} {:<3} {:<11} {:>9} {:>9} {:>9} {:>9} {}", "Job", "GPU", "State", "Budget", "Wanted",
@@ -247,6 +252,26 @@ void AddJobs(const NodeReport& report, Table& table) {
     }
   }
   if (report.jobs.empty()) table.Add("no jobs");
+}
+
+std::string JobsOf(const OwnerReport& owner) {
+  const bool is_bound = owner.terms.jobs != OwnerTerms::kAny;
+  return std::to_string(owner.jobs) + (is_bound ? " of " + std::to_string(owner.terms.jobs) : "");
+}
+
+// Users and accounts: who has jobs, or is in the configuration.
+void AddOwners(const NodeReport& report, Table& table) {
+  if (report.owners.empty()) return;
+  table.Add("");
+  table.Add("{:<18} {:>8} {:>7} {:<3} {:>9} {:>10} {:>9} {}", "User", "Jobs", "Waiting", "GPU", "Budget",
+            "Guaranteed", "Limit", "Account");
+  table.Rule();
+  for (const OwnerReport& owner : report.owners) {
+    for (const OwnerUse& use : owner.devices)
+      table.Add("{:<18.18} {:>8} {:>7} {:<3} {:>9} {:>10} {:>9} {}", owner.name, JobsOf(owner),
+                owner.waiting_jobs, use.device_number, InBytes(use.granted_bytes),
+                InBytes(use.guaranteed_bytes), InBytes(use.limit_bytes), owner.account);
+  }
 }
 
 void AddJob(const JobReport& job, Table& table) {
@@ -298,6 +323,7 @@ std::string TextOf(const protocol::Ask& ask, const NodeReport& report) {
   }
   if (ask.question != Question::kJob) {
     AddJobs(report, table);
+    if (ask.question == Question::kStatus) AddOwners(report, table);
     return table.text();
   }
   for (const JobReport& job : report.jobs) {

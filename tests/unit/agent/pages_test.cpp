@@ -64,6 +64,57 @@ TEST(PagesTest, StatusShowsDevicesAndJobs) {
       << page;
 }
 
+NodeReport ReportOfUsers() {
+  NodeReport report = Report();
+  OwnerReport& user = report.owners.emplace_back();
+  user.name = "user-1001";
+  user.account = "physics";
+  user.terms.jobs = 4;
+  user.jobs = 2;
+  user.waiting_jobs = 1;
+  user.host_granted_bytes = 5;
+  user.devices = {{0, "GPU-1", 12 * kGiB, 20 * kGiB, 8 * kGiB, 35 * kGiB}};
+  return report;
+}
+
+// They were in the JSON document alone.
+TEST(PagesTest, StatusAndMetricsShowUsers) {
+  const NodeReport report = ReportOfUsers();
+  const std::string page = PageOf(Asking(protocol::Question::kStatus, protocol::Form::kText, 80), report);
+  const std::string json = PageOf(Asking(protocol::Question::kStatus, protocol::Form::kJson), report);
+  const std::string metrics = MetricsOf(report);
+
+  EXPECT_NE(page.find("user-1001            2 of 4       1 0    12.0 GiB    8.0 GiB  35.0 GiB physics"),
+            std::string::npos)
+      << page;
+  const auto use = nlohmann::json::parse(json)["users"][0]["devices"][0];
+  EXPECT_EQ(use["guaranteed_bytes"], 8 * kGiB);
+  EXPECT_EQ(use["limit_bytes"], 35 * kGiB);
+  const std::string labels = "owner=\"user-1001\",account=\"physics\"";
+  for (const std::string& line :
+       {"spillway_owner_jobs{" + labels + ",state=\"waiting\"} 1",
+        "spillway_owner_jobs_limit{" + labels + "} 4",
+        "spillway_owner_memory_budget_bytes{" + labels + ",gpu=\"0\",uuid=\"GPU-1\"} 12884901888",
+        "spillway_owner_memory_limit_bytes{" + labels + ",gpu=\"0\",uuid=\"GPU-1\"} 37580963840",
+        "spillway_owner_memory_guaranteed_bytes{" + labels + ",gpu=\"0\",uuid=\"GPU-1\"} 8589934592",
+        "spillway_owner_host_memory_budget_bytes{" + labels + "} 5"})
+    EXPECT_NE(metrics.find(line), std::string::npos) << line << "\n" << metrics;
+}
+
+// What jobs say of themselves was added up beyond the largest number.
+TEST(PagesTest, NoSumOfWhatJobsSayOverflows) {
+  NodeReport report = Report();
+  report.jobs[0].tenancies[0].host_bytes = INT64_MAX;
+  report.jobs[0].tenancies[0].parts.ordinary_bytes = INT64_MAX;
+  report.jobs[0].tenancies[0].to_host_bytes = INT64_MAX;
+  report.jobs[0].tenancies.push_back(report.jobs[0].tenancies[0]);
+
+  const std::string page = PageOf(Asking(protocol::Question::kStatus, protocol::Form::kText), report);
+  EXPECT_EQ(page.find(" -"), std::string::npos) << page;
+  EXPECT_EQ(MetricsOf(report).find("spillway_host_memory_ordinary_bytes -"), std::string::npos);
+  EXPECT_EQ(EndLine(report.jobs[0]).find("to_host_bytes=-"), std::string::npos);
+}
+
 TEST(PagesTest, OrdinaryMemoryIsTold) {
   const auto page = [](protocol::Question question, protocol::Form form) {
     return PageOf(Asking(question, form), Report());
