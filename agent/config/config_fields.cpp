@@ -17,7 +17,7 @@ std::string WhyNoAddress(const std::string& text) {
   uint16_t number = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
   const bool is_port = !port.empty() && error == std::errc() && end == port.data() + port.size();
-  return is_port ? "" : "http is an address and a port like \"127.0.0.1:9477\", or empty";
+  return is_port ? "" : "'" + text + "' is no address and port like 127.0.0.1:9477";
 }
 
 std::string WhyNoLevel(const std::string& text) {

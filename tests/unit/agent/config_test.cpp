@@ -148,7 +148,7 @@ name = "a\"b"
       Errors(),
       (Lines{
           "spillway.toml:17: the name of an account is of letters, digits, '.', '_' and '-'",
-          "spillway.toml:3: http is an address and a port like \"127.0.0.1:9477\", or empty",
+          "spillway.toml:3: '127.0.0.1:99999' is no address and port like 127.0.0.1:9477",
           "spillway.toml:4: log_level is trace, debug, info, warn or error",
           "spillway.toml:2: socket is a whole path of at most 107 bytes, like \"/run/spillway/agent.sock\"",
           "spillway.toml:6: uuid is a text like \"GPU-12345678-1234-1234-1234-123456789abc\"; see: "
