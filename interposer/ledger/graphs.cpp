@@ -56,35 +56,40 @@ std::vector<const NodeFacts*> InOrder(const GraphFacts& nodes) {
   return ordered;
 }
 
-std::shared_ptr<const NodeFacts> GraphLedger::SumOf(const GraphFacts& nodes) {
+// Of an updated executable any node may be the one that is switched off. Then nothing is promised of what copies and sets do.
+std::shared_ptr<const NodeFacts> GraphLedger::SumOf(const Executable& executable) {
   auto sum = std::make_shared<NodeFacts>();
-  for (const NodeFacts* facts : InOrder(nodes))
+  const bool any_may_be_off = executable.is_updated && !executable.off.empty();
+  for (const NodeFacts* facts : InOrder(executable.nodes))
     sum->Add(facts->enabled ? NodeFacts(*facts) : OnlyNames(*facts));
+  if (any_may_be_off) sum->complete = false;
   KeepOneOfEach(&sum->kernels);
   KeepOneOfEach(&sum->words);
   return sum;
 }
 
 void GraphLedger::Instantiated(CUgraphExec executable, GraphFacts facts) {
-  std::shared_ptr<const NodeFacts> sum = SumOf(facts);
+  Executable made;
+  made.nodes = std::move(facts);
+  made.sum = SumOf(made);
   const MutexLock lock(mutex_);
-  executables_[executable] = {std::move(facts), std::move(sum), {}};
+  executables_[executable] = std::move(made);
 }
 
 void GraphLedger::Updated(CUgraphExec executable, GraphFacts facts) {
-  std::shared_ptr<const NodeFacts> sum = SumOf(facts);
   const MutexLock lock(mutex_);
   const auto found = executables_.find(executable);
   if (found == executables_.end()) return;
   found->second.nodes = std::move(facts);
-  found->second.sum = std::move(sum);
+  found->second.is_updated = true;
+  found->second.sum = nullptr;
 }
 
 void GraphLedger::NodeChanged(CUgraphExec executable, CUgraphNode node, NodeFacts facts) {
   const MutexLock lock(mutex_);
   const auto found = executables_.find(executable);
   if (found == executables_.end()) return;
-  NodeFacts& known = found->second.nodes[node];
+  NodeFacts& known = found->second.nodes[node];  // in an updated one beside what it was before
   facts.enabled = known.enabled;
   facts.place = known.place;
   known = std::move(facts);
@@ -95,8 +100,10 @@ void GraphLedger::NodeSwitched(CUgraphExec executable, CUgraphNode node, bool en
   const MutexLock lock(mutex_);
   const auto found = executables_.find(executable);
   if (found == executables_.end()) return;
-  found->second.nodes[node].enabled = enabled;
-  found->second.sum = nullptr;
+  Executable& known = found->second;
+  if (!known.is_updated) known.nodes[node].enabled = enabled;
+  enabled ? static_cast<void>(known.off.erase(node)) : static_cast<void>(known.off.insert(node));
+  known.sum = nullptr;
 }
 
 GraphLedger::Taken GraphLedger::Take(CUgraphExec executable) {
@@ -121,7 +128,7 @@ GraphLedger::Launch GraphLedger::AboutToLaunch(CUgraphExec executable) {
   const auto found = executables_.find(executable);
   if (found == executables_.end()) return {};
   Executable& known = found->second;
-  if (!known.sum) known.sum = SumOf(known.nodes);
+  if (!known.sum) known.sum = SumOf(known);
   const auto& kernels = known.sum->kernels;
   const bool brings_new_kernels = !std::includes(known.looked_at.begin(), known.looked_at.end(),
                                                  kernels.begin(), kernels.end(), std::less<>());

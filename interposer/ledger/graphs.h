@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <unordered_map>
 #include <variant>
 #include <vector>
@@ -67,7 +68,9 @@ std::vector<const NodeFacts*> InOrder(const GraphFacts& nodes);
 class GraphLedger {
  public:
   void Instantiated(CUgraphExec executable, GraphFacts facts);
-  // All nodes have other parameters now. Nothing happens to executables that are not known.
+  // All nodes have other parameters now, those of another graph with nodes of its own. The executable's are still named by the
+  // graph that it was made from, and those that were switched off remain so (programming guide, "Individual node enable").
+  // Nothing happens to executables that are not known.
   void Updated(CUgraphExec executable, GraphFacts facts);
   void NodeChanged(CUgraphExec executable, CUgraphNode node, NodeFacts facts);
   void NodeSwitched(CUgraphExec executable, CUgraphNode node, bool enabled);
@@ -82,6 +85,8 @@ class GraphLedger {
 
   struct Executable {
     GraphFacts nodes;
+    std::set<CUgraphNode> off;  // of the graph that it was made from
+    bool is_updated = false;  // `nodes` are of another graph: which is which is not known, but for one alone
     std::shared_ptr<const NodeFacts> sum;  // null when a node has changed since it was made
     std::vector<CUfunction> looked_at;     // kernels, in order
   };
@@ -97,7 +102,7 @@ class GraphLedger {
   std::size_t size() const;
 
  private:
-  static std::shared_ptr<const NodeFacts> SumOf(const GraphFacts& nodes);
+  static std::shared_ptr<const NodeFacts> SumOf(const Executable& executable);
 
   mutable base::Mutex mutex_{base::LockRank::kGraphs};
   Executables executables_ SPILLWAY_GUARDED_BY(mutex_);
