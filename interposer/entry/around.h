@@ -25,8 +25,10 @@ using interposer::VisibleWork;
 // Collects what may be managed addresses; a word that is none costs two comparisons.
 class Collector {
  public:
-  explicit Collector(const JobMemory& job)
-      : managed_(job.Bounds()), on_host_(interposer::HostRegions::Bounds()) {}
+  // Null: before the first job there is no managed memory, but there may be memory of the host's.
+  explicit Collector(const JobMemory* job)
+      : managed_(job ? job->Bounds() : interposer::WordBounds{}),
+        on_host_(interposer::HostRegions::Bounds()) {}
   void operator()(CUdeviceptr word) {
     if (managed_.Contain(word)) {
       addresses_.push_back(word);
@@ -139,14 +141,27 @@ inline bool EndRecipes() {
 
 namespace internal {
 
+// Before the first job, too, kernels may be given addresses of memory that the host sees, and keep them.
+template <class Collect>
+void ShowWithoutJob(Effect effect, Collect& collect) {
+  Collector collector(nullptr);
+  collect(collector);
+  const bool is_given = effect == Effect::kLaunches && collector.names_visible();
+  if (is_given || interposer::HostRegions::Instance().AreBroughtBy(collector.transfers()))
+    VisibleWork::ShowEverything();
+}
+
 // Around the call, the jobs from `place` on, each with what the call names of its memory.
 template <class Collect, class Call>
 CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collect, Call& call) {
   const bool is_first = place == 0;
   JobMemory* const job = interposer::Jobs().Next(&place);
   if (is_first) interposer::FreePromises::WorkIsUnseen();
-  if (!job) return call();
-  Collector collector(*job);
+  if (!job) {
+    if (is_first && interposer::HostRegions::AnyEver()) ShowWithoutJob(effect, collect);
+    return call();
+  }
+  Collector collector(job);
   collect(collector);
   if (collector.is_unsure()) job->SomethingNew();
   // A kernel may keep what it is given.

@@ -37,6 +37,20 @@ void HostRegions::WidenBounds(const HostRegion& region) {
   lowest_.store(begin);
 }
 
+bool HostRegions::AreBroughtBy(const Transfers& transfers) {
+  bool any = false;
+  for (const Transfer& transfer : transfers) {
+    if (transfer.source != Transfer::Source::kHost) continue;
+    for (std::size_t row = 0; row < transfer.rows; ++row) {
+      const auto* const payload =
+          reinterpret_cast<const void*>(transfer.from + row * transfer.from_pitch_bytes);
+      ScanPayload(payload, transfer.width_bytes, transfer.to + row * transfer.to_pitch_bytes, Bounds(),
+                  [&](const HeldWord& held) { any = any || Holds(held.word); });
+    }
+  }
+  return any;
+}
+
 void HostRegions::Add(const HostRegion& region) {
   const MutexLock lock(mutex_);
   regions_.insert_or_assign(region.base, region);

@@ -25,6 +25,7 @@
 #include "base/mutex.h"
 #include "interposer/driver/cuda_abi.h"
 #include "interposer/ledger/contents.h"
+#include "interposer/ledger/transfer.h"
 #include "interposer/ledger/word_scan.h"
 
 namespace spillway::interposer {
@@ -57,6 +58,10 @@ class HostRegions {
     const CUdeviceptr lowest = lowest_.load(std::memory_order_relaxed);
     return {lowest, lowest + span_.load(std::memory_order_relaxed)};
   }
+
+  static bool AnyEver() { return span_.load(std::memory_order_relaxed) != 0; }
+  // Whether what copies bring from the program's memory holds an address of a region.
+  bool AreBroughtBy(const Transfers& transfers);
 
   void Add(const HostRegion& region);
   // The region that the processor reads at `data`, which is about to go.

@@ -29,8 +29,8 @@ inline constexpr std::size_t kScanPagesPerLook = 16;
 
 // The words that may be addresses of ours: lowest <= word < highest.
 struct WordBounds {
-  CUdeviceptr lowest;
-  CUdeviceptr highest;
+  CUdeviceptr lowest = 0;
+  CUdeviceptr highest = 0;
   bool Contain(CUdeviceptr word) const { return word - lowest < highest - lowest; }
 };
 
