@@ -19,14 +19,14 @@ template <class Call>
 CUresult BeginCapture(CUstream stream, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
-  JobMemory::CaptureBegan();
+  interposer::CaptureBegan();
   if (!EndRecipes()) {
-    JobMemory::CaptureEnded();
+    interposer::CaptureEnded();
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   ForEachJob([](JobMemory* job) { job->TakeCheckpoints(); });
   const CUresult result = call();
-  result == CUDA_SUCCESS ? CaptureOrigins::Instance().Add(stream) : JobMemory::CaptureEnded();
+  result == CUDA_SUCCESS ? CaptureOrigins::Instance().Add(stream) : interposer::CaptureEnded();
   return result;
 }
 
@@ -34,11 +34,11 @@ template <class Call>
 CUresult EndCapture(StreamName stream, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
-  const bool captured = JobMemory::Captures(stream);
+  const bool captured = interposer::IsCapturing(stream);
   const CUresult result = call();
-  if (captured && !JobMemory::Captures(stream)) {
+  if (captured && !interposer::IsCapturing(stream)) {
     CaptureOrigins::Instance().Remove(stream.handle);
-    JobMemory::CaptureEnded();
+    interposer::CaptureEnded();
   }
   return result;
 }
@@ -47,7 +47,7 @@ CUresult EndCapture(StreamName stream, Call call) {
 template <class Call>
 CUresult WaitForEvent(StreamName stream, Call call) {
   const ReentryGuard guard;
-  if (guard.IsOutermost() && JobMemory::CapturesGoOn() && !JobMemory::Captures(stream)) {
+  if (guard.IsOutermost() && interposer::CapturesGoOn() && !interposer::IsCapturing(stream)) {
     ForEachJob([stream](JobMemory* job) { job->TakeCheckpoint(stream); });
   }
   return call();

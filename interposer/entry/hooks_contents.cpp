@@ -34,7 +34,7 @@ CUresult AroundGlobal(CUdeviceptr* base, size_t* bytes, const void* module, Call
 template <class Call>
 CUresult BeforeTheProgram(StreamName stream, Call call) {
   const ReentryGuard guard;
-  const bool runs = guard.IsOutermost() && !JobMemory::Captures(stream);
+  const bool runs = guard.IsOutermost() && !interposer::IsCapturing(stream);
   if (guard.IsOutermost()) AboutToWaitForTheProgram(stream);
   if (runs) interposer::FreePromises::WorkIsUnseen();
   if (runs) ForEachJob([stream](JobMemory* job) { job->KeepPromises(stream); });

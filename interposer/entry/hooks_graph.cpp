@@ -143,7 +143,7 @@ void NoteGraphLook(void* launch) {
 // A capturing stream writes the launch down as a child graph, which is read with its parent.
 template <class Call>
 CUresult Launch(CUgraphExec executable, StreamName stream, Call call) {
-  if (ReentryGuard guard; !guard.IsOutermost() || JobMemory::Captures(stream)) return call();
+  if (ReentryGuard guard; !guard.IsOutermost() || interposer::IsCapturing(stream)) return call();
   const GraphLedger::Launch launch = Ledger().AboutToLaunch(executable);
   NewLaunch made{executable, launch.facts.get()};
   const auto collect = [&](Collector& add) {

@@ -160,7 +160,9 @@ CUresult SetAccessOfServed(CUmemoryPool pool, const CUmemAccessDesc* accesses, s
 }
 
 // What a capturing stream allocates and frees becomes nodes of its graph, whose memory is the driver's. (hooks_graph.cpp)
-bool BelongsToGraph(StreamName stream) { return JobMemory::CapturesGoOn() && JobMemory::Captures(stream); }
+bool BelongsToGraph(StreamName stream) {
+  return interposer::CapturesGoOn() && interposer::IsCapturing(stream);
+}
 
 }  // namespace
 }  // namespace spillway::entry

@@ -34,7 +34,7 @@ CUresult AroundWait(Covered covered, Call call) {
     uses.insert(uses.end(), awaited.begin(), awaited.end());
   });
   const CUresult result = [&call] {
-    const JobMemory::Blocked blocked;
+    const interposer::BlockedThread blocked;
     return call();
   }();
   if (result == CUDA_SUCCESS) JobMemory::Completed(uses);
@@ -98,7 +98,8 @@ SPILLWAY_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
   spillway::entry::ForEachJob([stream](JobMemory* job) { job->StreamDestroyed(stream); });
   const bool captured = CaptureOrigins::Instance().Remove(stream);
   const CUresult result = Driver().cuStreamDestroy_v2(stream);
-  if (captured) result == CUDA_SUCCESS ? JobMemory::CaptureEnded() : CaptureOrigins::Instance().Add(stream);
+  if (captured)
+    result == CUDA_SUCCESS ? spillway::interposer::CaptureEnded() : CaptureOrigins::Instance().Add(stream);
   return result;
 }
 

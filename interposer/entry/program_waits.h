@@ -11,7 +11,7 @@ namespace spillway::entry {
 
 inline void AboutToWaitForTheProgram(StreamName stream) {
   NoteThatTheProgramActsInStreams();
-  if (JobMemory::Captures(stream)) return;
+  if (interposer::IsCapturing(stream)) return;
   ForEachJob([stream](JobMemory* job) { job->AboutToWait(stream); });
 }
 

@@ -10,7 +10,6 @@
 
 namespace spillway::interposer {
 
-using base::MutexLock;
 using driver::Driver;
 
 namespace {
@@ -26,7 +25,7 @@ constexpr std::size_t kShare = 16;
 bool JobMemory::SetAside(SlabBlock* input) {
   SlabBlock* const aside = RoomAside(input->requested_bytes);
   if (!aside) return false;
-  const MutexLock lock(state_);
+  const StateLock lock(state_.locks);
   const bool moved = !input->holds_addresses && MoveRecipes(input, aside);
   if (!moved) GiveBack(aside, {});
   return moved;
@@ -36,10 +35,10 @@ bool JobMemory::SetAside(SlabBlock* input) {
 SlabBlock* JobMemory::RoomAside(size_t bytes) {
   for (;;) {
     {
-      const MutexLock lock(state_);
-      if (aside_bytes_ + bytes > std::max(kGranuleBytes, budget_bytes_ / kShare)) return nullptr;
-      if (!slabs_.NeedsSlab(bytes)) {
-        SlabBlock* const block = slabs_.Take(bytes);
+      const StateLock lock(state_.locks);
+      if (aside_bytes_ + bytes > std::max(kGranuleBytes, state_.budget.bytes() / kShare)) return nullptr;
+      if (!state_.slabs.NeedsSlab(bytes)) {
+        SlabBlock* const block = state_.slabs.Take(bytes);
         block->is_ours = true;
         aside_bytes_ += bytes;
         return block;
@@ -53,8 +52,8 @@ SlabBlock* JobMemory::RoomAside(size_t bytes) {
 bool JobMemory::MoveRecipes(SlabBlock* from, SlabBlock* to) {
   base::InlineVector<Recipe*, 8> recipes;
   std::vector<RecordedLaunch> launches;
-  for (const std::uint64_t id : recipes_.Of(from)) {
-    Recipe* const recipe = recipes_.Find(id);
+  for (const std::uint64_t id : state_.recipes.Of(from)) {
+    Recipe* const recipe = state_.recipes.Find(id);
     if (recipe->output->place != Place::kDropped) return false;
     if (recipe->output->size_bytes / kLeastGain < from->size_bytes) return false;
     launches.push_back(recipe->launch);
@@ -63,22 +62,22 @@ bool JobMemory::MoveRecipes(SlabBlock* from, SlabBlock* to) {
   }
   if (recipes.empty()) return false;  // another thread has freed what they made
   StreamState* const stream = StreamForReplay(nullptr);
-  OrderBehind(from, stream);
-  OrderBehind(to, stream);
-  for (const Recipe* recipe : recipes) timeline_.OrderAfter(stream, recipe->made_by);
+  state_.residency.OrderBehind(from, stream);
+  state_.residency.OrderBehind(to, stream);
+  for (const Recipe* recipe : recipes) state_.timeline.OrderAfter(stream, recipe->made_by);
   const size_t bytes = from->requested_bytes;
   if (Driver().cuMemcpyDtoDAsync_v2(to->base, from->base, bytes, stream->handle) != CUDA_SUCCESS)
     return false;
-  const Use use = timeline_.Issue(stream);
-  timeline_.EventFor(use);
+  const Use use = state_.timeline.Issue(stream);
+  state_.timeline.EventFor(use);
   if (ordering_rules::kWritesFollowReplays) NoteReplay(from, use);
   NoteReplay(to, use);
   for (size_t i = 0; i < recipes.size(); ++i) {
     recipes[i]->launch = std::move(launches[i]);
-    recipes_.Exchange(recipes[i], from, to);
+    state_.recipes.Exchange(recipes[i], from, to);
   }
   to->free_is_due = true;  // as soon as no recipe reads it
-  if (from->free_is_due) GiveBack(from, timeline_.Unfinished());
+  if (from->free_is_due) GiveBack(from, state_.timeline.Unfinished());
   return true;
 }
 

@@ -12,18 +12,11 @@
 
 namespace spillway::interposer {
 
-using base::MutexLock;
 using driver::CurrentContext;
 using driver::Driver;
 using driver::RelaxedCapture;
 
 namespace {
-
-bool IsCapturing(StreamName name) {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return Driver().cuStreamIsCapturing(HandleOf(name), &status) == CUDA_SUCCESS &&
-         status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
 
 // It may write what no call shows.
 bool IsUndocumented(const TouchSet& set, Effect effect) {
@@ -44,8 +37,8 @@ void CountEnded(const TouchSet& set, Effect effect) {
 
 template <class Ranges>
 bool JobMemory::AllOnDevice(const Ranges& ranges) const {
-  return std::all_of(ranges.begin(), ranges.end(), [this](const Range* range) SPILLWAY_REQUIRES(state_) {
-    return residency_.IsMapped(range);
+  return std::all_of(ranges.begin(), ranges.end(), [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
+    return state_.residency.IsMapped(range);
   });
 }
 
@@ -53,14 +46,14 @@ CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect 
   if (addresses.empty() && IsForeign(stream)) return CUDA_SUCCESS;
   if (!schedule_.empty() && effect == Effect::kLaunches) FollowSchedule();
   if (const CUresult begun = BeginEither(addresses, stream, effect, set); begun != CUDA_SUCCESS) return begun;
-  if (walk_.IsActive() && set->stream && !set->recorded) FollowPlan(stream, effect, set);
+  if (state_.walk.IsActive() && set->stream && !set->recorded) FollowPlan(stream, effect, set);
   if (!set->step.recompute.empty()) {
     const CUresult made = MakeBeforeOperation(addresses, stream, effect, set);
     if (made != CUDA_SUCCESS) return made;
   }
   if (!set->step.prefetch_behind.empty()) AskFor(set->step.prefetch_behind, effect);
   if (set->call) BeginRecipe(addresses, set);
-  if (recorder_.IsSampling()) BeginSample(effect, set);
+  if (state_.recorder.IsSampling()) BeginSample(effect, set);
   if (JobTrace::IsOn()) BeginTraced(set);
   if (IsUndocumented(*set, effect)) Timeline::UndocumentedBegins(set->stream);
   return CUDA_SUCCESS;
@@ -95,12 +88,12 @@ void JobMemory::Withdraw(TouchSet* set) {
   if (set->at_once) {
     calls::Leave(set->ranges.size());
   } else {
-    const CurrentContext current(context_);
-    const MutexLock lock(state_);
-    --locked_calls_;
+    const CurrentContext current(state_.context);
+    const StateLock lock(state_.locks);
+    --state_.calls.locked;
     for (Range* range : set->ranges) {
-      residency_.Fill(range);
-      residency_.Leave(range);
+      state_.residency.Fill(range);
+      state_.residency.Leave(range);
     }
   }
   set->ranges.clear();
@@ -110,10 +103,10 @@ void JobMemory::Withdraw(TouchSet* set) {
 // Work on another device's stream concerns this job only if it names its memory.
 bool JobMemory::IsForeign(StreamName stream) {
   if (!driver::ContextCensus::HasSeveral()) return false;
-  StreamState* state = timeline_.Known(stream);
+  StreamState* state = state_.timeline.Known(stream);
   if (!state) {
-    const MutexLock lock(state_);
-    state = timeline_.Of(stream);
+    const StateLock lock(state_.locks);
+    state = state_.timeline.Of(stream);
   }
   return state->foreign;
 }
@@ -122,12 +115,12 @@ bool JobMemory::IsForeign(StreamName stream) {
 bool JobMemory::BeginAtOnce(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
   if (effect == Effect::kNames || CapturesGoOn()) return false;
   if (!set->held_on_host.empty() || set->host_is_unsure) return false;
-  set->stream = timeline_.Known(stream);
-  if (!set->stream || promises_.Concern(set->stream, set->shows)) return false;
+  set->stream = state_.timeline.Known(stream);
+  if (!set->stream || state_.promises.Concern(set->stream, set->shows)) return false;
   set->blocks.clear();
-  set->ranges.push_back(&everything_);
+  set->ranges.push_back(state_.all_memory.range());
   for (CUdeviceptr address : addresses) {
-    Allocation* const found = ledger_.Find(address);
+    Allocation* const found = state_.ledger.Find(address);
     if (!found && effect == Effect::kLaunches) continue;
     if (!found) return false;
     if (!IsBlock(found)) {
@@ -158,14 +151,15 @@ CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, E
   const RelaxedCapture relaxed(true);  // a capture may begin on another thread at any moment
   set->recorded = effect == Effect::kNames || (CapturesGoOn() && IsCapturing(stream));
   {
-    const MutexLock lock(state_);
-    set->stream = timeline_.Of(stream);
-    if (!set->recorded) promises_.BeforeNext(set->stream, set->shows);
+    const StateLock lock(state_.locks);
+    set->stream = state_.timeline.Of(stream);
+    if (!set->recorded) state_.promises.BeforeNext(set->stream, set->shows);
     Find(addresses, effect, set);
     if (set->names_freed && effect != Effect::kLaunches && effect != Effect::kNames)
       return CUDA_ERROR_INVALID_VALUE;
     const bool all_there = AllOnDevice(set->ranges) && !AnyEmpty(*set);
-    if (!device_is_idle_ && !set->must_park && all_there && !FirstToMake(addresses, effect, *set).range) {
+    if (!state_.all_memory.device_is_idle() && !set->must_park && all_there &&
+        !FirstToMake(addresses, effect, *set).range) {
       Enter(set);
       return CUDA_SUCCESS;
     }
@@ -174,10 +168,10 @@ CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, E
 }
 
 CUresult JobMemory::BeginSlowly(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
-  const base::ScopedCount call(&calls_for_memory_);
-  const CurrentContext current(context_);
-  if (walk_.IsActive() && !recipes_.empty()) MakeBeforeMemory(addresses, stream, effect, set);
-  const MutexLock making(making_);
+  const base::ScopedCount call(&state_.calls.for_memory);
+  const CurrentContext current(state_.context);
+  if (state_.walk.IsActive() && !state_.recipes.empty()) MakeBeforeMemory(addresses, stream, effect, set);
+  const MakingLock making(state_.locks);
   EndRecipesIfUnproven();
   if (set->must_park) BeginParking();
   CUresult made = CUDA_SUCCESS;
@@ -190,38 +184,39 @@ CUresult JobMemory::BeginSlowly(const Addresses& addresses, StreamName stream, E
   EndMoving();
   if (entry == Entry::kEntered) return CUDA_SUCCESS;
   if (made != CUDA_SUCCESS) return made;
-  const MutexLock lock(state_);
-  return OutOfMemory();
+  const StateLock lock(state_.locks);
+  return state_.OutOfMemory();
 }
 
 // Meanwhile another thread's plan may drop something that this call would have to make first.
 JobMemory::Entry JobMemory::TryToEnter(const Addresses& addresses, Effect effect, TouchSet* set) {
   {
-    const MutexLock lock(state_);
+    const StateLock lock(state_.locks);
     Find(addresses, effect, set);
     if (FirstToMake(addresses, effect, *set).range) return Entry::kTryAgain;
-    for (Range* range : set->ranges) residency_.Pin(range);
+    for (Range* range : set->ranges) state_.residency.Pin(range);
   }
   const bool resident = MakeAllResident(set);
-  const MutexLock lock(state_);
+  const StateLock lock(state_.locks);
   const bool must_make = resident && FirstToMake(addresses, effect, *set).range;
   const bool enters = resident && !must_make;
   if (enters) Enter(set);
   for (Range* range : set->ranges) {
-    if (!enters) residency_.Fill(range);
-    residency_.Unpin(range);
+    if (!enters) state_.residency.Fill(range);
+    state_.residency.Unpin(range);
   }
   return enters ? Entry::kEntered : must_make ? Entry::kTryAgain : Entry::kRefused;
 }
 
 bool JobMemory::MakeAllResident(TouchSet* set) {
-  AwaitBudget([&]() SPILLWAY_REQUIRES(state_) { return ThatFit(*set).size() == set->ranges.size(); });
+  state_.budget.Await(
+      [&]() SPILLWAY_REQUIRES(kStateLock) { return ThatFit(*set).size() == set->ranges.size(); });
   bool must_prepare;
   base::InlineVector<Range*, 32> fitting;
   {
-    const MutexLock lock(state_);
+    const StateLock lock(state_.locks);
     fitting = ThatFit(*set);
-    must_prepare = !AllOnDevice(fitting) && trust_.MustPark() && MustPrepare();
+    must_prepare = !AllOnDevice(fitting) && state_.trust.MustPark() && MustPrepare();
   }
   bool resident = !must_prepare || PrepareToMove();
   for (Range* range : fitting) resident = resident && MakeResident(range, RoleOf(*set, range));
@@ -231,12 +226,12 @@ bool JobMemory::MakeAllResident(TouchSet* set) {
 // The ranges of the call that the budget holds together, those on the device first: the others are not worth moving.
 base::InlineVector<Range*, 32> JobMemory::ThatFit(const TouchSet& set) {
   base::InlineVector<Range*, 32> fitting;
-  const size_t budget_bytes = budget_bytes_;
+  const size_t budget_bytes = state_.budget.bytes();
   size_t bytes = 0;
   for (const bool mapped : {true, false}) {
     for (Range* range : set.ranges) {
-      if (residency_.IsMapped(range) != mapped || range->size_bytes > budget_bytes - bytes) continue;
-      if (residency_.StaysParked(range)) continue;
+      if (state_.residency.IsMapped(range) != mapped || range->size_bytes > budget_bytes - bytes) continue;
+      if (state_.residency.StaysParked(range)) continue;
       bytes += range->size_bytes;
       fitting.push_back(range);
     }
@@ -249,18 +244,18 @@ base::InlineVector<Range*, 32> JobMemory::ThatFit(const TouchSet& set) {
 // (Residency::MayUnpark). Where all that is away is parked already, nothing changes. A job that waited in vain parks until
 // the next census.
 bool JobMemory::ParkWhatIsAway(std::span<Range* const> ranges) {
-  if (!trust_.MayPark() || residency_.Health() != CUDA_SUCCESS) return false;
-  if (waits_in_vain_) trust_.NeedsCensus();
+  if (!state_.trust.MayPark() || state_.residency.Health() != CUDA_SUCCESS) return false;
+  if (waits_in_vain_) state_.trust.NeedsCensus();
   UpdateParking();
-  return std::all_of(ranges.begin(), ranges.end(), [this](Range* range) SPILLWAY_REQUIRES(state_) {
-    return residency_.IsMapped(range) || residency_.ParkForCall(range);
+  return std::all_of(ranges.begin(), ranges.end(), [this](Range* range) SPILLWAY_REQUIRES(kStateLock) {
+    return state_.residency.IsMapped(range) || state_.residency.ParkForCall(range);
   });
 }
 
 bool JobMemory::CanUseParked(const TouchSet& set) {
-  const MutexLock lock(state_);
+  const StateLock lock(state_.locks);
   const bool is_served = ParkWhatIsAway({set.ranges.begin(), set.ranges.size()});
-  counters_.parked_calls += is_served;
+  state_.counters.parked_calls += is_served;
   return is_served;
 }
 
@@ -269,9 +264,9 @@ void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {
   set->blocks.clear();
   set->names_freed = false;
   for (CUdeviceptr address : addresses) {
-    Allocation* const found = FindUsable(address);
+    Allocation* const found = state_.FindUsable(address);
     if (!found) {
-      set->names_freed = set->names_freed || residency_.OwnsAddress(address);
+      set->names_freed = set->names_freed || state_.residency.OwnsAddress(address);
     } else if (IsBlock(found)) {
       set->blocks.push_back(AsBlock(found));
       OrderBehind(AsBlock(found), *set);
@@ -288,14 +283,14 @@ void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {
   if (set->claims && !set->recorded) AssignRoles(addresses, set);
   set->must_park = false;
   if (set->host_is_unsure) {
-    trust_.SomethingNew();
-    set->must_park = trust_.MustPark() && !residency_.parking();
+    state_.trust.SomethingNew();
+    set->must_park = state_.trust.MustPark() && !state_.residency.parking();
   }
   if (!ReachesTooMuch(*set)) return;
-  if (!residency_.parking()) trust_.Opaque(Opacity::kReachesTooMuch);
-  if (!trust_.MustPark()) return;
-  trust_.NeedsCensus();
-  set->must_park = !residency_.parking();
+  if (!state_.residency.parking()) state_.trust.Opaque(Opacity::kReachesTooMuch);
+  if (!state_.trust.MustPark()) return;
+  state_.trust.NeedsCensus();
+  set->must_park = !state_.residency.parking();
   set->ranges.Truncate(set->named);
 }
 
@@ -308,49 +303,33 @@ void JobMemory::OpenGate(SlabBlock* block, StreamState* stream) {
 // All ranges are mapped, on the device or parked: from here to End they stay so.
 void JobMemory::Enter(TouchSet* set) {
   for (Range* range : set->ranges) {
-    residency_.Enter(range);
+    state_.residency.Enter(range);
     OrderBehind(range, *set);
   }
-  ++locked_calls_;
+  ++state_.calls.locked;
   if (set->recorded) return;
   for (SlabBlock* block : set->blocks) block->users.Note(set->stream);
   for (Tracked* block : set->reached_blocks) AsBlock(block)->users.Note(set->stream);
 }
 
 void JobMemory::OrderBehind(Tracked* memory, const TouchSet& set) {
-  if (!set.recorded) OrderBehind(memory, set.stream);
-}
-
-void JobMemory::OrderBehind(Tracked* memory, StreamState* user) {
-  if (memory->ready_after.empty() || timeline_.AllDone(&memory->ready_after)) {
-    memory->ordered.clear();
-    return;
-  }
-  auto& ordered = memory->ordered;
-  const std::uint64_t stream = Timeline::SerialOf(user);
-  if (std::find(ordered.begin(), ordered.end(), stream) != ordered.end()) return;
-  for (Use use : memory->ready_after.items()) {
-    if (ordering_rules::kUseFollowsRestore || !residency_.IsRestore(use)) {
-      timeline_.OrderAfter(user, use);
-    }
-  }
-  ordered.push_back(stream);
+  if (!set.recorded) state_.residency.OrderBehind(memory, set.stream);
 }
 
 void JobMemory::End(TouchSet* set, Effect effect) {
   if (!set->stream) return;
   const RelaxedCapture relaxed(!set->at_once);
-  if (set->sample.number) recorder_.AfterLaunch(set->stream->handle, set->sample);
+  if (set->sample.number) state_.recorder.AfterLaunch(set->stream->handle, set->sample);
   if (set->traced.host_ns) EndTraced(*set, effect);
   if (set->recorded) return EndLocked(set, effect);
-  set->use = timeline_.Issue(set->stream);
-  if (set->shows) timeline_.Show(set->use);
+  set->use = state_.timeline.Issue(set->stream);
+  if (set->shows) state_.timeline.Show(set->use);
   CountEnded(*set, effect);
-  if (recorder_.IsRecording()) Record(*set, effect);
+  if (state_.recorder.IsRecording()) Record(*set, effect);
   if (set->call && set->call->recipe && set->call->job == this) NoteMade(*set);
   set->at_once ? EndAtOnce(*set) : EndLocked(set, effect);
   EndPlanned(set->step);
-  recorder_.Settle();
+  state_.recorder.Settle();
 }
 
 // The uses are noted before the ranges are let go: whoever closes a gate then sees them.
@@ -366,50 +345,48 @@ void JobMemory::EndAtOnce(const TouchSet& set) {
 
 void JobMemory::EndLocked(TouchSet* set, Effect effect) {
   if (set->failed) FillWhatIsEmpty(*set);
-  const MutexLock lock(state_);
-  --locked_calls_;
+  const StateLock lock(state_.locks);
+  --state_.calls.locked;
   for (size_t i = 0; i < set->ranges.size(); ++i) {
     Range* const range = set->ranges[i];
-    residency_.Leave(range);
+    state_.residency.Leave(range);
     if (set->recorded) continue;
-    residency_.Used(range, set->use, MayWrite(*set, i, effect));
-    if (!set->failed) residency_.OpenGate(range, Timeline::SerialOf(set->stream));
+    state_.residency.Used(range, set->use, MayWrite(*set, i, effect));
+    if (!set->failed) state_.residency.OpenGate(range, Timeline::SerialOf(set->stream));
   }
 }
 
-bool JobMemory::Captures(StreamName stream) { return IsCapturing(stream); }
-
 bool JobMemory::IsAway(CUdeviceptr address) {
-  const MutexLock lock(state_);
-  Allocation* const found = FindUsable(address);
-  return found && !IsBlock(found) && residency_.HostCopy(AsRange(found));
+  const StateLock lock(state_.locks);
+  Allocation* const found = state_.FindUsable(address);
+  return found && !IsBlock(found) && state_.residency.HostCopy(AsRange(found));
 }
 
 bool JobMemory::ReadAway(CUdeviceptr source, void* destination, size_t bytes) {
-  const MutexLock lock(state_);
-  Allocation* const found = FindUsable(source);
+  const StateLock lock(state_.locks);
+  Allocation* const found = state_.FindUsable(source);
   if (!found || IsBlock(found)) return false;
-  const auto* copy = static_cast<const std::byte*>(residency_.HostCopy(AsRange(found)));
+  const auto* copy = static_cast<const std::byte*>(state_.residency.HostCopy(AsRange(found)));
   const size_t offset = source - found->base;
   if (!copy || offset > found->requested_bytes || bytes > found->requested_bytes - offset) return false;
   std::memcpy(destination, copy + offset, bytes);
-  ++counters_.served_from_host;
+  ++state_.counters.served_from_host;
   return true;
 }
 
 std::vector<Use> JobMemory::IssuedOn(StreamName stream) {
-  StreamState* state = timeline_.Known(stream);
+  StreamState* state = state_.timeline.Known(stream);
   if (!state) {
-    const MutexLock lock(state_);
-    state = timeline_.Of(stream);
+    const StateLock lock(state_.locks);
+    state = state_.timeline.Of(stream);
   }
   return {{state, Timeline::IssuedOn(state)}};
 }
 
 std::vector<Use> JobMemory::IssuedIn(CUcontext context) {
-  if (!ordering_rules::kAnswersTakeTheLock) return timeline_.IssuedIn(context);
-  const MutexLock lock(state_);
-  return timeline_.IssuedIn(context);
+  if (!ordering_rules::kAnswersTakeTheLock) return state_.timeline.IssuedIn(context);
+  const StateLock lock(state_.locks);
+  return state_.timeline.IssuedIn(context);
 }
 
 void JobMemory::Completed(const std::vector<Use>& uses) {
@@ -418,30 +395,30 @@ void JobMemory::Completed(const std::vector<Use>& uses) {
 
 void JobMemory::StreamDestroyed(CUstream stream) {
   const RelaxedCapture relaxed(CapturesGoOn());
-  const CurrentContext current(context_);
-  const MutexLock lock(state_);
-  timeline_.Destroyed(stream);
+  const CurrentContext current(state_.context);
+  const StateLock lock(state_.locks);
+  state_.timeline.Destroyed(stream);
 }
 
 void JobMemory::AboutToWait(StreamName stream) {
   const RelaxedCapture relaxed(true);
-  const CurrentContext current(context_);
-  const MutexLock lock(state_);
-  timeline_.AboutToWait(timeline_.Of(stream));
+  const CurrentContext current(state_.context);
+  const StateLock lock(state_.locks);
+  state_.timeline.AboutToWait(state_.timeline.Of(stream));
 }
 
 void JobMemory::TakeCheckpoint(StreamName stream) {
   const RelaxedCapture relaxed(true);
-  const CurrentContext current(context_);
-  const MutexLock lock(state_);
-  timeline_.TakeCheckpoint(timeline_.Of(stream));
+  const CurrentContext current(state_.context);
+  const StateLock lock(state_.locks);
+  state_.timeline.TakeCheckpoint(state_.timeline.Of(stream));
 }
 
 void JobMemory::TakeCheckpoints() {
   const RelaxedCapture relaxed(true);
-  const CurrentContext current(context_);
-  const MutexLock lock(state_);
-  timeline_.TakeCheckpoints();
+  const CurrentContext current(state_.context);
+  const StateLock lock(state_.locks);
+  state_.timeline.TakeCheckpoints();
 }
 
 }  // namespace spillway::interposer

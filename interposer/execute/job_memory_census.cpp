@@ -12,7 +12,6 @@
 
 namespace spillway::interposer {
 
-using base::MutexLock;
 using driver::Driver;
 
 namespace {
@@ -54,35 +53,29 @@ void JobMemory::MakeCensus() {
   std::vector<Part> parts;
   HostBuffer staging;
   {
-    const MutexLock lock(state_);
-    ++counters_.censuses;
+    const StateLock lock(state_.locks);
+    ++state_.counters.censuses;
     if (!TakeStaging(&staging)) return;
     parts = PartsOnDevice();
   }
   bool found = HostCopiesHoldUnexplained();
   for (const Part& part : parts) found = found || HoldsUnexplained(part, staging, Depth::kCensus);
-  const MutexLock lock(state_);
-  residency_.host().Give(&staging);
+  const StateLock lock(state_.locks);
+  state_.residency.host().Give(&staging);
   LetGo(parts);
-  trust_.CensusMade(Launches(), found);
+  state_.trust.CensusMade(state_.timeline.Sum().launches, found);
 }
 
-bool JobMemory::TakeStaging(HostBuffer* out) { return residency_.host().TakeIdle(kStagingBytes, out); }
-
-std::vector<Range*> JobMemory::LiveRanges() {
-  std::vector<Range*> live;
-  residency_.ForEachLive([&](Range* range) { live.push_back(range); });
-  return live;
-}
+bool JobMemory::TakeStaging(HostBuffer* out) { return state_.residency.host().TakeIdle(kStagingBytes, out); }
 
 // Ranges are pinned: their memory stays until the census is over, also when they are freed meanwhile.
 std::vector<JobMemory::Part> JobMemory::PartsOnDevice() {
   std::vector<Part> parts;
-  slabs_.ForEachSlab([&](CUdeviceptr base) { parts.push_back({base, kGranuleBytes, nullptr}); });
+  state_.slabs.ForEachSlab([&](CUdeviceptr base) { parts.push_back({base, kGranuleBytes, nullptr}); });
   for (const Global& global : globals_) parts.push_back({global.base, global.bytes, nullptr});
-  for (Range* range : LiveRanges()) {
-    if (!residency_.IsMapped(range) || range->empty) continue;
-    residency_.Pin(range);
+  for (Range* range : state_.residency.LiveRanges()) {
+    if (!state_.residency.IsMapped(range) || range->empty) continue;
+    state_.residency.Pin(range);
     parts.push_back({range->base, range->requested_bytes, range});
   }
   return parts;
@@ -99,8 +92,8 @@ bool JobMemory::HoldsUnexplained(const Part& part, const HostBuffer& staging, De
     copy.dstPitch = copy.WidthInBytes = piece.width_bytes;
     copy.Height = piece.rows;
     if (!AwaitReadBack(copy)) continue;
-    const MutexLock lock(state_);
-    counters_.census_bytes += piece.rows * piece.width_bytes;
+    const StateLock lock(state_.locks);
+    state_.counters.census_bytes += piece.rows * piece.width_bytes;
     for (size_t row = 0; row < piece.rows; ++row) {
       const auto* const data = static_cast<const std::byte*>(staging.data) + row * piece.width_bytes;
       if (AnyUnexplained(data, piece.width_bytes, copy.srcDevice + row * copy.srcPitch)) return true;
@@ -113,26 +106,26 @@ bool JobMemory::AwaitReadBack(const CUDA_MEMCPY2D& copy) {
   Use use;
   CUevent event = nullptr;
   {
-    const MutexLock lock(state_);
-    use = residency_.CopyAside(copy);
+    const StateLock lock(state_.locks);
+    use = state_.residency.CopyAside(copy);
     if (!use.stream) return false;
-    event = timeline_.EventFor(use);
+    event = state_.timeline.EventFor(use);
   }
   Await(use, event, StallCause::kIdle);
   return true;
 }
 
 bool JobMemory::HostCopiesHoldUnexplained() {
-  const MutexLock lock(state_);
-  const std::vector<Range*> live = LiveRanges();
-  return std::any_of(live.begin(), live.end(), [this](const Range* range) SPILLWAY_REQUIRES(state_) {
+  const StateLock lock(state_.locks);
+  const std::vector<Range*> live = state_.residency.LiveRanges();
+  return std::any_of(live.begin(), live.end(), [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
     return HostCopyHoldsUnexplained(*range, Depth::kCensus);
   });
 }
 
 // False when it has none.
 bool JobMemory::HostCopyHoldsUnexplained(const Range& range, Depth depth) {
-  const auto* const bytes = static_cast<const std::byte*>(residency_.HostCopy(&range));
+  const auto* const bytes = static_cast<const std::byte*>(state_.residency.HostCopy(&range));
   if (!bytes) return false;
   for (const Piece& piece : PiecesOf(range.requested_bytes, WholeBytes(depth))) {
     for (size_t row = 0; row < piece.rows; ++row) {
@@ -145,7 +138,7 @@ bool JobMemory::HostCopyHoldsUnexplained(const Range& range, Depth depth) {
 
 bool JobMemory::AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at) {
   std::vector<HeldWord> found;
-  ScanWords(data, bytes, at, Bounds(), [&](const HeldWord& held) { found.push_back(held); });
+  ScanWords(data, bytes, at, state_.Bounds(), [&](const HeldWord& held) { found.push_back(held); });
   ForEachTensorMap(data, bytes, -at % kTensorMapAlignment, [&](size_t offset, CUdeviceptr address) {
     found.push_back({at + offset, address});
   });
@@ -163,17 +156,17 @@ bool JobMemory::AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr 
 // An address that leads to another allocation that lives, at a place where something lives, too. Who is led to the
 // allocation that he is in already needs no more than he has.
 bool JobMemory::IsUnexplained(const HeldWord& held) {
-  const Allocation* const target = ledger_.Find(held.word);
-  const Allocation* const holder = ledger_.Find(held.at);
+  const Allocation* const target = state_.ledger.Find(held.word);
+  const Allocation* const holder = state_.ledger.Find(held.at);
   if (!target || target == holder) return false;
-  const bool in_slab_gap = !holder && residency_.OwnsAddress(held.at);
+  const bool in_slab_gap = !holder && state_.residency.OwnsAddress(held.at);
   if (in_slab_gap || (holder && held.at + sizeof held.word > holder->base + holder->requested_bytes))
     return false;
   return !ContentsAt(held.at).Explains(held);
 }
 
 void JobMemory::KnowGlobal(CUdeviceptr base, size_t bytes, const void* module) {
-  const MutexLock lock(state_);
+  const StateLock lock(state_.locks);
   const Global global{base, bytes, module};
   if (std::find(globals_.begin(), globals_.end(), global) == globals_.end()) globals_.push_back(global);
 }
@@ -194,13 +187,13 @@ void JobMemory::FindVariables() {
 }
 
 void JobMemory::ForgetGlobals(const void* module) {
-  const MutexLock making(making_);
-  const MutexLock lock(state_);
+  const MakingLock making(state_.locks);
+  const StateLock lock(state_.locks);
   for (const Global& global : globals_) {
-    if (global.module == module) outside_.Forget(global.base, global.bytes);
+    if (global.module == module) state_.outside.Forget(global.base, global.bytes);
   }
   std::erase_if(globals_, [module](const Global& global) { return global.module == module; });
-  UpdateEverything();
+  state_.all_memory.Update();
 }
 
 }  // namespace spillway::interposer

@@ -8,8 +8,6 @@
 
 namespace spillway::interposer {
 
-using base::MutexLock;
-
 namespace {
 
 // More addresses than these are not kept: the job counts as opaque.
@@ -42,7 +40,7 @@ void JobMemory::WroteRow(const Transfer& transfer, CUdeviceptr to, CUdeviceptr f
   if (transfer.source == Transfer::Source::kHost && ordering_rules::kPayloadsAreScanned) {
     const auto* const payload = reinterpret_cast<const void*>(from);
     const auto keep = [&](const HeldWord& held) { found.push_back(held); };
-    ScanPayload(payload, bytes, to, Bounds(), keep);
+    ScanPayload(payload, bytes, to, state_.Bounds(), keep);
     ForEachTensorMap(payload, bytes, -to % kTensorMapAlignment, [&](size_t offset, CUdeviceptr address) {
       keep({to + offset, address});
     });
@@ -52,8 +50,8 @@ void JobMemory::WroteRow(const Transfer& transfer, CUdeviceptr to, CUdeviceptr f
       keep(held);
     });
   }
-  const MutexLock lock(state_);
-  if (found.empty() && contents_.empty() && outside_.empty()) return;
+  const StateLock lock(state_.locks);
+  if (found.empty() && state_.contents.empty() && state_.outside.empty()) return;
   Contents& contents = ContentsAt(to);
   if (transfer.source == Transfer::Source::kDevice && ordering_rules::kCopiesBringAddresses) {
     contents.Copy(to, ContentsAt(from), from, bytes, by);
@@ -66,26 +64,28 @@ void JobMemory::WroteRow(const Transfer& transfer, CUdeviceptr to, CUdeviceptr f
 void JobMemory::PutAll(CUdeviceptr to, size_t bytes, const std::vector<HeldWord>& found) {
   Contents& contents = ContentsAt(to);
   for (const HeldWord& held : found) {
-    const size_t kept = contents_.size() + outside_.size();
+    const size_t kept = state_.contents.size() + state_.outside.size();
     const bool leads_to_host = HostRegions::Instance().BaseOf(held.word) != 0;
-    const bool is_followed = &contents == &contents_ || IsInGlobal(held.at);
-    const bool leads_nowhere = !ledger_.Find(held.word) && !(leads_to_host && is_followed);
-    if (leads_nowhere && (&contents == &outside_ || kept >= kMostLeadingNowhere)) continue;
+    const bool is_followed = &contents == &state_.contents || IsInGlobal(held.at);
+    const bool leads_nowhere = !state_.ledger.Find(held.word) && !(leads_to_host && is_followed);
+    if (leads_nowhere && (&contents == &state_.outside || kept >= kMostLeadingNowhere)) continue;
     if (kept >= kMostHeld) {
-      trust_.Opaque(Opacity::kTooManyAddresses);
+      state_.trust.Opaque(Opacity::kTooManyAddresses);
       break;
     }
     contents.Put(held);
   }
   if (!contents.HoldsAny(to, bytes)) return;
-  Allocation* const holder = ledger_.Find(to);
-  if (!holder) return UpdateEverything();
+  Allocation* const holder = state_.ledger.Find(to);
+  if (!holder) return state_.all_memory.Update();
   auto* const tracked = static_cast<Tracked*>(holder);
   tracked->holds_addresses = true;
   tracked->gate.Close();
 }
 
-Contents& JobMemory::ContentsAt(CUdeviceptr address) { return ledger_.Find(address) ? contents_ : outside_; }
+Contents& JobMemory::ContentsAt(CUdeviceptr address) {
+  return state_.ledger.Find(address) ? state_.contents : state_.outside;
+}
 
 bool JobMemory::IsInGlobal(CUdeviceptr address) const {
   return std::any_of(globals_.begin(), globals_.end(),
@@ -95,22 +95,23 @@ bool JobMemory::IsInGlobal(CUdeviceptr address) const {
 // A launch reaches what the named memory and the device variables hold, and what that holds. A copy does not.
 void JobMemory::Follow(const Addresses& addresses, Effect effect, TouchSet* set) {
   if (effect != Effect::kLaunches) return;
-  if (contents_.empty() && outside_.empty() && set->held_on_host.empty()) return;
+  if (state_.contents.empty() && state_.outside.empty() && set->held_on_host.empty()) return;
   std::vector<Tracked*> holders;
   for (CUdeviceptr address : addresses) {
-    auto* const found = static_cast<Tracked*>(ledger_.Find(address));
+    auto* const found = static_cast<Tracked*>(state_.ledger.Find(address));
     if (found && found->holds_addresses) holders.push_back(found);
   }
   // Work on other streams may be ahead of an overwrite; this call's stream is behind its own.
   const auto is_over = [&](Overwrite by) {
-    return !by.stream || timeline_.Done({const_cast<StreamState*>(static_cast<const StreamState*>(by.stream)),
-                                         by.sequence});
+    return !by.stream ||
+           state_.timeline.Done(
+               {const_cast<StreamState*>(static_cast<const StreamState*>(by.stream)), by.sequence});
   };
   std::vector<CUdeviceptr> words;
   const auto collect = [&](CUdeviceptr word, Overwrite by) {
     if (by.stream != set->stream || !by.stream) words.push_back(word);
   };
-  outside_.ForAll(is_over, collect);
+  state_.outside.ForAll(is_over, collect);
   for (CUdeviceptr word : words) Reach(word, set, &holders);
   for (size_t i = 0, on_host = 0; i < holders.size() || on_host < set->held_on_host.size();) {
     if (on_host < set->held_on_host.size()) {
@@ -119,14 +120,14 @@ void JobMemory::Follow(const Addresses& addresses, Effect effect, TouchSet* set)
     }
     Tracked* const holder = holders[i++];
     words.clear();
-    contents_.ForEach(holder->base, holder->size_bytes, is_over, collect);
-    holder->holds_addresses = contents_.HoldsAny(holder->base, holder->size_bytes);
+    state_.contents.ForEach(holder->base, holder->size_bytes, is_over, collect);
+    holder->holds_addresses = state_.contents.HoldsAny(holder->base, holder->size_bytes);
     for (CUdeviceptr word : words) Reach(word, set, &holders);
   }
 }
 
 void JobMemory::Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* holders) {
-  auto* const found = static_cast<Tracked*>(ledger_.Find(word));
+  auto* const found = static_cast<Tracked*>(state_.ledger.Find(word));
   if (!found) return ReadHostAt(word, set);
   set->reaches = true;
   if (IsBlock(found)) {
@@ -144,7 +145,7 @@ void JobMemory::Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* ho
 bool JobMemory::ReachesTooMuch(const TouchSet& set) const {
   size_t bytes = 0;
   for (const Range* range : set.ranges) bytes += range->size_bytes;
-  return set.ranges.size() > set.named && bytes > budget_bytes_ / 2;
+  return set.ranges.size() > set.named && bytes > state_.budget.bytes() / 2;
 }
 
 }  // namespace spillway::interposer

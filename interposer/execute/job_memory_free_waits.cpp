@@ -7,7 +7,6 @@
 
 namespace spillway::interposer {
 
-using base::MutexLock;
 using driver::CurrentContext;
 using driver::Driver;
 using driver::RelaxedCapture;
@@ -16,47 +15,48 @@ using driver::RelaxedCapture;
 // context cannot be waited for.
 void JobMemory::AwaitWhatShows(CUdeviceptr freed) {
   if (!ordering_rules::kFreesAwaitWhatShows) return;
-  const bool all = HasPeers() || VisibleWork::shows_everything();
+  const bool all = state_.HasPeers() || VisibleWork::shows_everything();
   FreePromises::Awaited awaited;
   {
-    const MutexLock lock(state_);
-    if (!FindBase(freed)) return;
-    awaited = promises_.EventsOf(all ? timeline_.Unfinished() : timeline_.UnfinishedThatShow(), context_);
+    const StateLock lock(state_.locks);
+    if (!state_.FindBase(freed)) return;
+    awaited = state_.promises.EventsOf(
+        all ? state_.timeline.Unfinished() : state_.timeline.UnfinishedThatShow(), state_.context);
   }
-  const Blocked blocked;
-  if (!CapturesGoOn() && promises_.TakeUnseenWork()) Driver().cuCtxSynchronize();
+  const BlockedThread blocked;
+  if (!CapturesGoOn() && state_.promises.TakeUnseenWork()) Driver().cuCtxSynchronize();
   FreePromises::Await(awaited, CapturesGoOn());
 }
 
 bool JobMemory::AwaitPromises() {
   const RelaxedCapture relaxed(CapturesGoOn());
-  const CurrentContext current(context_);
+  const CurrentContext current(state_.context);
   FreePromises::Awaited awaited;
   {
-    const MutexLock lock(state_);
-    awaited = promises_.EventsOf(promises_.Open(), context_);
+    const StateLock lock(state_.locks);
+    awaited = state_.promises.EventsOf(state_.promises.Open(), state_.context);
   }
-  const Blocked blocked;
+  const BlockedThread blocked;
   FreePromises::Await(awaited, CapturesGoOn());
   return !awaited.empty();
 }
 
 // A capturing stream's next operation is written down in a graph.
 void JobMemory::KeepPromises(StreamName stream) {
-  const StreamState* const known = timeline_.Known(stream);
-  if (known && !promises_.Concern(known)) return;
+  const StreamState* const known = state_.timeline.Known(stream);
+  if (known && !state_.promises.Concern(known)) return;
   const RelaxedCapture relaxed(true);
-  if (CapturesGoOn() && Captures(stream)) return;
-  const MutexLock lock(state_);
-  StreamState* const state = timeline_.Of(stream);
-  if (!state->foreign) promises_.BeforeNext(state, false);
+  if (CapturesGoOn() && IsCapturing(stream)) return;
+  const StateLock lock(state_.locks);
+  StreamState* const state = state_.timeline.Of(stream);
+  if (!state->foreign) state_.promises.BeforeNext(state, false);
 }
 
 void JobMemory::Shows(StreamName stream) {
   const RelaxedCapture relaxed(true);
-  const MutexLock lock(state_);
-  StreamState* const state = timeline_.Of(stream);
-  if (!state->foreign) timeline_.Show(timeline_.Issue(state));
+  const StateLock lock(state_.locks);
+  StreamState* const state = state_.timeline.Of(stream);
+  if (!state->foreign) state_.timeline.Show(state_.timeline.Issue(state));
 }
 
 }  // namespace spillway::interposer

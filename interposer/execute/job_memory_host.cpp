@@ -7,8 +7,6 @@
 
 namespace spillway::interposer {
 
-using base::MutexLock;
-
 // What the launch names. What it reaches from there on is looked through as it is followed.
 void JobMemory::ReadHost(TouchSet* set) const {
   set->held_on_host.clear();
@@ -25,7 +23,7 @@ void JobMemory::ReadHostAt(CUdeviceptr word, TouchSet* set) const {
       std::find(set->host_bases.begin(), set->host_bases.end(), base) != set->host_bases.end();
   if (!base || is_known) return;
   set->host_bases.push_back(base);
-  const HostRegions::Scan scan = HostRegions::Instance().Read(base, Bounds());
+  const HostRegions::Scan scan = HostRegions::Instance().Read(base, state_.Bounds());
   set->held_on_host.insert(set->held_on_host.end(), scan.held.begin(), scan.held.end());
   set->host_is_unsure = set->host_is_unsure || !scan.is_whole;
   for (const CUdeviceptr next : scan.leads_on) ReadHostAt(next, set);
@@ -52,10 +50,10 @@ bool JobMemory::LeadsToHeldWords(CUdeviceptr word) const {
 }
 
 void JobMemory::ForgetHost(CUdeviceptr base, size_t bytes) {
-  const MutexLock lock(state_);
-  if (outside_.empty()) return;
-  outside_.Forget(base, bytes);
-  UpdateEverything();
+  const StateLock lock(state_.locks);
+  if (state_.outside.empty()) return;
+  state_.outside.Forget(base, bytes);
+  state_.all_memory.Update();
 }
 
 }  // namespace spillway::interposer

@@ -11,7 +11,6 @@
 namespace spillway::interposer {
 
 using base::MonotonicNs;
-using base::MutexLock;
 using driver::Driver;
 
 namespace {
@@ -33,44 +32,44 @@ constexpr std::int64_t kNapNs = 50'000;
 bool JobMemory::PrepareToMove() {
   bool wants_census;
   {
-    const MutexLock lock(state_);
+    const StateLock lock(state_.locks);
     prepared_ = true;
-    reads_host_ = trust_.MayUnmap();
-    if (heap_is_used.load(std::memory_order_relaxed)) trust_.Opaque(Opacity::kDeviceHeap);
-    wants_census = trust_.WantsCensus(Launches());
-    if (!wants_census && !trust_.MustPark()) return true;
+    reads_host_ = state_.trust.MayUnmap();
+    if (heap_is_used.load(std::memory_order_relaxed)) state_.trust.Opaque(Opacity::kDeviceHeap);
+    wants_census = state_.trust.WantsCensus(state_.timeline.Sum().launches);
+    if (!wants_census && !state_.trust.MustPark()) return true;
     if (!ordering_rules::kParkingWaitsForIdle) {
       UpdateParking();
       return true;
     }
-    looks_ = trust_.WantsLooks();  // from before the first census on
-    device_is_idle_ = true;
-    UpdateEverything();
+    looks_ = state_.trust.WantsLooks();  // from before the first census on
+    state_.all_memory.SetDeviceIdle(true);
   }
-  const TraceMoment begun = trace_.BeginHere();
+  const TraceMoment begun = state_.trace.BeginHere();
   const StallClock::Moment stalled = BeginStall();
   const bool idle = AwaitIdle();
   if (idle && wants_census) MakeCensus();
-  trace_.EndHere(begun, StallEvent(StallCause::kIdle));
-  const MutexLock lock(state_);
-  stall_clock_.Ended(stalled, StallCause::kIdle, &counters_);
-  ++(idle ? counters_.idle_waits : counters_.idle_waits_given_up);
+  state_.trace.EndHere(begun, StallEvent(StallCause::kIdle));
+  const StateLock lock(state_.locks);
+  stall_clock_.Ended(stalled, StallCause::kIdle, &state_.counters);
+  ++(idle ? state_.counters.idle_waits : state_.counters.idle_waits_given_up);
   UpdateParking();
-  waits_in_vain_ = !idle && trust_.MustWait();
-  looks_ = trust_.WantsLooks();
-  reads_host_ = trust_.MayUnmap();
-  device_is_idle_ = idle && residency_.parking();
-  UpdateEverything();
+  waits_in_vain_ = !idle && state_.trust.MustWait();
+  looks_ = state_.trust.WantsLooks();
+  reads_host_ = state_.trust.MayUnmap();
+  state_.all_memory.SetDeviceIdle(idle && state_.residency.parking());
   return !waits_in_vain_;
 }
 
 void JobMemory::AskBeforeGranting(size_t size_bytes) {
   {
-    const MutexLock lock(state_);
-    if (counters_.wanted_bytes + size_bytes <= budget_bytes_ || !trust_.MustAskBeforeGranting()) return;
+    const StateLock lock(state_.locks);
+    if (state_.counters.wanted_bytes + size_bytes <= state_.budget.bytes() ||
+        !state_.trust.MustAskBeforeGranting())
+      return;
   }
-  const base::ScopedCount call(&calls_for_memory_);
-  const MutexLock making(making_);
+  const base::ScopedCount call(&state_.calls.for_memory);
+  const MakingLock making(state_.locks);
   PrepareToMove();
   EndMoving();
 }
@@ -78,25 +77,24 @@ void JobMemory::AskBeforeGranting(size_t size_bytes) {
 // What was brought back is there, and calls may begin.
 void JobMemory::EndMoving() {
   {
-    const MutexLock lock(state_);
+    const StateLock lock(state_.locks);
     if (!prepared_) return;
     prepared_ = waits_in_vain_ = false;
-    if (residency_.parking()) residency_.CancelLeaving();
+    if (state_.residency.parking()) state_.residency.CancelLeaving();
   }
   AwaitRestores();
-  const MutexLock lock(state_);
-  device_is_idle_ = false;
-  UpdateEverything();
+  const StateLock lock(state_.locks);
+  state_.all_memory.SetDeviceIdle(false);
 }
 
 void JobMemory::AwaitRestores() {
   Use last;
   CUevent event = nullptr;
   {
-    const MutexLock lock(state_);
-    last = residency_.LastRestore();
-    if (!residency_.parking() || timeline_.Done(last)) return;
-    event = timeline_.EventFor(last);
+    const StateLock lock(state_.locks);
+    last = state_.residency.LastRestore();
+    if (!state_.residency.parking() || state_.timeline.Done(last)) return;
+    event = state_.timeline.EventFor(last);
   }
   Await(last, event, StallCause::kIdle);
 }
@@ -107,37 +105,37 @@ void JobMemory::AwaitBeforeFree() {
   UseList unfinished;
   std::vector<CUevent> events;
   {
-    const MutexLock lock(state_);
-    if (!residency_.parking() || CapturesGoOn()) return;
-    unfinished = timeline_.Unfinished();
-    for (Use use : unfinished.items()) events.push_back(timeline_.EventFor(use));
+    const StateLock lock(state_.locks);
+    if (!state_.residency.parking() || CapturesGoOn()) return;
+    unfinished = state_.timeline.Unfinished();
+    for (Use use : unfinished.items()) events.push_back(state_.timeline.EventFor(use));
   }
-  const base::ScopedCount call(&calls_for_memory_);
+  const base::ScopedCount call(&state_.calls.for_memory);
   for (size_t i = 0; i < events.size(); ++i) Await(unfinished.items()[i], events[i], StallCause::kIdle);
 }
 
 bool JobMemory::AwaitIdle() {
-  return AwaitProgress([this]() SPILLWAY_REQUIRES(state_) { return IsIdle(); }, &vain_waits_);
+  return AwaitProgress([this]() SPILLWAY_REQUIRES(kStateLock) { return IsIdle(); }, &vain_waits_);
 }
 
 // No call is between its Begin and its End, and all that was enqueued is complete.
 bool JobMemory::IsIdle() {
-  const UseList unfinished = timeline_.Unfinished();
-  for (Use use : unfinished.items()) timeline_.EventFor(use);
-  return unfinished.empty() && locked_calls_ == 0 && !calls::Names(&everything_);
+  const UseList unfinished = state_.timeline.Unfinished();
+  for (Use use : unfinished.items()) state_.timeline.EventFor(use);
+  return unfinished.empty() && state_.calls.locked == 0 && !state_.all_memory.IsNamed();
 }
 
 bool JobMemory::HasWork() {
   if (CapturesGoOn()) return true;  // nothing may be recorded on its streams
   const driver::RelaxedCapture relaxed(true);
-  const driver::CurrentContext current(context_);
-  const MutexLock lock(state_);
-  const UseList unfinished = timeline_.Unfinished();
+  const driver::CurrentContext current(state_.context);
+  const StateLock lock(state_.locks);
+  const UseList unfinished = state_.timeline.Unfinished();
   UseList at_work;
   for (Use use : unfinished.items()) {
-    if (timeline_.EventFor(use) && !timeline_.IsHeld(use)) at_work.Add(use);
+    if (state_.timeline.EventFor(use) && !state_.timeline.IsHeld(use)) at_work.Add(use);
   }
-  return !timeline_.AllDone(&at_work);
+  return !state_.timeline.AllDone(&at_work);
 }
 
 // Asks, with the state lock held, until it is there, or until it will not be. (Note [Idle in vain])
@@ -147,15 +145,15 @@ bool JobMemory::AwaitProgress(base::FunctionRef<bool()> is_there, VainWaits* vai
   for (;;) {
     const std::uint64_t waited_ns = MonotonicNs() - since_ns;
     {
-      const MutexLock lock(state_);
+      const StateLock lock(state_.locks);
       if (is_there()) {
         if (is_held && vain_waits) vain_waits->WasWorthIt();
         return true;
       }
-      const std::uint64_t progress = timeline_.SumCompleted();
-      is_held = timeline_.AnyStreamIsHeld();
+      const std::uint64_t progress = state_.timeline.SumCompleted();
+      is_held = state_.timeline.AnyStreamIsHeld();
       // What cannot be parked has nothing but the wait.
-      const bool may_do_without = vain_waits && trust_.MayPark();
+      const bool may_do_without = vain_waits && state_.trust.MayPark();
       const std::uint64_t with_the_program_ns =
           may_do_without ? vain_waits->PatienceNs(progress) : kPatienceWithTheProgramNs;
       if (is_held && with_the_program_ns == 0) return false;
@@ -174,8 +172,8 @@ bool JobMemory::AwaitProgress(base::FunctionRef<bool()> is_there, VainWaits* vai
 void JobMemory::SomethingNew() {
   if (!ordering_rules::kNewKernelsAreNoted) return;
   {
-    const MutexLock lock(state_);
-    parking_is_due_ |= trust_.SomethingNew();
+    const StateLock lock(state_.locks);
+    parking_is_due_ |= state_.trust.SomethingNew();
   }
   BeginParkingIfDue();
 }
@@ -183,20 +181,20 @@ void JobMemory::SomethingNew() {
 // Whoever finds that it is due waits until it is done, whoever does it.
 void JobMemory::BeginParkingIfDue() {
   {
-    const MutexLock lock(state_);
+    const StateLock lock(state_.locks);
     if (!parking_is_due_) return;
   }
-  const base::ScopedCount call(&calls_for_memory_);
+  const base::ScopedCount call(&state_.calls.for_memory);
   const driver::RelaxedCapture relaxed(CapturesGoOn());
-  const driver::CurrentContext current(context_);
-  const MutexLock making(making_);
+  const driver::CurrentContext current(state_.context);
+  const MakingLock making(state_.locks);
   BeginParking();
 }
 
 // A job that was taken for harmless is not: what is away gets its mapping, what is on its way back arrives.
 void JobMemory::BeginParking() {
   {
-    const MutexLock lock(state_);
+    const StateLock lock(state_.locks);
     UpdateParking();
   }
   EndRecipesIfUnproven();
@@ -205,38 +203,34 @@ void JobMemory::BeginParking() {
 
 void JobMemory::UpdateParking() {
   parking_is_due_ = false;
-  if (!residency_.host().mappable()) trust_.CannotPark();
-  residency_.SetParking(trust_.MustPark());
-}
-
-void JobMemory::UpdateEverything() {
-  device_is_idle_ || !outside_.empty() ? everything_.gate.Close() : everything_.gate.OpenForAll();
+  if (!state_.residency.host().mappable()) state_.trust.CannotPark();
+  state_.residency.SetParking(state_.trust.MustPark());
 }
 
 // A kernel may reach a new range before any call names it: where it must be mapped at all times, and there is no device
 // memory for it right now, its addresses are mapped onto host memory.
 bool JobMemory::IsParkedAnew(Range* range) {
-  if (range->place != Place::kNowhere || !trust_.MustPark()) return true;
-  if (!residency_.parking()) UpdateParking();
-  if (!trust_.MustPark() || range->place == Place::kParked) return true;
-  return residency_.ParkNew(range);
+  if (range->place != Place::kNowhere || !state_.trust.MustPark()) return true;
+  if (!state_.residency.parking()) UpdateParking();
+  if (!state_.trust.MustPark() || range->place == Place::kParked) return true;
+  return state_.residency.ParkNew(range);
 }
 
 // Within the budget there is memory for a new range, at the latest when the work of what was freed is done.
 bool JobMemory::AwaitsFreed(const Range& range) const {
-  return range.place == Place::kNowhere && trust_.MustPark() &&
-         counters_.wanted_bytes + range.size_bytes <= budget_bytes_;
+  return range.place == Place::kNowhere && state_.trust.MustPark() &&
+         state_.counters.wanted_bytes + range.size_bytes <= state_.budget.bytes();
 }
 
 // For a range that is pinned, since nobody knows it yet. What no wait gets memory for is parked.
 CUresult JobMemory::AwaitMemory(Range* range) {
-  const base::ScopedCount call(&calls_for_memory_);
-  const MutexLock making(making_);  // slabs are given back
-  AwaitFreed(range->size_bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(state_) {
-    return range->place != Place::kNowhere || residency_.Restore(range);
+  const base::ScopedCount call(&state_.calls.for_memory);
+  const MakingLock making(state_.locks);  // slabs are given back
+  AwaitFreed(range->size_bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
+    return range->place != Place::kNowhere || state_.residency.Restore(range);
   });
-  const MutexLock lock(state_);
-  residency_.Unpin(range);
+  const StateLock lock(state_.locks);
+  state_.residency.Unpin(range);
   if (IsParkedAnew(range)) return CUDA_SUCCESS;
   TellOfFree(range);
   GiveBack(range, {});

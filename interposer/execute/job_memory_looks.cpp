@@ -10,7 +10,6 @@
 
 namespace spillway::interposer {
 
-using base::MutexLock;
 using driver::CurrentContext;
 using driver::RelaxedCapture;
 
@@ -18,12 +17,12 @@ using driver::RelaxedCapture;
 bool JobMemory::BeginNew() {
   if (!ordering_rules::kNewKernelsAreNoted || !looks_.load()) return false;
   {
-    const MutexLock lock(state_);
-    if (!trust_.WantsLooks()) {
+    const StateLock lock(state_.locks);
+    if (!state_.trust.WantsLooks()) {
       looks_ = false;
       return false;
     }
-    parking_is_due_ |= trust_.BeginNew();
+    parking_is_due_ |= state_.trust.BeginNew();
   }
   BeginParkingIfDue();
   return true;
@@ -32,30 +31,30 @@ bool JobMemory::BeginNew() {
 bool JobMemory::EndNew(const Addresses& addresses, const TouchSet& set, bool ran) {
   const bool is_to_see = ran && set.stream && !set.stream->foreign && !set.recorded;
   const Finding finding = is_to_see ? LookAt(addresses, set) : Finding::kNothing;
-  const base::ScopedCount call(&calls_for_memory_);
+  const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(CapturesGoOn());
-  const CurrentContext current(context_);
-  const MutexLock making(making_);
-  const MutexLock lock(state_);
-  const bool is_proven_again = trust_.EndNew(finding);
-  looks_ = trust_.WantsLooks();
-  if (finding == Finding::kUnknown) looks_from_launch_ = 2 * Launches();
+  const CurrentContext current(state_.context);
+  const MakingLock making(state_.locks);
+  const StateLock lock(state_.locks);
+  const bool is_proven_again = state_.trust.EndNew(finding);
+  looks_ = state_.trust.WantsLooks();
+  if (finding == Finding::kUnknown) looks_from_launch_ = 2 * state_.timeline.Sum().launches;
   if (is_proven_again || finding == Finding::kAddress) UpdateParking();
   return is_to_see && finding == Finding::kNothing;
 }
 
 Finding JobMemory::LookAt(const Addresses& addresses, const TouchSet& set) {
-  const base::ScopedCount call(&calls_for_memory_);
+  const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(true);
-  const CurrentContext current(context_);
+  const CurrentContext current(state_.context);
   if (!AwaitWork(set.use)) return Finding::kUnknown;
-  const MutexLock making(making_);  // slabs stay where they are
+  const MakingLock making(state_.locks);  // slabs stay where they are
   FindVariables();
   std::vector<Part> parts;
   HostBuffer staging;
   {
-    const MutexLock lock(state_);
-    ++counters_.looks;
+    const StateLock lock(state_.locks);
+    ++state_.counters.looks;
     if (AnyAwayHoldsUnexplained(set)) return Finding::kAddress;
     if (!TakeStaging(&staging)) return Finding::kUnknown;
     parts = PartsReached(addresses, set);
@@ -63,8 +62,8 @@ Finding JobMemory::LookAt(const Addresses& addresses, const TouchSet& set) {
   const bool found = FoundNewOnHost(set) || std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
                        return HoldsUnexplained(part, staging, Depth::kLook);
                      });
-  const MutexLock lock(state_);
-  residency_.host().Give(&staging);
+  const StateLock lock(state_.locks);
+  state_.residency.host().Give(&staging);
   LetGo(parts);
   return found ? Finding::kAddress : Finding::kNothing;
 }
@@ -72,22 +71,23 @@ Finding JobMemory::LookAt(const Addresses& addresses, const TouchSet& set) {
 // After a wait in vain the next one comes when the job has made as many launches again.
 bool JobMemory::AwaitWork(Use use) {
   {
-    const MutexLock lock(state_);
-    if (Launches() < looks_from_launch_) return false;
-    timeline_.EventFor(use);
+    const StateLock lock(state_.locks);
+    if (state_.timeline.Sum().launches < looks_from_launch_) return false;
+    state_.timeline.EventFor(use);
   }
-  const TraceMoment begun = trace_.BeginHere();
+  const TraceMoment begun = state_.trace.BeginHere();
   const StallClock::Moment stalled = BeginStall();
-  const bool is_over = AwaitProgress([&]() SPILLWAY_REQUIRES(state_) { return timeline_.Done(use); });
-  trace_.EndHere(begun, StallEvent(StallCause::kIdle));
-  const MutexLock lock(state_);
-  stall_clock_.Ended(stalled, StallCause::kIdle, &counters_);
+  const bool is_over =
+      AwaitProgress([&]() SPILLWAY_REQUIRES(kStateLock) { return state_.timeline.Done(use); });
+  state_.trace.EndHere(begun, StallEvent(StallCause::kIdle));
+  const StateLock lock(state_.locks);
+  stall_clock_.Ended(stalled, StallCause::kIdle, &state_.counters);
   return is_over;
 }
 
 bool JobMemory::AnyAwayHoldsUnexplained(const TouchSet& set) {
   return std::any_of(set.ranges.begin(), set.ranges.end(),
-                     [this](const Range* range) SPILLWAY_REQUIRES(state_) {
+                     [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
                        return range->live && HostCopyHoldsUnexplained(*range, Depth::kLook);
                      });
 }
@@ -95,12 +95,12 @@ bool JobMemory::AnyAwayHoldsUnexplained(const TouchSet& set) {
 std::vector<JobMemory::Part> JobMemory::PartsReached(const Addresses& addresses, const TouchSet& set) {
   std::vector<Part> parts;
   for (CUdeviceptr address : addresses) {
-    const Allocation* const found = ledger_.Find(address);
+    const Allocation* const found = state_.ledger.Find(address);
     if (found && IsBlock(found)) parts.push_back({found->base, found->requested_bytes, nullptr});
   }
   for (Range* range : set.ranges) {
-    if (!range->live || !residency_.IsMapped(range) || range->empty) continue;
-    residency_.Pin(range);
+    if (!range->live || !state_.residency.IsMapped(range) || range->empty) continue;
+    state_.residency.Pin(range);
     parts.push_back({range->base, range->requested_bytes, range});
   }
   for (const Global& global : globals_) parts.push_back({global.base, global.bytes, nullptr});
@@ -109,7 +109,7 @@ std::vector<JobMemory::Part> JobMemory::PartsReached(const Addresses& addresses,
 
 void JobMemory::LetGo(const std::vector<Part>& parts) {
   for (const Part& part : parts) {
-    if (part.range) residency_.Unpin(part.range);
+    if (part.range) state_.residency.Unpin(part.range);
   }
 }
 

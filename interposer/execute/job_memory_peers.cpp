@@ -6,42 +6,44 @@
 
 namespace spillway::interposer {
 
-using base::MutexLock;
 using driver::CurrentContext;
 using driver::Driver;
 using driver::RelaxedCapture;
 
 CUresult JobMemory::AllowPeer(CUdevice peer) {
-  AwaitBudget([this]() SPILLWAY_REQUIRES(state_) { return counters_.wanted_bytes <= budget_bytes_; });
-  const base::ScopedCount call(&calls_for_memory_);
+  state_.budget.Await([this]() SPILLWAY_REQUIRES(kStateLock) {
+    return state_.counters.wanted_bytes <= state_.budget.bytes();
+  });
+  const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(true);
-  const CurrentContext current(context_);
-  const MutexLock making(making_);
+  const CurrentContext current(state_.context);
+  const MakingLock making(state_.locks);
   {
-    const MutexLock lock(state_);
-    if (counters_.wanted_bytes > budget_bytes_) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    const StateLock lock(state_.locks);
+    if (state_.counters.wanted_bytes > state_.budget.bytes()) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     SetPeer(peer, true);
   }
   if (EndRecipesWhileMaking() && BringAll()) return CUDA_SUCCESS;
-  const MutexLock lock(state_);
+  const StateLock lock(state_.locks);
   SetPeer(peer, false);
-  return OutOfMemory();
+  return state_.OutOfMemory();
 }
 
 void JobMemory::DenyPeer(CUdevice peer) {
   const RelaxedCapture relaxed(true);
-  const CurrentContext current(context_);
-  const MutexLock lock(state_);
+  const CurrentContext current(state_.context);
+  const StateLock lock(state_.locks);
   SetPeer(peer, false);
 }
 
 void JobMemory::SetPeer(CUdevice peer, bool allowed) {
-  residency_.SetPeer(peer, allowed);
-  slabs_.ForEachSlab([&](CUdeviceptr base) { Residency::SetPeerAt(base, kGranuleBytes, peer, allowed); });
-  const int before = peer_count_.fetch_add(allowed ? 1 : -1, std::memory_order_relaxed);
-  UnmovableBytes& kept = counters_.UnmovableFor(Unmovable::kPeers);
+  state_.residency.SetPeer(peer, allowed);
+  state_.slabs.ForEachSlab(
+      [&](CUdeviceptr base) { Residency::SetPeerAt(base, kGranuleBytes, peer, allowed); });
+  const int before = state_.peer_count.fetch_add(allowed ? 1 : -1, std::memory_order_relaxed);
+  UnmovableBytes& kept = state_.counters.UnmovableFor(Unmovable::kPeers);
   if (allowed && before == 0) {
-    peers_bytes_ = counters_.wanted_bytes;
+    peers_bytes_ = state_.counters.wanted_bytes;
     kept.Add(peers_bytes_);
   } else if (!allowed && before == 1) {
     kept.bytes -= peers_bytes_;
@@ -58,7 +60,7 @@ std::uint64_t PeersHoldOf(CUdeviceptr address) { return address | (std::uint64_t
 // A peer may write what a host copy holds and what recipes read.
 CUresult JobMemory::AllowPeerAt(CUdeviceptr address, CUdevice peer) {
   const RelaxedCapture relaxed(true);
-  const CurrentContext current(context_);
+  const CurrentContext current(state_.context);
   if (!EndRecipes()) return CUDA_ERROR_OUT_OF_MEMORY;
   Addresses addresses;
   addresses.push_back(address);
@@ -75,21 +77,21 @@ CUresult JobMemory::AllowPeerAt(CUdeviceptr address, CUdevice peer) {
 
 void JobMemory::DenyPeerAt(CUdeviceptr address, CUdevice peer, bool is_last) {
   const RelaxedCapture relaxed(true);
-  const CurrentContext current(context_);
+  const CurrentContext current(state_.context);
   SetPeerOf(address, peer, false);
   if (is_last) EndHold(PeersHoldOf(address));
 }
 
 // False where the allocation is not on the device: parked, since there is no room for it.
 bool JobMemory::SetPeerOf(CUdeviceptr address, CUdevice peer, bool allowed) {
-  const MutexLock lock(state_);
-  Allocation* const found = FindUsable(address);
+  const StateLock lock(state_.locks);
+  Allocation* const found = state_.FindUsable(address);
   if (!found) return false;
   if (IsBlock(found)) {
     Residency::SetPeerAt(AsBlock(found)->slab->plan.base, kGranuleBytes, peer, allowed);
     return true;
   }
-  if (!residency_.IsMapped(AsRange(found))) return false;
+  if (!state_.residency.IsMapped(AsRange(found))) return false;
   Residency::SetPeerAt(found->base, found->size_bytes, peer, allowed);
   return true;
 }
@@ -98,9 +100,9 @@ bool JobMemory::SetPeerOf(CUdeviceptr address, CUdevice peer, bool allowed) {
 bool JobMemory::BringAll() {
   TouchSet set;
   {
-    const MutexLock lock(state_);
-    residency_.CancelLeaving();
-    Residency* const residency = &residency_;
+    const StateLock lock(state_.locks);
+    state_.residency.CancelLeaving();
+    Residency* const residency = &state_.residency;
     residency->ForEachLive([&, residency](Range* range) {
       if (residency->IsMapped(range)) return;
       residency->Pin(range);
@@ -109,8 +111,8 @@ bool JobMemory::BringAll() {
   }
   const bool all = MakeAllResident(&set);
   {
-    const MutexLock lock(state_);
-    for (Range* range : set.ranges) residency_.Unpin(range);
+    const StateLock lock(state_.locks);
+    for (Range* range : set.ranges) state_.residency.Unpin(range);
   }
   EndMoving();
   return all;

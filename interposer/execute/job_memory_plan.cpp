@@ -9,7 +9,6 @@
 
 namespace spillway::interposer {
 
-using base::MutexLock;
 using driver::CurrentContext;
 using driver::RelaxedCapture;
 using scheduler::JobEvent;
@@ -17,28 +16,28 @@ using scheduler::JobTouch;
 
 void JobMemory::TraceAdopted(const scheduler::LivePlan& plan) {
   const char* const strategy = plan.strategy().c_str();
-  trace_.Now({.kind = TraceKind::kPlanAdopted,
-              .name = KeepTraceName(ShapeOfName(strategy), strategy),
-              .values = {plan.predicted_ns(), plan.budget_bytes(), plan.action_count(),
-                         static_cast<std::int64_t>(plan.pattern().profile.operations.size())}});
+  state_.trace.Now({.kind = TraceKind::kPlanAdopted,
+                    .name = KeepTraceName(ShapeOfName(strategy), strategy),
+                    .values = {plan.predicted_ns(), plan.budget_bytes(), plan.action_count(),
+                               static_cast<std::int64_t>(plan.pattern().profile.operations.size())}});
 }
 
 bool JobMemory::Parks() {
-  const MutexLock lock(state_);
-  return residency_.parking();
+  const StateLock lock(state_.locks);
+  return state_.residency.parking();
 }
 
 void JobMemory::TraceDropped(std::int64_t planned_ns, std::int64_t without_ns) {
-  trace_.Now({.kind = TraceKind::kPlanDropped, .values = {planned_ns, without_ns}});
+  state_.trace.Now({.kind = TraceKind::kPlanDropped, .values = {planned_ns, without_ns}});
 }
 
 void JobMemory::Adopt(std::shared_ptr<const scheduler::LivePlan> plan) {
   {
-    const MutexLock lock(state_);
-    if (!executor_.IsOn()) executor_.Begin();
+    const StateLock lock(state_.locks);
+    if (!state_.executor.IsOn()) state_.executor.Begin();
   }
   if (JobTrace::IsOn()) TraceAdopted(*plan);
-  walk_.Adopt(std::move(plan));
+  state_.walk.Adopt(std::move(plan));
 }
 
 void JobMemory::TellPlan(Effect effect, TouchSet* set) {
@@ -46,7 +45,7 @@ void JobMemory::TellPlan(Effect effect, TouchSet* set) {
   base::InlineVector<JobTouch, 32> touches;
   for (const RecordedTouch& touch : TouchesOf(*set, effect))
     touches.push_back({touch.allocation, touch.writes, touch.reads});
-  walk_.Observe(JobEvent::Operation(ShapeOf(*set), {touches.begin(), touches.size()}), &set->step);
+  state_.walk.Observe(JobEvent::Operation(ShapeOf(*set), {touches.begin(), touches.size()}), &set->step);
 }
 
 // The call's own memory is there.
@@ -58,81 +57,81 @@ void JobMemory::FollowPlan(StreamName stream, Effect effect, TouchSet* set) {
 
 // A launch does not wait until memory is mapped for others: that is done once it is made (EndPlanned). A copy may wait for itself.
 void JobMemory::AskFor(const PlanStep::Allocations& allocations, Effect effect) {
-  if (effect != Effect::kLaunches && (!allocations.empty() || executor_.HasPending()))
+  if (effect != Effect::kLaunches && (!allocations.empty() || state_.executor.HasPending()))
     return BringBack(allocations);
   if (allocations.empty()) return;
-  const MutexLock lock(state_);
-  executor_.AskFor(allocations);
+  const StateLock lock(state_.locks);
+  state_.executor.AskFor(allocations);
 }
 
 void JobMemory::EndPlanned(const PlanStep& step) {
   if (!step.leave.empty() || !step.drop.empty()) SendAway(step);
-  if (executor_.HasPending()) BringBack({});
+  if (state_.executor.HasPending()) BringBack({});
 }
 
 void JobMemory::BeginIteration(StreamName stream, const PlanStep& step) {
-  if (step.last_misses == 0) timeline_.CheckpointWhenAsked();
-  trace_.At(HandleOf(stream),
-            {.kind = TraceKind::kIteration, .values = {static_cast<std::int64_t>(step.last_misses)}});
-  const CurrentContext current(context_);
+  if (step.last_misses == 0) state_.timeline.CheckpointWhenAsked();
+  state_.trace.At(HandleOf(stream),
+                  {.kind = TraceKind::kIteration, .values = {static_cast<std::int64_t>(step.last_misses)}});
+  const CurrentContext current(state_.context);
   const bool was_stopped = NoteIteration(step);
   if (!driver::ContextCensus::HasSeveral())
-    recorder_.IterationBegan(stream.handle, {.pattern = step.pattern,
-                                             .is_planned = step.is_planned,
-                                             .moved_bytes = MovedBytes(),
-                                             .last_misses = step.last_misses,
-                                             .last_was_stopped = was_stopped});
+    state_.recorder.IterationBegan(stream.handle, {.pattern = step.pattern,
+                                                   .is_planned = step.is_planned,
+                                                   .moved_bytes = MovedBytes(),
+                                                   .last_misses = step.last_misses,
+                                                   .last_was_stopped = was_stopped});
 }
 
 std::uint64_t JobMemory::MovedBytes() {
-  const MutexLock lock(state_);
-  return counters_.offloaded_bytes + counters_.restored_bytes;
+  const StateLock lock(state_.locks);
+  return state_.counters.offloaded_bytes + state_.counters.restored_bytes;
 }
 
 // Whether a census was made in the one before.
 bool JobMemory::NoteIteration(const PlanStep& step) {
-  const MutexLock lock(state_);
+  const StateLock lock(state_.locks);
   const driver::MappingCalls calls = driver::ReadMappingCalls();
-  if (counters_.planned_iterations > 0 && step.last_misses == 0)
+  if (state_.counters.planned_iterations > 0 && step.last_misses == 0)
     iteration_calls_ = calls.Since(calls_at_iteration_);
   calls_at_iteration_ = calls;
-  executor_.IterationBegan();
-  counters_.planned_iterations += step.is_planned;
-  counters_.planned_iterations_missed += step.is_planned && step.last_misses > 0;
-  return std::exchange(censuses_at_iteration_, counters_.censuses) != counters_.censuses;
+  state_.executor.IterationBegan();
+  state_.counters.planned_iterations += step.is_planned;
+  state_.counters.planned_iterations_missed += step.is_planned && step.last_misses > 0;
+  return std::exchange(censuses_at_iteration_, state_.counters.censuses) != state_.counters.censuses;
 }
 
 void JobMemory::BringBack(const PlanStep::Allocations& asked_for) {
   const RelaxedCapture relaxed(true);
-  const CurrentContext current(context_);
-  const MutexLock lock(state_);
-  executor_.AskFor(asked_for);
-  executor_.BringBack();
+  const CurrentContext current(state_.context);
+  const StateLock lock(state_.locks);
+  state_.executor.AskFor(asked_for);
+  state_.executor.BringBack();
 }
 
 void JobMemory::SendAway(const PlanStep& step) {
   if (CapturesGoOn()) return;
   const RelaxedCapture relaxed(true);
-  const CurrentContext current(context_);
-  const MutexLock lock(state_);
-  executor_.SendAway(step.leave);
+  const CurrentContext current(state_.context);
+  const StateLock lock(state_.locks);
+  state_.executor.SendAway(step.leave);
   DropOrSendAway(step.drop);
 }
 
 // The program waits: what is to be brought back comes as memory becomes free.
 void JobMemory::AboutToBlock(const std::vector<Use>& awaited) {
-  if (!executor_.HasPending()) return;
+  if (!state_.executor.HasPending()) return;
   const RelaxedCapture relaxed(true);
-  const CurrentContext current(context_);
+  const CurrentContext current(state_.context);
   const auto is_over = [&] {
     return std::all_of(awaited.begin(), awaited.end(), [](Use use) { return Timeline::KnownDone(use); });
   };
   for (;; base::YieldToOthers()) {
-    const MutexLock lock(state_);
-    for (Use use : awaited) timeline_.EventFor(use);
-    executor_.BringBack();
-    const bool may_come = residency_.IsAnythingLeaving() || executor_.WaitsForTurn();
-    if (!executor_.HasPending() || !may_come || is_over()) return;
+    const StateLock lock(state_.locks);
+    for (Use use : awaited) state_.timeline.EventFor(use);
+    state_.executor.BringBack();
+    const bool may_come = state_.residency.IsAnythingLeaving() || state_.executor.WaitsForTurn();
+    if (!state_.executor.HasPending() || !may_come || is_over()) return;
   }
 }
 

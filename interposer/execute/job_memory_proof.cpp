@@ -16,7 +16,6 @@
 
 namespace spillway::interposer {
 
-using base::MutexLock;
 using driver::CurrentContext;
 using driver::Driver;
 using driver::RelaxedCapture;
@@ -76,7 +75,7 @@ std::unique_ptr<Recipe> JobMemory::RecipeOf(const Addresses& addresses, const To
 // All that the call is given is ours, and all that its launch names is of a role that fits.
 bool JobMemory::AddMemory(const TouchSet& set, const Addresses& addresses, Recipe* recipe) const {
   for (const Claims::Claim& claim : set.claims->all()) {
-    if (!ledger_.Find(claim.begin)) return false;
+    if (!state_.ledger.Find(claim.begin)) return false;
   }
   const size_t named = set.at_once ? set.ranges.size() : set.named;
   for (size_t i = set.at_once ? 1 : 0; i < named; ++i) {
@@ -92,7 +91,7 @@ bool JobMemory::AddMemory(const TouchSet& set, const Addresses& addresses, Recip
     }
   }
   for (CUdeviceptr address : addresses) {
-    Allocation* const found = ledger_.Find(address);
+    Allocation* const found = state_.ledger.Find(address);
     if (!found) return false;
     if (!IsBlock(found)) continue;
     const Claims::Kind kind = set.claims->KindAt(address);
@@ -111,7 +110,7 @@ bool JobMemory::NamesAllClaimed(const Claims& claims, const Recipe& recipe) cons
   const auto all = claims.all();
   return std::all_of(all.begin(), all.end(), [&](const Claims::Claim& claim) {
     if (claim.kind == Claims::Kind::kAside) return true;
-    const Allocation* const found = ledger_.Find(claim.begin);
+    const Allocation* const found = state_.ledger.Find(claim.begin);
     return found == recipe.output ||
            std::find(recipe.inputs.begin(), recipe.inputs.end(), found) != recipe.inputs.end();
   });
@@ -124,7 +123,7 @@ bool JobMemory::LeadsElsewhere(const RecordedLaunch& launch) const {
                         kEnd = CUdeviceptr{1} << 57;  // else a number, or several
   return launch.AnyWord([this](CUdeviceptr word) {
     unsigned int type = 0;
-    return word >= kLeast && word < kEnd && !ledger_.MightBeManaged(word) &&
+    return word >= kLeast && word < kEnd && !state_.ledger.MightBeManaged(word) &&
            Driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS;
   });
 }
@@ -132,12 +131,12 @@ bool JobMemory::LeadsElsewhere(const RecordedLaunch& launch) const {
 // All is at its place, and the launch not yet made.
 void JobMemory::BeginRecipe(const Addresses& addresses, TouchSet* set) {
   if (!set->stream || set->recorded || set->reaches || set->names_freed || set->stream->foreign) return;
-  const bool is_kept = drops_eagerly_ || set->step.keeps_recipe;
-  if (!is_kept && !recorder_.IsRecording()) return;
+  const bool is_kept = state_.drops_eagerly || set->step.keeps_recipe;
+  if (!is_kept && !state_.recorder.IsRecording()) return;
   const std::uint64_t token = scheduler::TokenOf(scheduler::JobEvent::Operation(ShapeOf(*set), {}));
   {
-    const MutexLock lock(state_);
-    const Verdict verdict = recipes_.VerdictOn(token);
+    const StateLock lock(state_.locks);
+    const Verdict verdict = state_.recipes.VerdictOn(token);
     if (verdict == Verdict::kRefuted || (verdict == Verdict::kProved && !is_kept)) return;
   }
   set->call->job = this;
@@ -145,9 +144,9 @@ void JobMemory::BeginRecipe(const Addresses& addresses, TouchSet* set) {
   if (!recipe) return;
   recipe->token = token;
   recipe->is_kept = is_kept;
-  const MutexLock lock(state_);
+  const StateLock lock(state_.locks);
   if (!MayBegin(*recipe, *set)) return;
-  const Recipe* const kept = recipes_.Keep(std::move(recipe));
+  const Recipe* const kept = state_.recipes.Keep(std::move(recipe));
   // A call that passed the gates before they were closed might be made behind this one.
   if (calls::OthersInProgress() || WaitingWorkMayUse(*kept, set->stream)) return Forget(kept);
   set->call->recipe = kept->id;
@@ -156,14 +155,14 @@ void JobMemory::BeginRecipe(const Addresses& addresses, TouchSet* set) {
 // What is enqueued on other streams may wait for the program without our knowing, in a kernel that looks for it, and come after the
 // launch though it was enqueued before.
 bool JobMemory::WaitingWorkMayUse(const Recipe& recipe, const StreamState* stream) {
-  UseList others = timeline_.Unfinished();
+  UseList others = state_.timeline.Unfinished();
   const StreamState* const replays = replays_;
   others.items().EraseIf([=](Use use) { return use.stream == stream || use.stream == replays; });
-  const auto may_be_used = [&](Tracked* input) SPILLWAY_REQUIRES(state_) {
-    return IsBlock(input) ? slabs_.MayBeUsedOn(AsBlock(input), others, stream)
-                          : residency_.MayBeUsedOn(AsRange(input), others);
+  const auto may_be_used = [&](Tracked* input) SPILLWAY_REQUIRES(kStateLock) {
+    return IsBlock(input) ? state_.slabs.MayBeUsedOn(AsBlock(input), others, stream)
+                          : state_.residency.MayBeUsedOn(AsRange(input), others);
   };
-  bool may_any = residency_.MayBeUsedOn(recipe.output, others);
+  bool may_any = state_.residency.MayBeUsedOn(recipe.output, others);
   for (Tracked* input : recipe.inputs)
     may_any = may_be_used(input) || may_any;  // all are asked: they note when
   return may_any;
@@ -171,8 +170,9 @@ bool JobMemory::WaitingWorkMayUse(const Recipe& recipe, const StreamState* strea
 
 bool JobMemory::MayBegin(const Recipe& recipe, const TouchSet& set) {
   const int own_calls = set.at_once ? 0 : 1;
-  if (recipe.is_kept ? !MayDropAny() : CapturesGoOn() || MustStay()) return false;
-  if (driver::ContextCensus::HasSeveral() || locked_calls_ != own_calls || timeline_.AnyStreamIsHeld())
+  if (recipe.is_kept ? !MayDropAny() : CapturesGoOn() || state_.MustStay()) return false;
+  if (driver::ContextCensus::HasSeveral() || state_.calls.locked != own_calls ||
+      state_.timeline.AnyStreamIsHeld())
     return false;
   return !recipe.output->recipe && IsPlain(*recipe.output, own_calls) &&
          std::all_of(recipe.inputs.begin(), recipe.inputs.end(),
@@ -180,8 +180,8 @@ bool JobMemory::MayBegin(const Recipe& recipe, const TouchSet& set) {
 }
 
 void JobMemory::NoteMade(const TouchSet& set) {
-  const MutexLock lock(state_);
-  Recipe* const recipe = recipes_.Find(set.call->recipe);
+  const StateLock lock(state_.locks);
+  Recipe* const recipe = state_.recipes.Find(set.call->recipe);
   if (!recipe) return;
   if (set.failed) return Forget(recipe);
   recipe->made_by = set.use;
@@ -190,29 +190,29 @@ void JobMemory::NoteMade(const TouchSet& set) {
 
 void JobMemory::CallEnded(const LibraryCall& call) {
   const RelaxedCapture relaxed(true);
-  const CurrentContext current(context_);
+  const CurrentContext current(state_.context);
   if (call.lacks_scratch_bytes) TakeScratch(call.lacks_scratch_bytes);
   bool is_proved;
   {
-    const MutexLock lock(state_);
-    const Recipe* const recipe = recipes_.Find(call.recipe);
+    const StateLock lock(state_.locks);
+    const Recipe* const recipe = state_.recipes.Find(call.recipe);
     if (!recipe) return;
     if (call.works != 1 || recipe->state != Recipe::State::kMade) return ForgetAfterCall(recipe);
-    is_proved = recipes_.VerdictOn(recipe->token) == Verdict::kProved;
+    is_proved = state_.recipes.VerdictOn(recipe->token) == Verdict::kProved;
   }
   if (!is_proved) Prove(call.recipe);
   Use made_by;
   {
-    const MutexLock lock(state_);
-    Recipe* const recipe = recipes_.Find(call.recipe);
+    const StateLock lock(state_.locks);
+    Recipe* const recipe = state_.recipes.Find(call.recipe);
     if (!recipe) return;
-    if (!recipe->is_kept || recipes_.VerdictOn(recipe->token) != Verdict::kProved)
+    if (!recipe->is_kept || state_.recipes.VerdictOn(recipe->token) != Verdict::kProved)
       return ForgetAfterCall(recipe);
     recipe->state = Recipe::State::kLive;
     made_by = recipe->made_by;
     if (std::exchange(recipe->drop_is_due, false)) DropWhatIsDue(recipe->output);
   }
-  if (drops_eagerly_) DropAll(made_by);
+  if (state_.drops_eagerly) DropAll(made_by);
 }
 
 // What a plan wanted to drop is copied instead.
@@ -225,17 +225,17 @@ void JobMemory::ForgetAfterCall(const Recipe* recipe) {
 // All that can be dropped is, and has left when the call's own work is over.
 void JobMemory::DropAll(Use last) {
   {
-    const MutexLock lock(state_);
-    for (const std::uint64_t id : recipes_.All()) Drop(recipes_.Find(id)->output);
+    const StateLock lock(state_.locks);
+    for (const std::uint64_t id : state_.recipes.All()) Drop(state_.recipes.Find(id)->output);
   }
   AwaitQuietly(last);
-  const MutexLock lock(state_);
-  residency_.CollectLeft();
+  const StateLock lock(state_.locks);
+  state_.residency.CollectLeft();
 }
 
 bool JobMemory::MayReplay(std::uint64_t token) {
-  const MutexLock lock(state_);
-  return recipes_.VerdictOn(token) == Verdict::kProved;
+  const StateLock lock(state_.locks);
+  return state_.recipes.VerdictOn(token) == Verdict::kProved;
 }
 
 struct JobMemory::Proof {
@@ -250,8 +250,8 @@ struct JobMemory::Proof {
 };
 
 void JobMemory::Prove(std::uint64_t id) {
-  const base::ScopedCount call(&calls_for_memory_);
-  const MutexLock making(making_);
+  const base::ScopedCount call(&state_.calls.for_memory);
+  const MakingLock making(state_.locks);
   Proof proof;
   if (!BeginProof(id, &proof)) return;
   const bool is_complete = RunTwice(&proof);
@@ -261,10 +261,10 @@ void JobMemory::Prove(std::uint64_t id) {
 
 // Where it lacks host memory it is left for another time.
 bool JobMemory::BeginProof(std::uint64_t id, Proof* proof) {
-  const MutexLock lock(state_);
-  const Recipe* const recipe = recipes_.Find(id);
-  if (!recipe || timeline_.AnyStreamIsHeld() || device_is_idle_) return false;
-  timeline_.EventFor(recipe->made_by);  // before another thread lets the stream wait for the program
+  const StateLock lock(state_.locks);
+  const Recipe* const recipe = state_.recipes.Find(id);
+  if (!recipe || state_.timeline.AnyStreamIsHeld() || state_.all_memory.device_is_idle()) return false;
+  state_.timeline.EventFor(recipe->made_by);  // before another thread lets the stream wait for the program
   proof->id = id;
   proof->range = recipe->output;
   proof->life = recipe->output->life;
@@ -272,13 +272,14 @@ bool JobMemory::BeginProof(std::uint64_t id, Proof* proof) {
   for (Tracked* input : recipe->inputs) {
     if (!IsBlock(input)) proof->pinned.push_back(AsRange(input));
   }
-  const auto is_there = [this](const Range* range)
-                            SPILLWAY_REQUIRES(state_) { return residency_.IsMapped(range) && !range->empty; };
+  const auto is_there = [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
+    return state_.residency.IsMapped(range) && !range->empty;
+  };
   const bool all_there = recipe->output->pins == 0 && !recipe->output->host.data &&
                          std::all_of(proof->pinned.begin(), proof->pinned.end(), is_there);
   if (!all_there || !proof->first.Take(recipe->output->requested_bytes)) return false;
-  if (!residency_.host().TakeIdle(kPieceBytes, &proof->piece)) return false;
-  for (Range* range : proof->pinned) residency_.Pin(range);
+  if (!state_.residency.host().TakeIdle(kPieceBytes, &proof->piece)) return false;
+  for (Range* range : proof->pinned) state_.residency.Pin(range);
   recipe->output->empty = true;  // a call that names it waits for who makes memory
   return true;
 }
@@ -287,15 +288,15 @@ bool JobMemory::BeginProof(std::uint64_t id, Proof* proof) {
 bool JobMemory::RunTwice(Proof* proof) {
   Use use;
   {
-    const MutexLock lock(state_);
-    const Recipe* const recipe = recipes_.Find(proof->id);
+    const StateLock lock(state_.locks);
+    const Recipe* const recipe = state_.recipes.Find(proof->id);
     if (!recipe) return false;
     use = recipe->made_by;
   }
   if (!AwaitFirst(use, proof->id) || !KeepFirst(proof)) return false;
   {
-    const MutexLock lock(state_);
-    Recipe* const recipe = recipes_.Find(proof->id);
+    const StateLock lock(state_.locks);
+    Recipe* const recipe = state_.recipes.Find(proof->id);
     StreamState* const stream = StreamForReplay(nullptr);
     if (!recipe || LaunchAgain(recipe, stream, TraceCause::kNone) != CUDA_SUCCESS) return false;
     proof->was_run = true;
@@ -334,31 +335,32 @@ void JobMemory::PutBack(const Proof& proof) {
 
 // It may wait for what the program does only after the call, without our knowing: then nobody waits for its kind again.
 bool JobMemory::AwaitFirst(Use use, std::uint64_t id) {
-  if (AwaitProgress([&]() SPILLWAY_REQUIRES(state_) { return timeline_.Done(use); })) return true;
-  const MutexLock lock(state_);
-  if (const Recipe* const recipe = recipes_.Find(id)) recipes_.Judge(recipe->token, Verdict::kRefuted);
+  if (AwaitProgress([&]() SPILLWAY_REQUIRES(kStateLock) { return state_.timeline.Done(use); })) return true;
+  const StateLock lock(state_.locks);
+  if (const Recipe* const recipe = state_.recipes.Find(id))
+    state_.recipes.Judge(recipe->token, Verdict::kRefuted);
   return false;
 }
 
 void JobMemory::EndProof(Proof* proof, bool is_complete) {
-  const MutexLock lock(state_);
-  const Recipe* const recipe = recipes_.Find(proof->id);
+  const StateLock lock(state_.locks);
+  const Recipe* const recipe = state_.recipes.Find(proof->id);
   if (is_complete && recipe) {
-    recipes_.Judge(recipe->token, proof->is_same ? Verdict::kProved : Verdict::kRefuted);
-    ++(proof->is_same ? counters_.proved_operations : counters_.refuted_operations);
+    state_.recipes.Judge(recipe->token, proof->is_same ? Verdict::kProved : Verdict::kRefuted);
+    ++(proof->is_same ? state_.counters.proved_operations : state_.counters.refuted_operations);
   }
   Range* const range = proof->range;
   if (range->live && range->life == proof->life) range->empty = false;
-  for (Range* each : proof->pinned) residency_.Unpin(each);
-  residency_.host().Give(&proof->piece);
+  for (Range* each : proof->pinned) state_.residency.Unpin(each);
+  state_.residency.host().Give(&proof->piece);
 }
 
 bool JobMemory::AwaitQuietly(Use use) {
   CUevent event = nullptr;
   {
-    const MutexLock lock(state_);
-    if (timeline_.Done(use)) return true;
-    event = timeline_.EventFor(use);
+    const StateLock lock(state_.locks);
+    if (state_.timeline.Done(use)) return true;
+    event = state_.timeline.EventFor(use);
   }
   if (!event) {
     Timeline::WaitFor(use.stream);
@@ -385,8 +387,8 @@ bool JobMemory::CopyPiece(const Proof& proof, OutputPiece piece, Toward toward) 
   copy.Height = 1;
   Use use;
   {
-    const MutexLock lock(state_);
-    use = residency_.CopyAside(copy);
+    const StateLock lock(state_.locks);
+    use = state_.residency.CopyAside(copy);
   }
   return use.stream && AwaitQuietly(use);
 }

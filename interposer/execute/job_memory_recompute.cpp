@@ -15,7 +15,6 @@
 
 namespace spillway::interposer {
 
-using base::MutexLock;
 using driver::CurrentContext;
 using driver::Driver;
 using driver::RelaxedCapture;
@@ -47,13 +46,14 @@ Range* FirstInChain(Range* range) {
 
 // While this holds memory is used by calls that name it alone, and moves while kernels run.
 bool JobMemory::MayDropAny() {
-  return !CapturesGoOn() && !residency_.parking() && !trust_.MustWait() && !MustStay() &&
+  return !CapturesGoOn() && !state_.residency.parking() && !state_.trust.MustWait() && !state_.MustStay() &&
          !driver::ContextCensus::HasSeveral();
 }
 
 bool JobMemory::Drop(Range* range) {
   const Recipe* const recipe = range->recipe;
-  return recipe && recipe->state == Recipe::State::kLive && MayDropAny() && residency_.StartToDrop(range);
+  return recipe && recipe->state == Recipe::State::kLive && MayDropAny() &&
+         state_.residency.StartToDrop(range);
 }
 
 // Whether it can be made again is known when the call that makes it has ended (CallEnded).
@@ -67,13 +67,13 @@ bool JobMemory::AwaitsItsCall(Range* range) {
 void JobMemory::DropOrSendAway(const PlanStep::Allocations& allocations) {
   PlanStep::Allocations others;
   for (const std::uint64_t allocation : allocations) {
-    Range* const range = executor_.Find(allocation);
+    Range* const range = state_.executor.Find(allocation);
     if (range && AwaitsItsCall(range)) continue;
-    const bool is_dropped = range && !residency_.HasGoodHostCopy(range) && Drop(range);
-    counters_.planned_departures += is_dropped;
+    const bool is_dropped = range && !state_.residency.HasGoodHostCopy(range) && Drop(range);
+    state_.counters.planned_departures += is_dropped;
     if (!is_dropped) others.push_back(allocation);
   }
-  executor_.SendAway(others);
+  state_.executor.SendAway(others);
 }
 
 // The call that made it has ended.
@@ -87,9 +87,9 @@ void JobMemory::DropWhatIsDue(Range* range) {
 // What is on its way out stays.
 void JobMemory::ForgetOne(const Recipe* recipe, FreesThatAreDue* due) {
   Range* const output = recipe->output;
-  if (output->place == Place::kLeaving && output->drops) residency_.Stay(output);
+  if (output->place == Place::kLeaving && output->drops) state_.residency.Stay(output);
   const auto inputs = recipe->inputs;
-  recipes_.Forget(recipe);
+  state_.recipes.Forget(recipe);
   for (Tracked* input : inputs) {
     if (input->readers.empty() && input->free_is_due) due->push_back(input);
   }
@@ -104,7 +104,7 @@ void JobMemory::Forget(const Recipe* recipe) {
     due.Truncate(due.size() - 1);
     const Recipe* const its_own = IsBlock(memory) ? nullptr : AsRange(memory)->recipe;
     if (its_own) ForgetOne(its_own, &due);
-    GiveBack(memory, timeline_.Unfinished());
+    GiveBack(memory, state_.timeline.Unfinished());
   }
 }
 
@@ -119,14 +119,14 @@ void JobMemory::PutOffFree(Tracked* memory) {
 bool JobMemory::ServesPlan(const Recipe& recipe) {
   const Range* const output = recipe.output;
   const bool is_going = output->place == Place::kLeaving && output->drops;
-  if (is_going || IsDropped(output)) return walk_.ExpectsUse(output->id);
-  return recipe.state == Recipe::State::kLive && walk_.ExpectsDrop(output->id);
+  if (is_going || IsDropped(output)) return state_.walk.ExpectsUse(output->id);
+  return recipe.state == Recipe::State::kLive && state_.walk.ExpectsDrop(output->id);
 }
 
 bool JobMemory::IsHeldForPlan(const Tracked* memory) {
-  const auto recipes = recipes_.Of(memory);
-  return std::any_of(recipes.begin(), recipes.end(), [&](std::uint64_t id) SPILLWAY_REQUIRES(state_) {
-    const Recipe* const recipe = recipes_.Find(id);
+  const auto recipes = state_.recipes.Of(memory);
+  return std::any_of(recipes.begin(), recipes.end(), [&](std::uint64_t id) SPILLWAY_REQUIRES(kStateLock) {
+    const Recipe* const recipe = state_.recipes.Find(id);
     return recipe && recipe->output != memory && ServesPlan(*recipe);
   });
 }
@@ -134,7 +134,7 @@ bool JobMemory::IsHeldForPlan(const Tracked* memory) {
 // The program frees it. Recipes that need it no more end.
 bool JobMemory::IsStillNeeded(Tracked* memory) {
   if (!IsHeldForPlan(memory)) return Outdate(memory).range != nullptr;
-  ++counters_.held_inputs;
+  ++state_.counters.held_inputs;
   return ordering_rules::kHeldInputsStay;
 }
 
@@ -145,7 +145,7 @@ Range* JobMemory::FirstThatFreesAwait(bool even_held, const InVain& in_vain) {
     for (const Recipe* reader : freed->readers) readers.push_back(reader->id);
   }
   for (const std::uint64_t id : readers) {
-    const Recipe* const recipe = recipes_.Find(id);
+    const Recipe* const recipe = state_.recipes.Find(id);
     if (!recipe || (!even_held && ServesPlan(*recipe))) continue;
     const bool is_dropped = IsDropped(recipe->output);
     if (is_dropped && std::find(in_vain.begin(), in_vain.end(), recipe->output) == in_vain.end())
@@ -162,12 +162,12 @@ void JobMemory::FinishFrees(base::FunctionRef<bool()> even_held) {
   while (put_off_bytes_.load(std::memory_order_relaxed) != 0) {
     Range* dropped;
     {
-      const MutexLock lock(state_);
+      const StateLock lock(state_.locks);
       dropped = FirstThatFreesAwait(even_held(), in_vain);
     }
     if (!dropped) return;
-    const base::ScopedCount call(&calls_for_memory_);
-    const MutexLock making(making_);
+    const base::ScopedCount call(&state_.calls.for_memory);
+    const MakingLock making(state_.locks);
     const std::uint64_t begun_ns = base::MonotonicNs();
     if (MakeAgain(dropped, nullptr, TraceCause::kDemand) == CUDA_SUCCESS) continue;
     if (base::MonotonicNs() - begun_ns > kWaitedNs) return;
@@ -179,8 +179,8 @@ void JobMemory::FinishFrees(base::FunctionRef<bool()> even_held) {
 // then one of these is the answer, to be made first.
 ToMake JobMemory::Outdate(Tracked* memory) {
   ToMake to_make;
-  for (const std::uint64_t id : recipes_.Of(memory)) {
-    const Recipe* const recipe = recipes_.Find(id);
+  for (const std::uint64_t id : state_.recipes.Of(memory)) {
+    const Recipe* const recipe = state_.recipes.Find(id);
     if (!recipe) continue;
     if (!IsDropped(recipe->output)) {
       Forget(recipe);
@@ -193,9 +193,9 @@ ToMake JobMemory::Outdate(Tracked* memory) {
 
 // What must be made before the call may be, one of it: what it names or reaches, and what is made from what it may write.
 ToMake JobMemory::FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set) {
-  if (recipes_.empty()) return {};
+  if (state_.recipes.empty()) return {};
   ToMake first;
-  const auto outdate = [&](Tracked* memory) SPILLWAY_REQUIRES(state_) {
+  const auto outdate = [&](Tracked* memory) SPILLWAY_REQUIRES(kStateLock) {
     if (const ToMake to_make = Outdate(memory); to_make.range) first = to_make;
   };
   for (size_t i = 0; i < set.ranges.size(); ++i) {
@@ -204,7 +204,7 @@ ToMake JobMemory::FirstToMake(const Addresses& addresses, Effect effect, const T
   }
   const bool claims_hold = set.claims && !set.recorded && !set.reaches;
   for (CUdeviceptr address : addresses) {
-    Allocation* const found = effect == Effect::kReads ? nullptr : FindUsable(address);
+    Allocation* const found = effect == Effect::kReads ? nullptr : state_.FindUsable(address);
     if (!found || !IsBlock(found)) continue;
     const Role role = claims_hold ? set.claims->RoleOf(*found, {addresses.begin(), addresses.size()})
                                   : Role::kReadsAndWrites;
@@ -216,11 +216,11 @@ ToMake JobMemory::FirstToMake(const Addresses& addresses, Effect effect, const T
 }
 
 CUresult JobMemory::MakeWhatItAwaits(const Addresses& addresses, Effect effect, TouchSet* set) {
-  if (recipes_.empty()) return CUDA_SUCCESS;
+  if (state_.recipes.empty()) return CUDA_SUCCESS;
   for (;;) {
     ToMake next;
     {
-      const MutexLock lock(state_);
+      const StateLock lock(state_.locks);
       Find(addresses, effect, set);
       next = FirstToMake(addresses, effect, *set);
     }
@@ -235,7 +235,7 @@ CUresult JobMemory::MakeAgain(Range* wanted, StreamState* stream, TraceCause why
   for (;;) {
     Range* next;
     {
-      const MutexLock lock(state_);
+      const StateLock lock(state_.locks);
       next = FirstInChain(wanted);
     }
     if (!next) return CUDA_SUCCESS;
@@ -249,33 +249,34 @@ CUresult JobMemory::MakeAgain(Range* wanted, StreamState* stream, TraceCause why
 CUresult JobMemory::MakeOneAgain(Range* range, StreamState* stream, TraceCause why) {
   Inputs inputs;
   {
-    const MutexLock lock(state_);
+    const StateLock lock(state_.locks);
     if (!IsDropped(range) || DroppedInput(*range->recipe)) return CUDA_SUCCESS;
     for (Tracked* input : range->recipe->inputs) {
       if (!IsBlock(input)) inputs.push_back(AsRange(input));
     }
-    for (Range* input : inputs) residency_.Pin(input);
-    residency_.Pin(range);
+    for (Range* input : inputs) state_.residency.Pin(input);
+    state_.residency.Pin(range);
   }
   bool all_there = PrepareInputs(inputs);
   for (Range* input : inputs) all_there = all_there && MakeResident(input, Role::kReads);
   CUresult result = CUDA_SUCCESS;
-  all_there = all_there && MakeRoom(range->size_bytes, StallCause::kDemand, [&]() SPILLWAY_REQUIRES(state_) {
-                if (!IsDropped(range)) return true;  // it was freed
-                if (!residency_.Revive(range)) return false;
-                result = LaunchAgain(range->recipe, StreamForReplay(stream), why);
-                if (result != CUDA_SUCCESS) residency_.DropAnew(range);
-                return true;
-              });
+  all_there =
+      all_there && MakeRoom(range->size_bytes, StallCause::kDemand, [&]() SPILLWAY_REQUIRES(kStateLock) {
+        if (!IsDropped(range)) return true;  // it was freed
+        if (!state_.residency.Revive(range)) return false;
+        result = LaunchAgain(range->recipe, StreamForReplay(stream), why);
+        if (result != CUDA_SUCCESS) state_.residency.DropAnew(range);
+        return true;
+      });
   if (!all_there) result = MakeWhereParked(range, inputs);
   {
-    const MutexLock lock(state_);
-    for (Range* input : inputs) residency_.Unpin(input);
-    residency_.Unpin(range);
+    const StateLock lock(state_.locks);
+    for (Range* input : inputs) state_.residency.Unpin(input);
+    state_.residency.Unpin(range);
     const bool is_made = result == CUDA_SUCCESS;
-    counters_.recomputes += is_made;
-    counters_.recomputed_bytes += is_made ? range->requested_bytes : 0;
-    counters_.demand_recomputes += is_made && why != TraceCause::kPlan;
+    state_.counters.recomputes += is_made;
+    state_.counters.recomputed_bytes += is_made ? range->requested_bytes : 0;
+    state_.counters.demand_recomputes += is_made && why != TraceCause::kPlan;
   }
   EndMoving();
   return result;
@@ -285,10 +286,11 @@ CUresult JobMemory::MakeOneAgain(Range* range, StreamState* stream, TraceCause w
 bool JobMemory::PrepareInputs(const Inputs& inputs) {
   bool must_prepare;
   {
-    const MutexLock lock(state_);
+    const StateLock lock(state_.locks);
     const auto is_there = [this](const Range* input)
-                              SPILLWAY_REQUIRES(state_) { return residency_.IsMapped(input); };
-    must_prepare = trust_.MustPark() && MustPrepare() && !std::all_of(inputs.begin(), inputs.end(), is_there);
+                              SPILLWAY_REQUIRES(kStateLock) { return state_.residency.IsMapped(input); };
+    must_prepare =
+        state_.trust.MustPark() && MustPrepare() && !std::all_of(inputs.begin(), inputs.end(), is_there);
   }
   return !must_prepare || PrepareToMove();
 }
@@ -296,14 +298,14 @@ bool JobMemory::PrepareInputs(const Inputs& inputs) {
 // The budget has become too small for output and inputs together: they are used as by a call that names as much. What the host is asked
 // for is there when the lock is released: reads of parked memory wait for the program's streams only.
 CUresult JobMemory::MakeWhereParked(Range* range, const Inputs& inputs) {
-  const MutexLock lock(state_);
+  const StateLock lock(state_.locks);
   if (!IsDropped(range)) return CUDA_SUCCESS;
-  if (!ParkWhatIsAway({inputs.begin(), inputs.size()}) || !residency_.ReviveParked(range))
-    return OutOfMemory();
+  if (!ParkWhatIsAway({inputs.begin(), inputs.size()}) || !state_.residency.ReviveParked(range))
+    return state_.OutOfMemory();
   StreamState* const stream = StreamForReplay(nullptr);
   const CUresult result = LaunchAgain(range->recipe, stream, TraceCause::kDemand);
   if (result != CUDA_SUCCESS) {
-    residency_.DropAnew(range);
+    state_.residency.DropAnew(range);
     return result;
   }
   return Driver().cuStreamSynchronize(stream->handle);
@@ -313,12 +315,12 @@ CUresult JobMemory::MakeWhereParked(Range* range, const Inputs& inputs) {
 // marked; and on demand: what the call stands behind may wait for the program without our knowing, and others need what is made.
 StreamState* JobMemory::StreamForReplay(StreamState* asked) {
   const bool serves = asked && !asked->foreign && !asked->is_ours && !driver::ContextCensus::HasSeveral() &&
-                      !CapturesGoOn() && !timeline_.AnyStreamIsHeld();
+                      !CapturesGoOn() && !state_.timeline.AnyStreamIsHeld();
   if (serves) return asked;
   if (!replays_) {
     CUstream stream = nullptr;
     Driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
-    replays_ = timeline_.Of({stream, false});
+    replays_ = state_.timeline.Of({stream, false});
   }
   return replays_;
 }
@@ -326,22 +328,22 @@ StreamState* JobMemory::StreamForReplay(StreamState* asked) {
 // Whoever writes what it reads, or uses what it makes, stands behind it.
 CUresult JobMemory::LaunchAgain(Recipe* recipe, StreamState* stream, TraceCause why) {
   if (ordering_rules::kReplaysFollowInputs) {
-    for (Tracked* input : recipe->inputs) OrderBehind(input, stream);
+    for (Tracked* input : recipe->inputs) state_.residency.OrderBehind(input, stream);
   }
-  OrderBehind(recipe->output, stream);
-  timeline_.OrderAfter(stream, recipe->made_by);
-  if (recipe->writes_aside && scratch_use_.stream) timeline_.OrderAfter(stream, scratch_use_);
-  const TraceMoment begun = trace_.Begin(stream->handle);
+  state_.residency.OrderBehind(recipe->output, stream);
+  state_.timeline.OrderAfter(stream, recipe->made_by);
+  if (recipe->writes_aside && scratch_use_.stream) state_.timeline.OrderAfter(stream, scratch_use_);
+  const TraceMoment begun = state_.trace.Begin(stream->handle);
   const CUresult result = recipe->launch.LaunchOn(stream->handle);
   if (result != CUDA_SUCCESS) {
-    trace_.Cancel(begun);
+    state_.trace.Cancel(begun);
     return result;
   }
   TraceEvent event = TraceOf(TraceKind::kRecompute, recipe->output, why);
   event.stream = stream->number;
-  trace_.End(stream->handle, begun, event);
-  const Use use = timeline_.Issue(stream);
-  timeline_.EventFor(use);
+  state_.trace.End(stream->handle, begun, event);
+  const Use use = state_.timeline.Issue(stream);
+  state_.timeline.EventFor(use);
   if (recipe->writes_aside) scratch_use_ = use;
   if (ordering_rules::kWritesFollowReplays) {
     for (Tracked* input : recipe->inputs) NoteReplay(input, use);
@@ -361,13 +363,13 @@ void JobMemory::NoteReplay(Tracked* memory, Use use) {
 // Asked with the lock held: none is dropped any more once the caller has said why (a capture that began, say).
 bool JobMemory::EndRecipes() {
   {
-    const MutexLock lock(state_);
-    if (recipes_.empty()) return true;
+    const StateLock lock(state_.locks);
+    if (state_.recipes.empty()) return true;
   }
-  const base::ScopedCount call(&calls_for_memory_);
+  const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(true);
-  const CurrentContext current(context_);
-  const MutexLock making(making_);
+  const CurrentContext current(state_.context);
+  const MakingLock making(state_.locks);
   return EndRecipesWhileMaking();
 }
 
@@ -375,9 +377,9 @@ bool JobMemory::EndRecipes() {
 bool JobMemory::EndRecipesWhileMaking() {
   for (Range* dropped = nullptr;; dropped = nullptr) {
     {
-      const MutexLock lock(state_);
-      for (const std::uint64_t id : recipes_.All()) {
-        const Recipe* const recipe = recipes_.Find(id);
+      const StateLock lock(state_.locks);
+      for (const std::uint64_t id : state_.recipes.All()) {
+        const Recipe* const recipe = state_.recipes.Find(id);
         if (!recipe) continue;
         if (!IsDropped(recipe->output)) {
           Forget(recipe);
@@ -388,12 +390,13 @@ bool JobMemory::EndRecipesWhileMaking() {
     }
     if (!dropped) break;
     if (MakeAgain(dropped, nullptr, TraceCause::kDemand) == CUDA_SUCCESS) continue;
-    const MutexLock lock(state_);
-    return residency_.Health() != CUDA_SUCCESS;  // then nothing can be made any more, and the driver says why
+    const StateLock lock(state_.locks);
+    return state_.residency.Health() !=
+           CUDA_SUCCESS;  // then nothing can be made any more, and the driver says why
   }
   Use last;
   {
-    const MutexLock lock(state_);
+    const StateLock lock(state_.locks);
     if (replays_) last = {replays_, Timeline::IssuedOn(replays_)};
   }
   return !last.stream || AwaitQuietly(last);
@@ -402,18 +405,18 @@ bool JobMemory::EndRecipesWhileMaking() {
 // Kernels may write what recipes read, and read what is dropped, without naming it.
 void JobMemory::EndRecipesIfUnproven() {
   {
-    const MutexLock lock(state_);
-    if (recipes_.empty() || !trust_.MustWait()) return;
+    const StateLock lock(state_.locks);
+    if (state_.recipes.empty() || !state_.trust.MustWait()) return;
   }
   EndRecipesWhileMaking();
 }
 
 bool JobMemory::AnyToRerun(const PlanStep& step) {
-  const MutexLock lock(state_);
+  const StateLock lock(state_.locks);
   return std::any_of(step.recompute.begin(), step.recompute.end(),
-                     [this](const PlanStep::Rerun& rerun) SPILLWAY_REQUIRES(state_) {
-                       const Range* const range = executor_.Find(rerun.allocation);
-                       return range && (rerun.drops ? residency_.IsMapped(range) : IsDropped(range));
+                     [this](const PlanStep::Rerun& rerun) SPILLWAY_REQUIRES(kStateLock) {
+                       const Range* const range = state_.executor.Find(rerun.allocation);
+                       return range && (rerun.drops ? state_.residency.IsMapped(range) : IsDropped(range));
                      });
 }
 
@@ -422,7 +425,7 @@ void JobMemory::MakeBeforeMemory(const Addresses& addresses, StreamName stream, 
                                  TouchSet* set) {
   if (set->recorded || set->is_told) return;
   {
-    const MutexLock lock(state_);
+    const StateLock lock(state_.locks);
     Find(addresses, effect, set);
   }
   TellPlan(effect, set);
@@ -441,21 +444,21 @@ CUresult JobMemory::MakeBeforeOperation(const Addresses& addresses, StreamName s
 }
 
 void JobMemory::Rerun(const PlanStep& step, StreamName stream) {
-  const base::ScopedCount call(&calls_for_memory_);
+  const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(true);
-  const CurrentContext current(context_);
-  const MutexLock making(making_);
+  const CurrentContext current(state_.context);
+  const MakingLock making(state_.locks);
   {
-    const MutexLock lock(state_);
-    executor_.AskFor(step.prefetch);
+    const StateLock lock(state_.locks);
+    state_.executor.AskFor(step.prefetch);
   }
   for (const PlanStep::Rerun& rerun : step.recompute) {
     Range* range;
     StreamState* state;
     {
-      const MutexLock lock(state_);
-      range = executor_.Find(rerun.allocation);
-      state = timeline_.Of(stream);
+      const StateLock lock(state_.locks);
+      range = state_.executor.Find(rerun.allocation);
+      state = state_.timeline.Of(stream);
       if (rerun.drops && range) {
         PlanStep::Allocations one;
         one.push_back(rerun.allocation);

@@ -36,29 +36,30 @@ Shape JobMemory::ShapeOf(const TouchSet& set) {
 }
 
 void JobMemory::RecordIfItIsTime(size_t more_bytes) {
-  if (recorder_.Awaits(counters_.wanted_bytes + more_bytes > budget_bytes_)) BeginRecordingLive();
+  if (state_.recorder.Awaits(state_.counters.wanted_bytes + more_bytes > state_.budget.bytes()))
+    BeginRecordingLive();
 }
 
 void JobMemory::BeginRecording() {
-  const base::MutexLock lock(state_);
+  const StateLock lock(state_.locks);
   BeginRecordingLive();
 }
 
 std::int64_t JobMemory::PlannableBytes() {
-  const base::MutexLock lock(state_);
+  const StateLock lock(state_.locks);
   size_t fixed_bytes = 0;
-  for (const UnmovableBytes& reason : counters_.unmovable) fixed_bytes += reason.bytes;
+  for (const UnmovableBytes& reason : state_.counters.unmovable) fixed_bytes += reason.bytes;
   return std::max<std::int64_t>(
-      static_cast<std::int64_t>(budget_bytes_) - static_cast<std::int64_t>(fixed_bytes), 1);
+      static_cast<std::int64_t>(state_.budget.bytes()) - static_cast<std::int64_t>(fixed_bytes), 1);
 }
 
 void JobMemory::BeginRecordingLive() {
   std::vector<LiveAllocation> live;
-  for (const Range* range : LiveRanges()) {
+  for (const Range* range : state_.residency.LiveRanges()) {
     if (range->id && !range->free_is_due)
       live.push_back({range->id, static_cast<std::int64_t>(range->requested_bytes)});
   }
-  recorder_.Begin(std::move(live));
+  state_.recorder.Begin(std::move(live));
 }
 
 // An event of one context cannot be recorded on another's stream. A small copy waits at the engine behind what is moved for our
@@ -66,12 +67,14 @@ void JobMemory::BeginRecordingLive() {
 void JobMemory::BeginSample(Effect effect, TouchSet* set) {
   const bool is_small_copy = effect != Effect::kLaunches && RangesOf(*set).empty();
   const bool can = set->stream && !set->recorded && !set->stream->foreign && !is_small_copy;
-  if (can && !driver::ContextCensus::HasSeveral()) recorder_.BeforeLaunch(set->stream->handle, &set->sample);
+  if (can && !driver::ContextCensus::HasSeveral())
+    state_.recorder.BeforeLaunch(set->stream->handle, &set->sample);
 }
 
 // A call that is written down in a graph does nothing yet, and another device's stream has a clock of its own.
 void JobMemory::BeginTraced(TouchSet* set) {
-  if (set->stream && !set->recorded && !set->stream->foreign) set->traced = trace_.Begin(set->stream->handle);
+  if (set->stream && !set->recorded && !set->stream->foreign)
+    set->traced = state_.trace.Begin(set->stream->handle);
 }
 
 void JobMemory::EndTraced(const TouchSet& set, Effect effect) {
@@ -80,19 +83,19 @@ void JobMemory::EndTraced(const TouchSet& set, Effect effect) {
     if (event.touch_count == TraceEvent::kMostTouches) break;
     event.touches[event.touch_count++] = static_cast<std::uint32_t>(touch.allocation);
   }
-  trace_.End(set.stream->handle, set.traced, event);
+  state_.trace.End(set.stream->handle, set.traced, event);
 }
 
 void JobMemory::Record(const TouchSet& set, Effect effect) {
   const auto touches = TouchesOf(set, effect);
-  recorder_.Enqueued(ShapeOf(set), {touches.begin(), touches.size()}, set.sample);
+  state_.recorder.Enqueued(ShapeOf(set), {touches.begin(), touches.size()}, set.sample);
 }
 
 void JobMemory::Waited() {
   GiveBackSpare();
-  trace_.Poll();
-  if (recorder_.IsRecording()) recorder_.Synchronized();
-  recorder_.Settle();
+  state_.trace.Poll();
+  if (state_.recorder.IsRecording()) state_.recorder.Synchronized();
+  state_.recorder.Settle();
 }
 
 }  // namespace spillway::interposer

@@ -12,7 +12,6 @@
 namespace spillway::interposer {
 
 using base::MonotonicNs;
-using base::MutexLock;
 using driver::Driver;
 
 namespace {
@@ -27,22 +26,23 @@ constexpr std::int64_t kHeldBackPauseNs = 500'000;
 // about to be another one.
 bool JobMemory::OthersMayEnd(std::uint64_t deadline_ns) {
   if (MonotonicNs() >= deadline_ns) return false;
-  return IsHeldBack() || locked_calls_ > 0 || calls::OthersInProgress() || timeline_.AnyStreamIsHeld();
+  return state_.budget.IsHeld() || state_.calls.locked > 0 || calls::OthersInProgress() ||
+         state_.timeline.AnyStreamIsHeld();
 }
 
 // What the plan has asked for is given memory before anything behind it. Nothing is sent away for it: where nothing is under way
 // that frees memory, it is waited for no longer.
 void JobMemory::AwaitPrefetches(StallCause cause) {
-  if (!executor_.HasPending() || CapturesGoOn()) return;
+  if (!state_.executor.HasPending() || CapturesGoOn()) return;
   for (;;) {
     Awaited next;
     {
-      const MutexLock lock(state_);
-      executor_.BringBack();
-      if (!executor_.MayAwait()) return;
-      timeline_.Poll();
-      next = WithEvents(residency_.NextToAwait());
-      if (next.empty()) return executor_.AwaitedInVain();
+      const StateLock lock(state_.locks);
+      state_.executor.BringBack();
+      if (!state_.executor.MayAwait()) return;
+      state_.timeline.Poll();
+      next = WithEvents(state_.residency.NextToAwait());
+      if (next.empty()) return state_.executor.AwaitedInVain();
     }
     AwaitOneOf(next, cause);
   }
@@ -55,12 +55,12 @@ bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool(
   AwaitPrefetches(cause);
   bool must_prepare, must_park;
   {
-    const MutexLock lock(state_);
+    const StateLock lock(state_.locks);
     if (take_now()) return true;
     GiveBackEmptySlabs();
     if (take_now()) return true;
     must_prepare = MustPrepare();
-    must_park = trust_.MustPark();
+    must_park = state_.trust.MustPark();
   }
   if (must_prepare && must_park && AwaitFreed(bytes, cause, take_now)) return true;
   if (must_prepare) PrepareToMove();
@@ -70,25 +70,25 @@ bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool(
     std::int64_t wait_ns = 0;
     StallCause waits_for = cause;
     {
-      const MutexLock lock(state_);
-      executor_.BringBack();
+      const StateLock lock(state_.locks);
+      state_.executor.BringBack();
       if (take_now()) return true;
-      if (!walk_.IsActive()) timeline_.CheckpointEveryOperation();
+      if (!state_.walk.IsActive()) state_.timeline.CheckpointEveryOperation();
       GiveBackEmptySlabs();
       if (take_now()) return true;
       const bool may_move = MayMoveNow();
-      const std::int64_t turn_ns = residency_.link().WaitNs(protocol::Direction::kToHost);
+      const std::int64_t turn_ns = state_.residency.link().WaitNs(protocol::Direction::kToHost);
       const bool enough = may_move && turn_ns == 0 && StartMakingRoom(bytes);
-      timeline_.Poll();
+      state_.timeline.Poll();
       next = NextToFree();
       if (next.empty()) {
-        next = WithEvents(FirstUses(residency_.host().NextToAwait()));
+        next = WithEvents(FirstUses(state_.residency.host().NextToAwait()));
         waits_for = StallCause::kPoolFull;
       }
       if (next.empty() && turn_ns > 0 && may_move) wait_ns = turn_ns;
       if (next.empty() && wait_ns == 0 && !OthersMayEnd(deadline_ns)) {
         if (take_now()) return true;
-        if (residency_.Health() != CUDA_SUCCESS || MonotonicNs() > deadline_ns) return false;
+        if (state_.residency.Health() != CUDA_SUCCESS || MonotonicNs() > deadline_ns) return false;
         // What was busy a moment ago may be done by now; then there is more to be had.
         if (!enough && (!may_move || !StartMakingRoom(bytes))) return false;
         continue;
@@ -99,7 +99,7 @@ bool JobMemory::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool(
     else if (!next.empty())
       AwaitOneOf(next, waits_for);
     else
-      IsHeldBack() ? base::Pause(kHeldBackPauseNs) : base::YieldToOthers();
+      state_.budget.IsHeld() ? base::Pause(kHeldBackPauseNs) : base::YieldToOthers();
   }
 }
 
@@ -109,11 +109,11 @@ bool JobMemory::AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<boo
   for (;;) {
     Awaited next;
     {
-      const MutexLock lock(state_);
-      timeline_.Poll();
+      const StateLock lock(state_.locks);
+      state_.timeline.Poll();
       GiveBackEmptySlabs();
       if (take_now()) return true;
-      if (!residency_.HasRoomComing(bytes - std::min(bytes, slabs_.EmptyBytes()))) return false;
+      if (!state_.residency.HasRoomComing(bytes - std::min(bytes, state_.slabs.EmptyBytes()))) return false;
       next = NextToFree();
       if (next.empty()) return false;
     }
@@ -122,32 +122,32 @@ bool JobMemory::AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<boo
 }
 
 bool JobMemory::StartMakingRoom(size_t bytes) {
-  if (residency_.HasRoomComing(bytes)) return true;
-  const bool by_plan = walk_.IsActive() && executor_.NoteNextUses(&walk_);
-  return residency_.StartMakingRoom(
+  if (state_.residency.HasRoomComing(bytes)) return true;
+  const bool by_plan = state_.walk.IsActive() && state_.executor.NoteNextUses(&state_.walk);
+  return state_.residency.StartMakingRoom(
       bytes, by_plan ? Residency::LeaveFirst::kFurthestUse : Residency::LeaveFirst::kLeastRecentlyUsed);
 }
 
 // Waits for the event, or where none can be recorded for the whole stream; after an error the work is over, too.
 void JobMemory::Await(Use use, CUevent event, StallCause cause) {
-  const TraceMoment begun = trace_.BeginHere();
+  const TraceMoment begun = state_.trace.BeginHere();
   const StallClock::Moment stalled = BeginStall();
   event ? static_cast<void>(Driver().cuEventSynchronize(event)) : Timeline::WaitFor(use.stream);
-  if (!event) timeline_.Completed(use.stream, use.sequence);
-  trace_.EndHere(begun, StallEvent(cause));
-  const MutexLock lock(state_);
-  stall_clock_.Ended(stalled, cause, &counters_);
+  if (!event) state_.timeline.Completed(use.stream, use.sequence);
+  state_.trace.EndHere(begun, StallEvent(cause));
+  const StateLock lock(state_.locks);
+  stall_clock_.Ended(stalled, cause, &state_.counters);
 }
 
 // What frees memory, or nothing.
 JobMemory::Awaited JobMemory::NextToFree() {
-  const FirstUses next = residency_.NextToAwait();
-  return WithEvents(next.empty() ? FirstUses(slabs_.NextToAwait()) : next);
+  const FirstUses next = state_.residency.NextToAwait();
+  return WithEvents(next.empty() ? FirstUses(state_.slabs.NextToAwait()) : next);
 }
 
 JobMemory::Awaited JobMemory::WithEvents(const FirstUses& uses) {
   Awaited awaited;
-  for (Use use : uses.items()) awaited.push_back({use, timeline_.EventFor(use)});
+  for (Use use : uses.items()) awaited.push_back({use, state_.timeline.EventFor(use)});
   return awaited;
 }
 
@@ -163,24 +163,24 @@ void JobMemory::AwaitOneOf(const Awaited& awaited, StallCause cause) {
   const auto is_over = [](const AwaitedUse& one) {
     return Timeline::KnownDone(one.use) || Driver().cuEventQuery(one.event) != CUDA_ERROR_NOT_READY;
   };
-  const TraceMoment begun = trace_.BeginHere();
+  const TraceMoment begun = state_.trace.BeginHere();
   const StallClock::Moment stalled = BeginStall();
   while (std::none_of(awaited.begin(), awaited.end(), is_over)) base::YieldToOthers();
-  trace_.EndHere(begun, StallEvent(cause));
-  const MutexLock lock(state_);
-  stall_clock_.Ended(stalled, cause, &counters_);
+  state_.trace.EndHere(begun, StallEvent(cause));
+  const StateLock lock(state_.locks);
+  stall_clock_.Ended(stalled, cause, &state_.counters);
 }
 
 StallClock::Moment JobMemory::BeginStall() {
-  const MutexLock lock(state_);
+  const StateLock lock(state_.locks);
   return stall_clock_.Now();
 }
 
 void JobMemory::GiveBackEmptySlabs() {
-  while (Slab* slab = slabs_.TakeEmpty()) {
-    residency_.UnmapAndGive(slab->plan.base, kGranuleBytes, &slab->chunks);
-    counters_.wanted_bytes -= kGranuleBytes;
-    counters_.UnmovableFor(Unmovable::kSmall).bytes -= kGranuleBytes;
+  while (Slab* slab = state_.slabs.TakeEmpty()) {
+    state_.residency.UnmapAndGive(slab->plan.base, kGranuleBytes, &slab->chunks);
+    state_.counters.wanted_bytes -= kGranuleBytes;
+    state_.counters.UnmovableFor(Unmovable::kSmall).bytes -= kGranuleBytes;
   }
 }
 
@@ -188,16 +188,16 @@ bool JobMemory::MakeResident(Range* range, Role role) {
   StallCause cause;
   bool copies;
   {
-    const MutexLock lock(state_);
+    const StateLock lock(state_.locks);
     copies = role != Role::kOverwrites && (range->place == Place::kHost || range->place == Place::kParked);
-    cause = range->place == Place::kNowhere   ? StallCause::kNoMemory
-            : executor_.IsAskedFor(range->id) ? StallCause::kLatePrefetch
-                                              : StallCause::kDemand;
+    cause = range->place == Place::kNowhere         ? StallCause::kNoMemory
+            : state_.executor.IsAskedFor(range->id) ? StallCause::kLatePrefetch
+                                                    : StallCause::kDemand;
   }
   if (!AwaitUsesWhereParked(range, cause)) return false;
   if (copies) AwaitTurn(protocol::Direction::kToDevice);
-  return MakeRoom(range->size_bytes, cause, [&]() SPILLWAY_REQUIRES(state_) {
-    return residency_.IsMapped(range) || RestoreOnDemand(range, role);
+  return MakeRoom(range->size_bytes, cause, [&]() SPILLWAY_REQUIRES(kStateLock) {
+    return state_.residency.IsMapped(range) || RestoreOnDemand(range, role);
   });
 }
 
@@ -206,10 +206,10 @@ bool JobMemory::AwaitUsesWhereParked(Range* range, StallCause cause) {
   for (;;) {
     Awaited next;
     {
-      const MutexLock lock(state_);
-      if (residency_.StaysParked(range)) return false;
-      if (range->place != Place::kParked || residency_.MayUnpark(range)) return true;
-      next = WithEvents(FirstUses(timeline_.OneToAwait(&range->uses)));
+      const StateLock lock(state_.locks);
+      if (state_.residency.StaysParked(range)) return false;
+      if (range->place != Place::kParked || state_.residency.MayUnpark(range)) return true;
+      next = WithEvents(FirstUses(state_.timeline.OneToAwait(&range->uses)));
       if (next.empty()) return true;  // a call of another thread is about to use it
     }
     AwaitOneOf(next, cause);
@@ -218,12 +218,12 @@ bool JobMemory::AwaitUsesWhereParked(Range* range, StallCause cause) {
 
 bool JobMemory::RestoreOnDemand(Range* range, Role role) {
   const bool was_away = range->place != Place::kNowhere;
-  const bool is_late = executor_.IsAskedFor(range->id);
+  const bool is_late = state_.executor.IsAskedFor(range->id);
   const auto content = role == Role::kOverwrites ? Residency::Content::kDead : Residency::Content::kWanted;
-  if (!residency_.Restore(range, is_late ? TraceCause::kLatePrefetch : TraceCause::kDemand, content))
+  if (!state_.residency.Restore(range, is_late ? TraceCause::kLatePrefetch : TraceCause::kDemand, content))
     return false;
-  counters_.demand_fetches += was_away;
-  counters_.prefetches_late += executor_.TakeFromQueue(range);
+  state_.counters.demand_fetches += was_away;
+  state_.counters.prefetches_late += state_.executor.TakeFromQueue(range);
   return true;
 }
 

@@ -6,8 +6,6 @@
 
 namespace spillway::interposer {
 
-using base::MutexLock;
-
 namespace {
 
 constexpr size_t kScratchAlignment = 512;
@@ -40,7 +38,7 @@ bool JobMemory::MoveAside(const Claims& claims, Recipe* recipe, size_t* lacks_sc
   if (bytes == 0) return false;
   CUdeviceptr to;
   {
-    const MutexLock lock(state_);
+    const StateLock lock(state_.locks);
     to = ScratchFor(bytes);
   }
   if (!to) *lacks_scratch_bytes = bytes;
@@ -63,33 +61,33 @@ CUdeviceptr JobMemory::ScratchFor(size_t bytes) {
 
 // A job that fits keeps all of its budget for itself.
 bool JobMemory::MayTakeScratch(size_t size_bytes) {
-  const MutexLock lock(state_);
-  if (!drops_eagerly_ && counters_.wanted_peak_bytes <= budget_bytes_) return false;
+  const StateLock lock(state_.locks);
+  if (!state_.drops_eagerly && state_.counters.wanted_peak_bytes <= state_.budget.bytes()) return false;
   size_t all_bytes = size_bytes;
   for (const ScratchPiece& piece : scratch_) all_bytes += piece.size_bytes;
-  return all_bytes <= std::max(kGranuleBytes, budget_bytes_ / kScratchShare);
+  return all_bytes <= std::max(kGranuleBytes, state_.budget.bytes() / kScratchShare);
 }
 
 // For the next call of the kind. Recipes lead into the pieces that there are, so these stay where they are.
 void JobMemory::TakeScratch(size_t bytes) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
   if (!MayTakeScratch(size_bytes)) return;
-  const base::ScopedCount call(&calls_for_memory_);
-  const MutexLock making(making_);
+  const base::ScopedCount call(&state_.calls.for_memory);
+  const MakingLock making(state_.locks);
   if (!MayTakeScratch(size_bytes)) return;  // another thread has taken some meanwhile
   Chunks chunks;
-  const bool made = MakeRoom(size_bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(state_) {
-    return ScratchFor(bytes) != 0 || residency_.TakeChunks(size_bytes, &chunks);
+  const bool made = MakeRoom(size_bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
+    return ScratchFor(bytes) != 0 || state_.residency.TakeChunks(size_bytes, &chunks);
   });
   EndMoving();
-  const MutexLock lock(state_);
+  const StateLock lock(state_.locks);
   const bool takes = made && !chunks.empty();
-  const CUdeviceptr base = takes ? residency_.MapAnew(size_bytes, chunks) : 0;
-  if (!base) return residency_.chunks().Give(&chunks);
+  const CUdeviceptr base = takes ? state_.residency.MapAnew(size_bytes, chunks) : 0;
+  if (!base) return state_.residency.chunks().Give(&chunks);
   scratch_.push_back({base, size_bytes, std::move(chunks)});
-  counters_.UnmovableFor(Unmovable::kSmall).Add(size_bytes);
-  Want(size_bytes);
-  residency_.TraceMemory();
+  state_.counters.UnmovableFor(Unmovable::kSmall).Add(size_bytes);
+  state_.budget.Want(size_bytes);
+  state_.residency.TraceMemory();
 }
 
 }  // namespace spillway::interposer

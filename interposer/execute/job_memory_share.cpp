@@ -7,7 +7,6 @@
 
 namespace spillway::interposer {
 
-using base::MutexLock;
 using driver::CurrentContext;
 using driver::Driver;
 using driver::RelaxedCapture;
@@ -38,7 +37,7 @@ CUresult Export(Chunks* chunks, SharedMemory* out) {
 
 CUresult JobMemory::Share(std::uint64_t owner, CUdeviceptr address, SharedMemory* out) {
   const RelaxedCapture relaxed(true);
-  const CurrentContext current(context_);
+  const CurrentContext current(state_.context);
   Addresses addresses;
   addresses.push_back(address);
   TouchSet set;
@@ -59,13 +58,13 @@ CUresult JobMemory::Share(std::uint64_t owner, CUdeviceptr address, SharedMemory
 }
 
 bool JobMemory::IsShareable() {
-  const MutexLock lock(state_);
-  return residency_.chunks().shareable();
+  const StateLock lock(state_.locks);
+  return state_.residency.chunks().shareable();
 }
 
 CUresult JobMemory::ShareResident(CUdeviceptr address, SharedMemory* out) {
-  const MutexLock lock(state_);
-  Allocation* const found = ledger_.Find(address);
+  const StateLock lock(state_.locks);
+  Allocation* const found = state_.ledger.Find(address);
   if (!found) return CUDA_ERROR_INVALID_VALUE;
   out->size_bytes = found->requested_bytes;
   if (found->kind == AllocationKind::kRange) {

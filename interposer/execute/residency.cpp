@@ -383,4 +383,26 @@ void Residency::ReleaseAll() {
   addresses_.ReleaseAll();
 }
 
+std::vector<Range*> Residency::LiveRanges() {
+  std::vector<Range*> live;
+  ForEachLive([&](Range* range) { live.push_back(range); });
+  return live;
+}
+
+void Residency::OrderBehind(Tracked* memory, StreamState* user) {
+  if (memory->ready_after.empty() || timeline_->AllDone(&memory->ready_after)) {
+    memory->ordered.clear();
+    return;
+  }
+  auto& ordered = memory->ordered;
+  const std::uint64_t stream = Timeline::SerialOf(user);
+  if (std::find(ordered.begin(), ordered.end(), stream) != ordered.end()) return;
+  for (Use use : memory->ready_after.items()) {
+    if (ordering_rules::kUseFollowsRestore || !IsRestore(use)) {
+      timeline_->OrderAfter(user, use);
+    }
+  }
+  ordered.push_back(stream);
+}
+
 }  // namespace spillway::interposer

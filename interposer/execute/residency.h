@@ -94,6 +94,8 @@ class Residency {
     --range->entered;
     Unpin(range);
   }
+  // The stream's next operation comes behind all that users of the memory must wait for.
+  void OrderBehind(Tracked* memory, StreamState* user);
   // The call was made: `use` is its place in its stream. After a call that may have written, a host copy, complete or
   // under way, is not the truth any more.
   void Used(Range* range, Use use, bool may_write);
@@ -170,6 +172,7 @@ class Residency {
       if (range->live) visit(range.get());
     }
   }
+  std::vector<Range*> LiveRanges();
   // Another device may use all that is mapped and will be mapped, or may no longer.
   void SetPeer(CUdevice peer, bool allowed);
   static void SetPeerAt(CUdeviceptr base, size_t bytes, CUdevice peer, bool allowed);

@@ -372,11 +372,11 @@ TEST_F(RecomputeTest, BeforeKernelsGoAllIsMade) {
 
 TEST_F(RecomputeTest, WhileAStreamCapturesNothingIsDropped) {
   Derive(1, 0);
-  JobMemory::CaptureBegan();
+  CaptureBegan();
   ASSERT_TRUE(job_->EndRecipes());
   Derive(2, 0);
   EXPECT_EQ(Count().recipe_drops, 1u);
-  JobMemory::CaptureEnded();
+  CaptureEnded();
   ExpectAll(1, 15);
   ExpectAll(2, 15);
 }

@@ -1,0 +1,42 @@
+// A range that stands for all of a job's memory: closing its gate sends all calls the slow way.
+//
+// Every call that takes no lock names it (calls.h, Note [Gates]); all else with the state lock held.
+//
+// Invariants
+//  1. The gate is closed while the device must stay idle, and while memory outside ours holds addresses that launches follow.
+#pragma once
+
+#include "interposer/execute/calls.h"
+#include "interposer/execute/job_locks.h"
+#include "interposer/execute/range.h"
+#include "interposer/ledger/contents.h"
+
+namespace spillway::interposer {
+
+class AllMemory {
+ public:
+  // `outside`: the addresses that memory outside ours holds.
+  explicit AllMemory(const Contents* outside) : outside_(outside) { range_.gate.OpenForAll(); }
+
+  // What calls name for all memory.
+  Range* range() { return &range_; }
+  bool IsNamed() const { return calls::Names(&range_); }
+
+  // The device is idle and must stay so: no call begins.
+  bool device_is_idle() const SPILLWAY_REQUIRES(kStateLock) { return device_is_idle_; }
+  void SetDeviceIdle(bool is_idle) SPILLWAY_REQUIRES(kStateLock) {
+    device_is_idle_ = is_idle;
+    Update();
+  }
+  // Memory outside ours holds other addresses than before.
+  void Update() SPILLWAY_REQUIRES(kStateLock) {
+    device_is_idle_ || !outside_->empty() ? range_.gate.Close() : range_.gate.OpenForAll();
+  }
+
+ private:
+  const Contents* const outside_;
+  Range range_;
+  bool device_is_idle_ SPILLWAY_GUARDED_BY(kStateLock) = false;
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,48 @@
+// The job's budget of device memory, and how much of it the program wants.
+//
+// Called by the classes behind JobMemory on any thread. Owns the budget; what is wanted is counted in the job's Counters.
+//
+// A budget is held while the next one is near: a call that needs more than it waits for that one (Await).
+//
+// Invariants
+//  1. The budget is a multiple of a granule.
+//  2. It is written with the state lock held, and read without.
+// Never: moves memory.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/function_ref.h"
+#include "interposer/execute/call_counts.h"
+#include "interposer/execute/counters.h"
+#include "interposer/execute/job_locks.h"
+
+namespace spillway::interposer {
+
+class BudgetAccount {
+ public:
+  BudgetAccount(size_t budget_bytes, JobLocks* locks, Counters* counters, CallCounts* calls);
+
+  size_t bytes() const { return bytes_.load(); }
+  // `held_until_ns` (MonotonicNs): the next budget is there by then; 0: this one stays.
+  void Set(size_t bytes, std::uint64_t held_until_ns) SPILLWAY_REQUIRES(kStateLock);
+  bool IsHeld() const;
+  // While the budget is held, until `fits`, which is called with the state lock held.
+  void Await(base::FunctionRef<bool()> fits) SPILLWAY_EXCLUDES(kStateLock);
+
+  // The program wants more: an allocation, or what serves its allocations.
+  void Want(size_t bytes) SPILLWAY_REQUIRES(kStateLock);
+
+ private:
+  // Constant after construction.
+  JobLocks* const locks_;
+  Counters* const counters_ SPILLWAY_PT_GUARDED_BY(kStateLock);
+  CallCounts* const calls_;
+  // Synchronise themselves.
+  std::atomic<size_t> bytes_;
+  std::atomic<std::uint64_t> held_until_ns_{0};
+};
+
+}  // namespace spillway::interposer

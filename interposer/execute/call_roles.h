@@ -1,0 +1,21 @@
+// What a call promises of the memory that it names. (Note [Roles] in ledger/claims.h)
+//
+// Called around each call on its thread. Pure.
+#pragma once
+
+#include "interposer/execute/touch_set.h"
+
+namespace spillway::interposer {
+
+inline Role RoleAt(const TouchSet& set, size_t index) {
+  return index < set.roles.size() ? set.roles[index] : Role::kReadsAndWrites;
+}
+inline bool MayWrite(const TouchSet& set, size_t index, Effect effect) {
+  return effect != Effect::kReads && RoleAt(set, index) != Role::kReads;
+}
+Role RoleOf(const TouchSet& set, const Range* range);
+void AssignRoles(const Addresses& addresses, TouchSet* set);
+// Some of it is about to be overwritten by a call that goes on.
+bool AnyEmpty(const TouchSet& set);
+
+}  // namespace spillway::interposer

@@ -1,0 +1,23 @@
+// How many stream captures go on in this process. They may begin before there is a job.
+//
+// Called on any thread, from the launch path too.
+#pragma once
+
+#include <atomic>
+
+#include "interposer/execute/timeline.h"
+
+namespace spillway::interposer {
+
+namespace internal {
+inline constinit std::atomic<int> captures{0};
+}
+
+inline void CaptureBegan() { internal::captures.fetch_add(1, std::memory_order_relaxed); }
+inline void CaptureEnded() { internal::captures.fetch_sub(1, std::memory_order_relaxed); }
+inline bool CapturesGoOn() { return internal::captures.load(std::memory_order_relaxed) > 0; }
+
+// Asks the driver whether this very stream captures.
+bool IsCapturing(StreamName name);
+
+}  // namespace spillway::interposer

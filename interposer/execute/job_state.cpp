@@ -1,0 +1,44 @@
+#include "interposer/execute/job_state.h"
+
+namespace spillway::interposer {
+
+JobState::JobState(CUcontext the_context, int the_device, size_t budget_bytes, size_t host_limit_bytes,
+                   ParkChoice park, LearnChoice learn)
+    : context(the_context),
+      device(the_device),
+      recorder(learn),
+      trace(context, device),
+      timeline(context),
+      budget(budget_bytes, &locks, &counters, &calls),
+      residency(device, budget.bytes(), host_limit_bytes, park != ParkChoice::kOff, &timeline, &counters,
+                &trace),
+      slabs(&ledger, &timeline),
+      trust(park, residency.host().mappable()),
+      host_grant(host_limit_bytes, {.locks = &locks,
+                                    .counters = &counters,
+                                    .calls = &calls,
+                                    .budget = &budget,
+                                    .pool = &residency.host(),
+                                    .trust = &trust}) {}
+
+Allocation* JobState::FindUsable(CUdeviceptr address) {
+  Allocation* const found = ledger.Find(address);
+  return found && !static_cast<Tracked*>(found)->free_is_due ? found : nullptr;
+}
+
+Allocation* JobState::FindBase(CUdeviceptr base) {
+  Allocation* found = FindUsable(base);
+  return found && found->base == base ? found : nullptr;
+}
+
+CUresult JobState::OutOfMemory() const {
+  const CUresult health = residency.Health();
+  return health == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : health;
+}
+
+CUresult JobState::Health() {
+  const StateLock lock(locks);
+  return residency.Health();
+}
+
+}  // namespace spillway::interposer
