@@ -30,9 +30,8 @@ std::uint64_t NextId() {
 
 JobMemory::JobMemory(CUcontext context, int device, size_t budget_bytes, size_t host_limit_bytes,
                      ParkChoice park, LearnChoice learn)
-    : state_(context, device, budget_bytes, host_limit_bytes, park, learn) {
-  reads_host_ = park == ParkChoice::kOff;
-}
+    : state_(context, device, budget_bytes, host_limit_bytes, park, learn),
+      parking_(state_, waits_, scan_, park) {}
 
 CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {
   const RelaxedCapture relaxed(CapturesGoOn());
@@ -43,7 +42,7 @@ CUresult JobMemory::Allocate(size_t bytes, CUdeviceptr* out) {
   state_.recorder.Settle();
   if (result == CUDA_SUCCESS && state_.HasPeers()) {
     const MakingLock making(state_.locks);
-    BringAll();  // a peer may be the first to use it
+    restores_.BringAll();  // a peer may be the first to use it
   }
   return result;
 }
@@ -69,21 +68,21 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
 void JobMemory::AwaitRoomFor(size_t size_bytes, bool even_held) {
   FinishFrees([&]()
                   SPILLWAY_REQUIRES(kStateLock) { return even_held || state_.host_grant.Lacks(size_bytes); });
-  AskBeforeGranting(size_bytes);
+  parking_.AskBeforeGranting(size_bytes);
   state_.budget.Await([&]() SPILLWAY_REQUIRES(kStateLock) { return FitsBudget(size_bytes); });
   state_.host_grant.Await(size_bytes);
-  AwaitPrefetches(StallCause::kNoMemory);
-  AwaitSpare(size_bytes);
+  eviction_.AwaitPrefetches(StallCause::kNoMemory);
+  eviction_.AwaitSpare(size_bytes);
 }
 
 // Null where it is refused. What waits for memory that was freed is pinned.
 Range* JobMemory::NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed) {
-  RecordIfItIsTime(size_bytes);
+  recording_.RecordIfItIsTime(size_bytes);
   Range* const range = size_bytes >= bytes && Admits(size_bytes) ? state_.residency.NewRange(bytes) : nullptr;
-  *awaits_freed = range && AwaitsFreed(*range);
+  *awaits_freed = range && parking_.AwaitsFreed(*range);
   state_.host_grant.UpdateLimits(range ? size_bytes : 0);  // it may have to be parked at once
   if (!range) return nullptr;
-  if (!*awaits_freed && !IsParkedAnew(range)) {
+  if (!*awaits_freed && !parking_.IsParkedAnew(range)) {
     state_.residency.Free(range, {});
     return nullptr;
   }
@@ -146,43 +145,12 @@ CUresult JobMemory::AllocateSmall(size_t bytes, CUdeviceptr* out) {
         return CUDA_SUCCESS;
       }
     }
-    const CUresult result = AddSlab(bytes);
+    const CUresult result = eviction_.AddSlab(bytes);
     if (result == CUDA_SUCCESS) continue;
-    if (MayPark()) return AllocateRange(bytes, out);  // used where it is parked, if need be
+    if (parking_.MayPark()) return AllocateRange(bytes, out);  // used where it is parked, if need be
     const StateLock lock(state_.locks);
     return Refused();
   }
-}
-
-bool JobMemory::MayPark() {
-  const StateLock lock(state_.locks);
-  return state_.trust.MayPark();
-}
-
-CUresult JobMemory::AddSlab(size_t bytes) {
-  const base::ScopedCount call(&state_.calls.for_memory);
-  const MakingLock making(state_.locks);
-  const CUresult result = AddSlabWhileMaking(bytes);
-  EndMoving();
-  return result;
-}
-
-CUresult JobMemory::AddSlabWhileMaking(size_t bytes) {
-  Chunks chunks;
-  const bool made = MakeRoom(kGranuleBytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
-    return state_.residency.TakeChunks(kGranuleBytes, &chunks);
-  });
-  const StateLock lock(state_.locks);
-  const CUdeviceptr base = made ? state_.residency.MapAnew(kGranuleBytes, chunks) : 0;
-  if (!base) {
-    state_.residency.chunks().Give(&chunks);
-    return state_.OutOfMemory();
-  }
-  state_.slabs.AddSlab(bytes, base, std::move(chunks));
-  state_.counters.UnmovableFor(Unmovable::kSmall).Add(kGranuleBytes);
-  state_.budget.Want(kGranuleBytes);
-  state_.residency.TraceMemory();
-  return CUDA_SUCCESS;
 }
 
 bool JobMemory::Free(CUdeviceptr base, bool is_pooled) {
@@ -263,45 +231,6 @@ void JobMemory::GiveBack(Allocation* found, const UseList& busy) {
   state_.residency.TraceMemory();
 }
 
-void JobMemory::GiveBackWhatIsFreed() {
-  const StateLock lock(state_.locks);
-  gives_back_ = true;
-  state_.residency.GiveBackWhatIsFreed();
-}
-
-// What was busy when it was freed is idle by now.
-void JobMemory::GiveBackSpare() {
-  if (!gives_back_) return;
-  const RelaxedCapture relaxed(CapturesGoOn());
-  const CurrentContext current(state_.context);
-  if (state_.locks.TryLockMaking()) {  // who makes memory needs the slabs where they are
-    GiveBackSpareSlabs();
-    state_.locks.UnlockMaking();
-  }
-  const StateLock lock(state_.locks);
-  state_.residency.GiveBackSpare(Residency::After::kWait);
-}
-
-void JobMemory::GiveBackSpareSlabs() {
-  const StateLock lock(state_.locks);
-  if (state_.residency.IsMoreThanKept(state_.slabs.EmptyBytes())) GiveBackEmptySlabs();
-}
-
-// A bare free would have waited: much that is freed and busy is awaited before more is created beside it.
-void JobMemory::AwaitSpare(size_t size_bytes) {
-  if (!gives_back_ || CapturesGoOn()) return;
-  for (;;) {
-    Awaited next;
-    {
-      const StateLock lock(state_.locks);
-      if (!state_.residency.MustAwaitSpare(size_bytes)) return;
-      next = WithEvents(state_.residency.NextToAwait());
-      if (next.empty()) return;
-    }
-    AwaitOneOf(next, StallCause::kNoMemory);
-  }
-}
-
 // By a plan memory is short for good: what frees it is marked at once, so that nobody waits for more than that.
 void JobMemory::MarkEnds(const UseList& busy) {
   if (!state_.walk.IsActive()) return;
@@ -317,7 +246,7 @@ bool JobMemory::Charge(size_t bytes, Unmovable reason) {
   FinishFrees(
       [&]() SPILLWAY_REQUIRES(kStateLock) { return !HasRoomFor(bytes) || state_.host_grant.Lacks(bytes); });
   const MakingLock making(state_.locks);
-  const bool charged = MakeRoom(bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
+  const bool charged = eviction_.MakeRoom(bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
     if (!state_.residency.Charge(bytes)) return false;
     ++state_.counters.passed_through;
     state_.counters.UnmovableFor(reason).Add(bytes);
@@ -325,7 +254,7 @@ bool JobMemory::Charge(size_t bytes, Unmovable reason) {
     state_.residency.TraceMemory();
     return true;
   });
-  EndMoving();
+  parking_.EndMoving();
   return charged;
 }
 
@@ -460,7 +389,7 @@ bool JobMemory::TryRead(Snapshot* out) {
 }
 
 JobMemory::Snapshot JobMemory::ReadLocked() {
-  Counters counters = stall_clock_.Settled(state_.counters);
+  Counters counters = waits_.Settled();
   const Timeline::Totals totals = state_.timeline.Sum();
   counters.launches += totals.launches;
   counters.copies += totals.copies;
@@ -494,7 +423,7 @@ void JobMemory::ReleaseAll() {
   scratch_.clear();
   scratch_use_ = {};
   state_.residency.ReleaseAll();
-  stall_clock_.Release();
+  waits_.Release();
   state_.timeline.Reset();
 }
 

@@ -10,10 +10,7 @@
 // which is held in neither the driver's function nor any wait; the making lock is held while memory is being made, so
 // that two calls never each hold half of what the other needs.
 //
-// The code: job_memory.cpp (allocations, answers), and job_memory_*.cpp: calls (Begin to End), room (making it), contents (what
-// memory holds), idle (parking), free_waits, census, looks (at the work of new kernels), host (memory of the host's), record (what
-// the recorder is told), plan, recompute, proof and scratch (what is run again: Note [Recipes]), lease (host memory and the link as
-// granted), roles (what calls promise).
+// The code: job_memory*.cpp, and the classes that it wires, which have headers of their own (README.md has the map).
 //
 // Invariants
 //  1. Between Begin and End everything the call names is mapped and stays so.
@@ -35,15 +32,19 @@
 #include "base/mutex.h"
 #include "base/scoped_count.h"
 #include "interposer/driver/mapping_calls.h"
-#include "interposer/execute/call_roles.h"
+#include "interposer/execute/call_recorder.h"
+#include "interposer/execute/eviction.h"
 #include "interposer/execute/free_memory.h"
 #include "interposer/execute/holds.h"
 #include "interposer/execute/job_snapshot.h"
 #include "interposer/execute/job_state.h"
+#include "interposer/execute/memory_scan.h"
+#include "interposer/execute/parking.h"
+#include "interposer/execute/restores.h"
 #include "interposer/execute/shared_memory.h"
-#include "interposer/execute/stall_clock.h"
+#include "interposer/execute/stored_addresses.h"
 #include "interposer/execute/touch_set.h"
-#include "interposer/execute/vain_waits.h"
+#include "interposer/execute/waits.h"
 #include "interposer/lease/budget_schedule.h"
 #include "interposer/ledger/claims.h"
 #include "interposer/ledger/contents.h"
@@ -72,13 +73,11 @@ class JobMemory {
 
   bool MightBeManaged(CUdeviceptr word) const { return state_.ledger.MightBeManaged(word); }
   // Of all words that might be.
-  WordBounds Bounds() const { return {state_.ledger.lowest(), state_.ledger.highest()}; }
+  WordBounds Bounds() const { return state_.Bounds(); }
   // Besides out of memory: a copy or query that names freed memory is CUDA_ERROR_INVALID_VALUE, as bare; a launch may
   // carry stale addresses that it does not use. In a context that is beyond use, the context's own error.
   CUresult Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set);
   void End(TouchSet* set, Effect effect);
-  // After End, when the driver accepted the call: what it puts into memory.
-  void Wrote(const Transfers& transfers, const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
   // A call is about to be made of which nothing is known: a kernel seen for the first time, a copy whose payload another
   // may still change. Returns when it can do no harm.
   void SomethingNew() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
@@ -87,13 +86,16 @@ class JobMemory {
   bool EndNew(const Addresses& addresses, const TouchSet& set, bool ran)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // Kernels allocate memory of their own, in which nobody can look for addresses.
-  static void HeapIsUsed() { heap_is_used.store(true, std::memory_order_relaxed); }
-  // A device variable of the program, to be looked through with the rest.
-  void KnowGlobal(CUdeviceptr base, size_t bytes, const void* module) SPILLWAY_EXCLUDES(kStateLock);
-  // Memory of the host's is about to go: nothing lies there any more.
-  void ForgetHost(CUdeviceptr base, size_t bytes) SPILLWAY_EXCLUDES(kStateLock);
-  // This module or library is about to be unloaded.
-  void ForgetGlobals(const void* module) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  static void HeapIsUsed() { Parking::HeapIsUsed(); }
+  void Wrote(const Transfers& transfers, const TouchSet& set) { stored_.Wrote(transfers, set); }
+  void KnowGlobal(CUdeviceptr base, size_t bytes, const void* module) {
+    stored_.KnowGlobal(base, bytes, module);
+  }
+  void ForgetGlobals(const void* module) { stored_.ForgetGlobals(module); }
+  void ForgetHost(CUdeviceptr base, size_t bytes) { stored_.ForgetHost(base, bytes); }
+  void GiveBackWhatIsFreed() { eviction_.GiveBackWhatIsFreed(); }
+  void BeginRecording() { recording_.BeginRecording(); }
+  std::int64_t PlannableBytes() { return recording_.PlannableBytes(); }  // the budget, less what cannot move
 
   // The library's call has ended, and all its work is enqueued.
   void CallEnded(const LibraryCall& call) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
@@ -104,7 +106,6 @@ class JobMemory {
   bool MayReplay(std::uint64_t token) SPILLWAY_EXCLUDES(kStateLock);
   // Before the first allocation. For tests: what can be made again is dropped at once. There is no budget (spare_memory.h).
   void DropEagerly() { state_.drops_eagerly = true; }
-  void GiveBackWhatIsFreed() SPILLWAY_EXCLUDES(kStateLock);
 
   // From now on the range stays where it is, on the device, until the owner's hold ends (holds.h). To be called between
   // Begin and End of a call that names the address; small allocations stay anyway.
@@ -184,7 +185,7 @@ class JobMemory {
   // until it is.
   void MeetBudget() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void SetBudget(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);  // both
-  // What the agent grants beside the budget (job_memory_lease.cpp). Host memory: never more than the launcher allows, and never less
+  // What the agent grants beside the budget. Host memory: never more than the launcher allows, and never less
   // than what has been granted to the program needs. The link: thousandths, for the planner.
   void SetHostLimit(size_t bytes) SPILLWAY_EXCLUDES(kStateLock);
   size_t own_host_limit_bytes() const { return state_.host_grant.own_limit_bytes(); }
@@ -197,9 +198,6 @@ class JobMemory {
   CUcontext context() const { return state_.context; }
   int device() const { return state_.device; }
   Recorder& recorder() { return state_.recorder; }
-  // From now on what the job does is recorded, whatever it wants.
-  void BeginRecording() SPILLWAY_EXCLUDES(kStateLock);
-  std::int64_t PlannableBytes() SPILLWAY_EXCLUDES(kStateLock);  // the budget, less what cannot move
   // From its next iteration on the job follows the plan: what it says moves ahead of need, everything else as without one.
   void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) SPILLWAY_EXCLUDES(kStateLock);
   // For the trace: a plan's iterations took `planned_ns`, and without it `without_ns`; 0: not known.
@@ -225,8 +223,6 @@ class JobMemory {
   void ChangeBudget(size_t bytes, std::uint64_t held_until_ns) SPILLWAY_EXCLUDES(kStateLock);
   size_t UsedBytes() const SPILLWAY_REQUIRES(kStateLock);
   GivenMemory Given() SPILLWAY_REQUIRES(kStateLock);
-  void AwaitTurn(protocol::Direction direction) SPILLWAY_EXCLUDES(kStateLock);
-  void AwaitTurnOf(std::int64_t wait_ns) SPILLWAY_EXCLUDES(kStateLock);
   CUresult ShareResident(CUdeviceptr address, SharedMemory* out) SPILLWAY_EXCLUDES(kStateLock);
   Snapshot ReadLocked() SPILLWAY_REQUIRES(kStateLock);
   CUresult AllocateSmall(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
@@ -235,14 +231,9 @@ class JobMemory {
   Range* NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed) SPILLWAY_REQUIRES(kStateLock);
   CUresult Refused() SPILLWAY_REQUIRES(kStateLock);
   void Know(Range* range) SPILLWAY_REQUIRES(kStateLock);
-  CUresult AddSlab(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  CUresult AddSlabWhileMaking(size_t bytes) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   void TellOfFree(const Allocation* found) SPILLWAY_REQUIRES(kStateLock);
   void GiveBack(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(kStateLock);
   void MarkEnds(const UseList& busy) SPILLWAY_REQUIRES(kStateLock);
-  void GiveBackSpare() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  void GiveBackSpareSlabs() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  void AwaitSpare(size_t size_bytes) SPILLWAY_EXCLUDES(kStateLock);
   void DischargeLocked(size_t bytes, Unmovable reason = Unmovable::kDriverServed)
       SPILLWAY_REQUIRES(kStateLock);
 
@@ -258,63 +249,18 @@ class JobMemory {
   void EndLocked(TouchSet* set, Effect effect) SPILLWAY_EXCLUDES(kStateLock);
   void OpenGate(SlabBlock* block, StreamState* stream) SPILLWAY_REQUIRES(kStateLock);
 
-  // What memory holds.
-  void WroteRow(const Transfer& transfer, CUdeviceptr to, CUdeviceptr from, Overwrite by)
-      SPILLWAY_EXCLUDES(kStateLock);
-  void PutAll(CUdeviceptr to, size_t bytes, const std::vector<HeldWord>& found) SPILLWAY_REQUIRES(kStateLock);
-  Contents& ContentsAt(CUdeviceptr address) SPILLWAY_REQUIRES(kStateLock);
   bool ReachesTooMuch(const TouchSet& set) const SPILLWAY_REQUIRES(kStateLock);
-  void AskBeforeGranting(size_t size_bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void BeginParkingIfDue() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void BeginParking() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   void Follow(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(kStateLock);
   void Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* holders) SPILLWAY_REQUIRES(kStateLock);
   bool MustWithdraw(Effect effect, const TouchSet& set) const;
-  void ReadHost(TouchSet* set) const;
-  void ReadHostAt(CUdeviceptr word, TouchSet* set) const;
-  bool FoundNewOnHost(const TouchSet& set) const;
-  bool LeadsToHeldWords(CUdeviceptr word) const;
-  bool IsInGlobal(CUdeviceptr address) const SPILLWAY_REQUIRES(kStateLock);
 
-  bool MayPark() SPILLWAY_EXCLUDES(kStateLock);
   void SetPeer(CUdevice peer, bool allowed) SPILLWAY_REQUIRES(kStateLock);
   bool SetPeerOf(CUdeviceptr address, CUdevice peer, bool allowed) SPILLWAY_EXCLUDES(kStateLock);
-  bool BringAll() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  bool MayMoveNow() const SPILLWAY_REQUIRES(kStateLock) { return !waits_in_vain_ && !state_.MustStay(); }
-  bool MustPrepare() const SPILLWAY_REQUIRES(kStateLock) { return !prepared_; }
-  bool PrepareToMove() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  void EndMoving() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  bool AwaitIdle() SPILLWAY_EXCLUDES(kStateLock);
-  bool IsIdle() SPILLWAY_REQUIRES(kStateLock);
-  bool AwaitProgress(base::FunctionRef<bool()> is_there, VainWaits* vain_waits = nullptr)
-      SPILLWAY_EXCLUDES(kStateLock);
-  void AwaitRestores() SPILLWAY_EXCLUDES(kStateLock);
   void AwaitBeforeFree() SPILLWAY_EXCLUDES(kStateLock);
   void AwaitWhatShows(CUdeviceptr freed) SPILLWAY_EXCLUDES(kStateLock);
-  void UpdateParking() SPILLWAY_REQUIRES(kStateLock);
-  bool AwaitsFreed(const Range& range) const SPILLWAY_REQUIRES(kStateLock);
-  bool IsParkedAnew(Range* range) SPILLWAY_REQUIRES(kStateLock);
   CUresult AwaitMemory(Range* range) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-
-  // The census.
-  struct Part {
-    CUdeviceptr base;
-    size_t bytes;
-    Range* range;  // null: part of a slab, or outside our memory
-  };
-  void MakeCensus() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  void FindVariables() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  std::vector<Part> PartsOnDevice() SPILLWAY_REQUIRES(kStateLock);
-  enum class Depth { kCensus, kLook };  // how much of large ranges is read
-  bool HoldsUnexplained(const Part& part, const HostBuffer& staging, Depth depth)
-      SPILLWAY_EXCLUDES(kStateLock);
-  static size_t WholeBytes(Depth depth);
-  bool TakeStaging(HostBuffer* out) SPILLWAY_REQUIRES(kStateLock);
-  bool HostCopyHoldsUnexplained(const Range& range, Depth depth) SPILLWAY_REQUIRES(kStateLock);
-  bool AwaitReadBack(const CUDA_MEMCPY2D& copy) SPILLWAY_EXCLUDES(kStateLock);
-  bool HostCopiesHoldUnexplained() SPILLWAY_EXCLUDES(kStateLock);
-  bool AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at) SPILLWAY_REQUIRES(kStateLock);
-  bool IsUnexplained(const HeldWord& held) SPILLWAY_REQUIRES(kStateLock);
 
   void AwaitOverwrites(const Addresses& addresses, Effect effect, TouchSet* set)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
@@ -369,8 +315,6 @@ class JobMemory {
   bool PrepareInputs(const Inputs& inputs) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   CUresult MakeWhereParked(Range* range, const Inputs& inputs) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);
-  bool ParkWhatIsAway(std::span<Range* const> ranges) SPILLWAY_REQUIRES(kStateLock);
-  bool AwaitUsesWhereParked(Range* range, StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
   StreamState* StreamForReplay(StreamState* asked) SPILLWAY_REQUIRES(kStateLock);
   CUresult LaunchAgain(Recipe* recipe, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(kStateLock);
   void NoteReplay(Tracked* memory, Use use) SPILLWAY_REQUIRES(kStateLock);
@@ -393,7 +337,6 @@ class JobMemory {
   bool RunTwice(Proof* proof) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   bool AwaitFirst(Use use, std::uint64_t id) SPILLWAY_EXCLUDES(kStateLock);
   void EndProof(Proof* proof, bool is_complete) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  bool AwaitQuietly(Use use) SPILLWAY_EXCLUDES(kStateLock);
   struct OutputPiece {
     size_t offset = 0;
     size_t bytes = 0;
@@ -410,20 +353,8 @@ class JobMemory {
   Finding LookAt(const Addresses& addresses, const TouchSet& set) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   bool AwaitWork(Use use) SPILLWAY_EXCLUDES(kStateLock);
   bool AnyAwayHoldsUnexplained(const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
-  std::vector<Part> PartsReached(const Addresses& addresses, const TouchSet& set)
+  std::vector<MemoryScan::Part> PartsReached(const Addresses& addresses, const TouchSet& set)
       SPILLWAY_REQUIRES(kStateLock);
-  void LetGo(const std::vector<Part>& parts) SPILLWAY_REQUIRES(kStateLock);
-
-  // What is told to the recorder.
-  static std::span<Range* const> RangesOf(const TouchSet& set);
-  static base::InlineVector<RecordedTouch, 32> TouchesOf(const TouchSet& set, Effect effect);
-  static Shape ShapeOf(const TouchSet& set);
-  void RecordIfItIsTime(size_t more_bytes) SPILLWAY_REQUIRES(kStateLock);
-  void BeginRecordingLive() SPILLWAY_REQUIRES(kStateLock);
-  void BeginSample(Effect effect, TouchSet* set);
-  void BeginTraced(TouchSet* set);
-  void EndTraced(const TouchSet& set, Effect effect);
-  void Record(const TouchSet& set, Effect effect);
 
   void FollowSchedule() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   bool IsOverBudget() SPILLWAY_EXCLUDES(kStateLock);
@@ -440,9 +371,6 @@ class JobMemory {
   void BringBack(const PlanStep::Allocations& asked_for) SPILLWAY_EXCLUDES(kStateLock);
   void SendAway(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
 
-  bool OthersMayEnd(std::uint64_t deadline_ns) SPILLWAY_REQUIRES(kStateLock);
-  template <class Ranges>
-  bool AllOnDevice(const Ranges& ranges) const SPILLWAY_REQUIRES(kStateLock);
   void Find(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(kStateLock);
   void Enter(TouchSet* set) SPILLWAY_REQUIRES(kStateLock);
   void OrderBehind(Tracked* memory, const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
@@ -451,47 +379,25 @@ class JobMemory {
   enum class Entry { kEntered, kRefused, kTryAgain };
   Entry TryToEnter(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);
-  bool MakeAllResident(TouchSet* set) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  base::InlineVector<Range*, 32> ThatFit(const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
-  bool CanUseParked(const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
-  bool MakeResident(Range* range, Role role) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  // `take_now` is called with the state lock held.
-  bool MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now)
-      SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  bool AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now)
-      SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  void AwaitPrefetches(StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
-  bool StartMakingRoom(size_t bytes) SPILLWAY_REQUIRES(kStateLock);
-  bool RestoreOnDemand(Range* range, Role role) SPILLWAY_REQUIRES(kStateLock);
-  void GiveBackEmptySlabs() SPILLWAY_REQUIRES(kStateLock);
-  struct AwaitedUse {
-    Use use;
-    CUevent event;  // null: none can be recorded
-  };
-  using Awaited = base::InlineVector<AwaitedUse, 4>;
-  Awaited NextToFree() SPILLWAY_REQUIRES(kStateLock);
-  Awaited WithEvents(const FirstUses& uses) SPILLWAY_REQUIRES(kStateLock);
-  void AwaitOneOf(const Awaited& awaited, StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
-  void Await(Use use, CUevent event, StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
-  StallClock::Moment BeginStall() SPILLWAY_EXCLUDES(kStateLock);
 
   JobState state_;
+  Waits waits_{state_};
+  CallRecorder recording_{state_};
+  StoredAddresses stored_{state_};
+  MemoryScan scan_{state_, waits_, stored_};
+  Parking parking_;
+  Eviction eviction_{state_, waits_, parking_};
+  Restores restores_{state_, waits_, parking_, eviction_};
   // Constant after construction.
   BudgetSchedule schedule_;
-  bool gives_back_ = false;
   // Synchronises itself.
-  inline static constinit std::atomic<bool> heap_is_used{false};
   std::atomic<std::int64_t> link_permille_{1000};
   std::atomic<size_t> put_off_bytes_{0};  // of put_off_; written with the state lock held
-  std::atomic<bool> looks_{false};        // new kernels are looked at; likewise
-  std::atomic<bool>
-      reads_host_;  // something may have left: launches look through memory of the host's; likewise
   // Guarded by the state lock.
   std::vector<ScratchPiece> scratch_
       SPILLWAY_GUARDED_BY(kStateLock);  // for what recipes write aside; each larger than the one before
   Use scratch_use_ SPILLWAY_GUARDED_BY(kStateLock);         // the last
   size_t aside_bytes_ SPILLWAY_GUARDED_BY(kStateLock) = 0;  // small memory that is ours (SetAside)
-  StallClock stall_clock_ SPILLWAY_GUARDED_BY(kStateLock);
   driver::MappingCalls calls_at_iteration_ SPILLWAY_GUARDED_BY(kStateLock);  // all calls until it began
   driver::MappingCalls iteration_calls_ SPILLWAY_GUARDED_BY(kStateLock);
   std::uint64_t censuses_at_iteration_ SPILLWAY_GUARDED_BY(kStateLock) = 0;
@@ -502,22 +408,7 @@ class JobMemory {
       nullptr;  // a stream of ours for what no call's can do
   std::vector<Range*> put_off_
       SPILLWAY_GUARDED_BY(kStateLock);  // freed by the program, and needed by recipes
-  struct Global {
-    CUdeviceptr base;
-    size_t bytes;
-    const void* module;
-    bool operator==(const Global&) const = default;
-  };
-  std::vector<Global> globals_ SPILLWAY_GUARDED_BY(kStateLock);
-  std::uint64_t libraries_found_ SPILLWAY_GUARDED_BY(kMakingLock) =
-      0;  // the last one whose variables are among them
-  bool parking_is_due_ SPILLWAY_GUARDED_BY(kStateLock) = false;          // before the next new call is made
   std::uint64_t looks_from_launch_ SPILLWAY_GUARDED_BY(kStateLock) = 0;  // the next, after one in vain
-  // Of the time in which one thread makes memory:
-  bool prepared_ SPILLWAY_GUARDED_BY(kStateLock) = false;  // it has asked whether it must wait for the device
-  VainWaits vain_waits_ SPILLWAY_GUARDED_BY(kStateLock);
-  bool waits_in_vain_ SPILLWAY_GUARDED_BY(kStateLock) =
-      false;  // the device does not become idle, and nothing may move
 };
 
 }  // namespace spillway::interposer

@@ -44,7 +44,7 @@ SlabBlock* JobMemory::RoomAside(size_t bytes) {
         return block;
       }
     }
-    if (AddSlabWhileMaking(bytes) != CUDA_SUCCESS) return nullptr;
+    if (eviction_.AddSlabWhileMaking(bytes) != CUDA_SUCCESS) return nullptr;
   }
 }
 

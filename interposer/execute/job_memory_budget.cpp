@@ -26,7 +26,7 @@ void JobMemory::ChangeBudget(size_t bytes, std::uint64_t held_until_ns) {
   state_.budget.Set(bytes, held_until_ns);
   state_.residency.chunks().SetBudget(state_.budget.bytes());
   state_.host_grant.UpdateLimits();
-  RecordIfItIsTime(0);
+  recording_.RecordIfItIsTime(0);
 }
 
 bool JobMemory::IsOverBudget() {
@@ -41,9 +41,9 @@ void JobMemory::MeetBudget() {
   const CurrentContext current(state_.context);
   {
     const MakingLock making(state_.locks);
-    MakeRoom(0, StallCause::kShrink,
-             [&]() SPILLWAY_REQUIRES(kStateLock) { return state_.residency.Charge(0); });
-    EndMoving();
+    eviction_.MakeRoom(0, StallCause::kShrink,
+                       [&]() SPILLWAY_REQUIRES(kStateLock) { return state_.residency.Charge(0); });
+    parking_.EndMoving();
   }
   const StateLock lock(state_.locks);
   state_.counters.over_budget_ns += MonotonicNs() - start_ns;

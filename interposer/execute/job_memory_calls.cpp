@@ -35,13 +35,6 @@ void CountEnded(const TouchSet& set, Effect effect) {
 
 }  // namespace
 
-template <class Ranges>
-bool JobMemory::AllOnDevice(const Ranges& ranges) const {
-  return std::all_of(ranges.begin(), ranges.end(), [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
-    return state_.residency.IsMapped(range);
-  });
-}
-
 CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
   if (addresses.empty() && IsForeign(stream)) return CUDA_SUCCESS;
   if (!schedule_.empty() && effect == Effect::kLaunches) FollowSchedule();
@@ -53,8 +46,8 @@ CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect 
   }
   if (!set->step.prefetch_behind.empty()) AskFor(set->step.prefetch_behind, effect);
   if (set->call) BeginRecipe(addresses, set);
-  if (state_.recorder.IsSampling()) BeginSample(effect, set);
-  if (JobTrace::IsOn()) BeginTraced(set);
+  if (state_.recorder.IsSampling()) recording_.BeginSample(effect, set);
+  if (JobTrace::IsOn()) recording_.BeginTraced(set);
   if (IsUndocumented(*set, effect)) Timeline::UndocumentedBegins(set->stream);
   return CUDA_SUCCESS;
 }
@@ -64,8 +57,8 @@ CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect 
 CUresult JobMemory::BeginEither(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
   for (;;) {
     set->awaits_look = set->is_new && BeginNew();
-    set->reads_host = effect == Effect::kLaunches && reads_host_.load();
-    if (set->reads_host) ReadHost(set);
+    set->reads_host = effect == Effect::kLaunches && parking_.reads_host();
+    if (set->reads_host) stored_.ReadHost(set);
     if (!BeginAtOnce(addresses, stream, effect, set)) {
       const CUresult begun = BeginLocked(addresses, stream, effect, set);
       if (begun != CUDA_SUCCESS) {
@@ -79,8 +72,8 @@ CUresult JobMemory::BeginEither(const Addresses& addresses, StreamName stream, E
 }
 
 bool JobMemory::MustWithdraw(Effect effect, const TouchSet& set) const {
-  const bool lacks_look = set.is_new && !set.awaits_look && looks_.load();
-  return lacks_look || (effect == Effect::kLaunches && !set.reads_host && reads_host_.load());
+  const bool lacks_look = set.is_new && !set.awaits_look && parking_.looks();
+  return lacks_look || (effect == Effect::kLaunches && !set.reads_host && parking_.reads_host());
 }
 
 // The call is not made.
@@ -157,7 +150,7 @@ CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, E
     Find(addresses, effect, set);
     if (set->names_freed && effect != Effect::kLaunches && effect != Effect::kNames)
       return CUDA_ERROR_INVALID_VALUE;
-    const bool all_there = AllOnDevice(set->ranges) && !AnyEmpty(*set);
+    const bool all_there = state_.residency.AllOnDevice(set->ranges) && !AnyEmpty(*set);
     if (!state_.all_memory.device_is_idle() && !set->must_park && all_there &&
         !FirstToMake(addresses, effect, *set).range) {
       Enter(set);
@@ -181,7 +174,7 @@ CUresult JobMemory::BeginSlowly(const Addresses& addresses, StreamName stream, E
     made = MakeWhatItAwaits(addresses, effect, set);
     if (made == CUDA_SUCCESS) entry = TryToEnter(addresses, effect, set);
   }
-  EndMoving();
+  parking_.EndMoving();
   if (entry == Entry::kEntered) return CUDA_SUCCESS;
   if (made != CUDA_SUCCESS) return made;
   const StateLock lock(state_.locks);
@@ -196,7 +189,7 @@ JobMemory::Entry JobMemory::TryToEnter(const Addresses& addresses, Effect effect
     if (FirstToMake(addresses, effect, *set).range) return Entry::kTryAgain;
     for (Range* range : set->ranges) state_.residency.Pin(range);
   }
-  const bool resident = MakeAllResident(set);
+  const bool resident = restores_.MakeAllResident(set);
   const StateLock lock(state_.locks);
   const bool must_make = resident && FirstToMake(addresses, effect, *set).range;
   const bool enters = resident && !must_make;
@@ -206,57 +199,6 @@ JobMemory::Entry JobMemory::TryToEnter(const Addresses& addresses, Effect effect
     state_.residency.Unpin(range);
   }
   return enters ? Entry::kEntered : must_make ? Entry::kTryAgain : Entry::kRefused;
-}
-
-bool JobMemory::MakeAllResident(TouchSet* set) {
-  state_.budget.Await(
-      [&]() SPILLWAY_REQUIRES(kStateLock) { return ThatFit(*set).size() == set->ranges.size(); });
-  bool must_prepare;
-  base::InlineVector<Range*, 32> fitting;
-  {
-    const StateLock lock(state_.locks);
-    fitting = ThatFit(*set);
-    must_prepare = !AllOnDevice(fitting) && state_.trust.MustPark() && MustPrepare();
-  }
-  bool resident = !must_prepare || PrepareToMove();
-  for (Range* range : fitting) resident = resident && MakeResident(range, RoleOf(*set, range));
-  return (resident && fitting.size() == set->ranges.size()) || CanUseParked(*set);
-}
-
-// The ranges of the call that the budget holds together, those on the device first: the others are not worth moving.
-base::InlineVector<Range*, 32> JobMemory::ThatFit(const TouchSet& set) {
-  base::InlineVector<Range*, 32> fitting;
-  const size_t budget_bytes = state_.budget.bytes();
-  size_t bytes = 0;
-  for (const bool mapped : {true, false}) {
-    for (Range* range : set.ranges) {
-      if (state_.residency.IsMapped(range) != mapped || range->size_bytes > budget_bytes - bytes) continue;
-      if (state_.residency.StaysParked(range)) continue;
-      bytes += range->size_bytes;
-      fitting.push_back(range);
-    }
-  }
-  return fitting;
-}
-
-// A call that names more than there can be on the device at once uses the rest where it is parked: slower, not refused. A
-// proven job's kernels reach what they name: only that gets a mapping, and loses it when the call is complete
-// (Residency::MayUnpark). Where all that is away is parked already, nothing changes. A job that waited in vain parks until
-// the next census.
-bool JobMemory::ParkWhatIsAway(std::span<Range* const> ranges) {
-  if (!state_.trust.MayPark() || state_.residency.Health() != CUDA_SUCCESS) return false;
-  if (waits_in_vain_) state_.trust.NeedsCensus();
-  UpdateParking();
-  return std::all_of(ranges.begin(), ranges.end(), [this](Range* range) SPILLWAY_REQUIRES(kStateLock) {
-    return state_.residency.IsMapped(range) || state_.residency.ParkForCall(range);
-  });
-}
-
-bool JobMemory::CanUseParked(const TouchSet& set) {
-  const StateLock lock(state_.locks);
-  const bool is_served = ParkWhatIsAway({set.ranges.begin(), set.ranges.size()});
-  state_.counters.parked_calls += is_served;
-  return is_served;
 }
 
 void JobMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {
@@ -320,12 +262,12 @@ void JobMemory::End(TouchSet* set, Effect effect) {
   if (!set->stream) return;
   const RelaxedCapture relaxed(!set->at_once);
   if (set->sample.number) state_.recorder.AfterLaunch(set->stream->handle, set->sample);
-  if (set->traced.host_ns) EndTraced(*set, effect);
+  if (set->traced.host_ns) recording_.EndTraced(*set, effect);
   if (set->recorded) return EndLocked(set, effect);
   set->use = state_.timeline.Issue(set->stream);
   if (set->shows) state_.timeline.Show(set->use);
   CountEnded(*set, effect);
-  if (state_.recorder.IsRecording()) Record(*set, effect);
+  if (state_.recorder.IsRecording()) recording_.Record(*set, effect);
   if (set->call && set->call->recipe && set->call->job == this) NoteMade(*set);
   set->at_once ? EndAtOnce(*set) : EndLocked(set, effect);
   EndPlanned(set->step);

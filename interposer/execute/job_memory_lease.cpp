@@ -25,25 +25,4 @@ bool JobMemory::JoinLink(const protocol::LinkPlace& place, int terms_file, int l
   return state_.residency.link().Join(terms_file, lanes_file, place.layout, place.slot);
 }
 
-void JobMemory::AwaitTurn(protocol::Direction direction) {
-  for (;;) {
-    std::int64_t wait_ns;
-    {
-      const StateLock lock(state_.locks);
-      wait_ns = state_.residency.link().WaitNs(direction);
-    }
-    if (wait_ns == 0) return;
-    AwaitTurnOf(wait_ns);
-  }
-}
-
-void JobMemory::AwaitTurnOf(std::int64_t wait_ns) {
-  const TraceMoment begun = state_.trace.BeginHere();
-  const std::uint64_t start_ns = MonotonicNs();
-  Pause(wait_ns);
-  state_.trace.EndHere(begun, StallEvent(StallCause::kLinkShare));
-  const StateLock lock(state_.locks);
-  state_.counters.Stalled(StallCause::kLinkShare, MonotonicNs() - start_ns);
-}
-
 }  // namespace spillway::interposer

@@ -15,14 +15,14 @@ using driver::RelaxedCapture;
 
 // True when the launch must be looked at. The job is unproven then, and what is away has a mapping.
 bool JobMemory::BeginNew() {
-  if (!ordering_rules::kNewKernelsAreNoted || !looks_.load()) return false;
+  if (!ordering_rules::kNewKernelsAreNoted || !parking_.looks()) return false;
   {
     const StateLock lock(state_.locks);
     if (!state_.trust.WantsLooks()) {
-      looks_ = false;
+      parking_.UpdateLooks();
       return false;
     }
-    parking_is_due_ |= state_.trust.BeginNew();
+    parking_.NoteDue(state_.trust.BeginNew());
   }
   BeginParkingIfDue();
   return true;
@@ -37,9 +37,9 @@ bool JobMemory::EndNew(const Addresses& addresses, const TouchSet& set, bool ran
   const MakingLock making(state_.locks);
   const StateLock lock(state_.locks);
   const bool is_proven_again = state_.trust.EndNew(finding);
-  looks_ = state_.trust.WantsLooks();
+  parking_.UpdateLooks();
   if (finding == Finding::kUnknown) looks_from_launch_ = 2 * state_.timeline.Sum().launches;
-  if (is_proven_again || finding == Finding::kAddress) UpdateParking();
+  if (is_proven_again || finding == Finding::kAddress) parking_.UpdateParking();
   return is_to_see && finding == Finding::kNothing;
 }
 
@@ -49,22 +49,23 @@ Finding JobMemory::LookAt(const Addresses& addresses, const TouchSet& set) {
   const CurrentContext current(state_.context);
   if (!AwaitWork(set.use)) return Finding::kUnknown;
   const MakingLock making(state_.locks);  // slabs stay where they are
-  FindVariables();
-  std::vector<Part> parts;
+  stored_.FindVariables();
+  std::vector<MemoryScan::Part> parts;
   HostBuffer staging;
   {
     const StateLock lock(state_.locks);
     ++state_.counters.looks;
     if (AnyAwayHoldsUnexplained(set)) return Finding::kAddress;
-    if (!TakeStaging(&staging)) return Finding::kUnknown;
+    if (!scan_.TakeStaging(&staging)) return Finding::kUnknown;
     parts = PartsReached(addresses, set);
   }
-  const bool found = FoundNewOnHost(set) || std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
-                       return HoldsUnexplained(part, staging, Depth::kLook);
+  const bool found = stored_.FoundNewOnHost(set) ||
+                     std::any_of(parts.begin(), parts.end(), [&](const MemoryScan::Part& part) {
+                       return scan_.HoldsUnexplained(part, staging, MemoryScan::Depth::kLook);
                      });
   const StateLock lock(state_.locks);
   state_.residency.host().Give(&staging);
-  LetGo(parts);
+  scan_.LetGo(parts);
   return found ? Finding::kAddress : Finding::kNothing;
 }
 
@@ -76,24 +77,24 @@ bool JobMemory::AwaitWork(Use use) {
     state_.timeline.EventFor(use);
   }
   const TraceMoment begun = state_.trace.BeginHere();
-  const StallClock::Moment stalled = BeginStall();
+  const StallClock::Moment stalled = waits_.BeginStall();
   const bool is_over =
-      AwaitProgress([&]() SPILLWAY_REQUIRES(kStateLock) { return state_.timeline.Done(use); });
+      waits_.AwaitProgress([&]() SPILLWAY_REQUIRES(kStateLock) { return state_.timeline.Done(use); });
   state_.trace.EndHere(begun, StallEvent(StallCause::kIdle));
   const StateLock lock(state_.locks);
-  stall_clock_.Ended(stalled, StallCause::kIdle, &state_.counters);
+  waits_.EndStall(stalled, StallCause::kIdle);
   return is_over;
 }
 
 bool JobMemory::AnyAwayHoldsUnexplained(const TouchSet& set) {
   return std::any_of(set.ranges.begin(), set.ranges.end(),
                      [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
-                       return range->live && HostCopyHoldsUnexplained(*range, Depth::kLook);
+                       return range->live && scan_.HostCopyHoldsUnexplained(*range, MemoryScan::Depth::kLook);
                      });
 }
 
-std::vector<JobMemory::Part> JobMemory::PartsReached(const Addresses& addresses, const TouchSet& set) {
-  std::vector<Part> parts;
+std::vector<MemoryScan::Part> JobMemory::PartsReached(const Addresses& addresses, const TouchSet& set) {
+  std::vector<MemoryScan::Part> parts;
   for (CUdeviceptr address : addresses) {
     const Allocation* const found = state_.ledger.Find(address);
     if (found && IsBlock(found)) parts.push_back({found->base, found->requested_bytes, nullptr});
@@ -103,14 +104,9 @@ std::vector<JobMemory::Part> JobMemory::PartsReached(const Addresses& addresses,
     state_.residency.Pin(range);
     parts.push_back({range->base, range->requested_bytes, range});
   }
-  for (const Global& global : globals_) parts.push_back({global.base, global.bytes, nullptr});
+  for (const StoredAddresses::Global& global : stored_.globals())
+    parts.push_back({global.base, global.bytes, nullptr});
   return parts;
-}
-
-void JobMemory::LetGo(const std::vector<Part>& parts) {
-  for (const Part& part : parts) {
-    if (part.range) state_.residency.Unpin(part.range);
-  }
 }
 
 }  // namespace spillway::interposer

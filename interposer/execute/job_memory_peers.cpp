@@ -23,7 +23,7 @@ CUresult JobMemory::AllowPeer(CUdevice peer) {
     if (state_.counters.wanted_bytes > state_.budget.bytes()) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     SetPeer(peer, true);
   }
-  if (EndRecipesWhileMaking() && BringAll()) return CUDA_SUCCESS;
+  if (EndRecipesWhileMaking() && restores_.BringAll()) return CUDA_SUCCESS;
   const StateLock lock(state_.locks);
   SetPeer(peer, false);
   return state_.OutOfMemory();
@@ -94,28 +94,6 @@ bool JobMemory::SetPeerOf(CUdeviceptr address, CUdevice peer, bool allowed) {
   if (!state_.residency.IsMapped(AsRange(found))) return false;
   Residency::SetPeerAt(found->base, found->size_bytes, peer, allowed);
   return true;
-}
-
-// Everything that is allocated gets memory, and its bytes come back.
-bool JobMemory::BringAll() {
-  TouchSet set;
-  {
-    const StateLock lock(state_.locks);
-    state_.residency.CancelLeaving();
-    Residency* const residency = &state_.residency;
-    residency->ForEachLive([&, residency](Range* range) {
-      if (residency->IsMapped(range)) return;
-      residency->Pin(range);
-      set.ranges.push_back(range);
-    });
-  }
-  const bool all = MakeAllResident(&set);
-  {
-    const StateLock lock(state_.locks);
-    for (Range* range : set.ranges) state_.residency.Unpin(range);
-  }
-  EndMoving();
-  return all;
 }
 
 }  // namespace spillway::interposer

@@ -43,9 +43,10 @@ void JobMemory::Adopt(std::shared_ptr<const scheduler::LivePlan> plan) {
 void JobMemory::TellPlan(Effect effect, TouchSet* set) {
   if (std::exchange(set->is_told, true)) return;
   base::InlineVector<JobTouch, 32> touches;
-  for (const RecordedTouch& touch : TouchesOf(*set, effect))
+  for (const RecordedTouch& touch : CallRecorder::TouchesOf(*set, effect))
     touches.push_back({touch.allocation, touch.writes, touch.reads});
-  state_.walk.Observe(JobEvent::Operation(ShapeOf(*set), {touches.begin(), touches.size()}), &set->step);
+  state_.walk.Observe(JobEvent::Operation(CallRecorder::ShapeOf(*set), {touches.begin(), touches.size()}),
+                      &set->step);
 }
 
 // The call's own memory is there.

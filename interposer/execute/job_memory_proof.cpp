@@ -133,7 +133,8 @@ void JobMemory::BeginRecipe(const Addresses& addresses, TouchSet* set) {
   if (!set->stream || set->recorded || set->reaches || set->names_freed || set->stream->foreign) return;
   const bool is_kept = state_.drops_eagerly || set->step.keeps_recipe;
   if (!is_kept && !state_.recorder.IsRecording()) return;
-  const std::uint64_t token = scheduler::TokenOf(scheduler::JobEvent::Operation(ShapeOf(*set), {}));
+  const std::uint64_t token =
+      scheduler::TokenOf(scheduler::JobEvent::Operation(CallRecorder::ShapeOf(*set), {}));
   {
     const StateLock lock(state_.locks);
     const Verdict verdict = state_.recipes.VerdictOn(token);
@@ -228,7 +229,7 @@ void JobMemory::DropAll(Use last) {
     const StateLock lock(state_.locks);
     for (const std::uint64_t id : state_.recipes.All()) Drop(state_.recipes.Find(id)->output);
   }
-  AwaitQuietly(last);
+  waits_.AwaitQuietly(last);
   const StateLock lock(state_.locks);
   state_.residency.CollectLeft();
 }
@@ -302,7 +303,7 @@ bool JobMemory::RunTwice(Proof* proof) {
     proof->was_run = true;
     use = {stream, Timeline::IssuedOn(stream)};
   }
-  return AwaitQuietly(use) && CompareSecond(proof);
+  return waits_.AwaitQuietly(use) && CompareSecond(proof);
 }
 
 bool JobMemory::KeepFirst(Proof* proof) {
@@ -335,7 +336,8 @@ void JobMemory::PutBack(const Proof& proof) {
 
 // It may wait for what the program does only after the call, without our knowing: then nobody waits for its kind again.
 bool JobMemory::AwaitFirst(Use use, std::uint64_t id) {
-  if (AwaitProgress([&]() SPILLWAY_REQUIRES(kStateLock) { return state_.timeline.Done(use); })) return true;
+  if (waits_.AwaitProgress([&]() SPILLWAY_REQUIRES(kStateLock) { return state_.timeline.Done(use); }))
+    return true;
   const StateLock lock(state_.locks);
   if (const Recipe* const recipe = state_.recipes.Find(id))
     state_.recipes.Judge(recipe->token, Verdict::kRefuted);
@@ -353,20 +355,6 @@ void JobMemory::EndProof(Proof* proof, bool is_complete) {
   if (range->live && range->life == proof->life) range->empty = false;
   for (Range* each : proof->pinned) state_.residency.Unpin(each);
   state_.residency.host().Give(&proof->piece);
-}
-
-bool JobMemory::AwaitQuietly(Use use) {
-  CUevent event = nullptr;
-  {
-    const StateLock lock(state_.locks);
-    if (state_.timeline.Done(use)) return true;
-    event = state_.timeline.EventFor(use);
-  }
-  if (!event) {
-    Timeline::WaitFor(use.stream);
-    return true;
-  }
-  return Driver().cuEventSynchronize(event) == CUDA_SUCCESS;
 }
 
 std::vector<JobMemory::OutputPiece> JobMemory::OutputPiecesOf(const Range& range) {
@@ -390,7 +378,7 @@ bool JobMemory::CopyPiece(const Proof& proof, OutputPiece piece, Toward toward) 
     const StateLock lock(state_.locks);
     use = state_.residency.CopyAside(copy);
   }
-  return use.stream && AwaitQuietly(use);
+  return use.stream && waits_.AwaitQuietly(use);
 }
 
 }  // namespace spillway::interposer

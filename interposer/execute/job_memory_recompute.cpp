@@ -258,16 +258,16 @@ CUresult JobMemory::MakeOneAgain(Range* range, StreamState* stream, TraceCause w
     state_.residency.Pin(range);
   }
   bool all_there = PrepareInputs(inputs);
-  for (Range* input : inputs) all_there = all_there && MakeResident(input, Role::kReads);
+  for (Range* input : inputs) all_there = all_there && restores_.MakeResident(input, Role::kReads);
   CUresult result = CUDA_SUCCESS;
-  all_there =
-      all_there && MakeRoom(range->size_bytes, StallCause::kDemand, [&]() SPILLWAY_REQUIRES(kStateLock) {
-        if (!IsDropped(range)) return true;  // it was freed
-        if (!state_.residency.Revive(range)) return false;
-        result = LaunchAgain(range->recipe, StreamForReplay(stream), why);
-        if (result != CUDA_SUCCESS) state_.residency.DropAnew(range);
-        return true;
-      });
+  all_there = all_there &&
+              eviction_.MakeRoom(range->size_bytes, StallCause::kDemand, [&]() SPILLWAY_REQUIRES(kStateLock) {
+                if (!IsDropped(range)) return true;  // it was freed
+                if (!state_.residency.Revive(range)) return false;
+                result = LaunchAgain(range->recipe, StreamForReplay(stream), why);
+                if (result != CUDA_SUCCESS) state_.residency.DropAnew(range);
+                return true;
+              });
   if (!all_there) result = MakeWhereParked(range, inputs);
   {
     const StateLock lock(state_.locks);
@@ -278,7 +278,7 @@ CUresult JobMemory::MakeOneAgain(Range* range, StreamState* stream, TraceCause w
     state_.counters.recomputed_bytes += is_made ? range->requested_bytes : 0;
     state_.counters.demand_recomputes += is_made && why != TraceCause::kPlan;
   }
-  EndMoving();
+  parking_.EndMoving();
   return result;
 }
 
@@ -289,10 +289,10 @@ bool JobMemory::PrepareInputs(const Inputs& inputs) {
     const StateLock lock(state_.locks);
     const auto is_there = [this](const Range* input)
                               SPILLWAY_REQUIRES(kStateLock) { return state_.residency.IsMapped(input); };
-    must_prepare =
-        state_.trust.MustPark() && MustPrepare() && !std::all_of(inputs.begin(), inputs.end(), is_there);
+    must_prepare = state_.trust.MustPark() && parking_.MustPrepare() &&
+                   !std::all_of(inputs.begin(), inputs.end(), is_there);
   }
-  return !must_prepare || PrepareToMove();
+  return !must_prepare || parking_.PrepareToMove();
 }
 
 // The budget has become too small for output and inputs together: they are used as by a call that names as much. What the host is asked
@@ -300,7 +300,7 @@ bool JobMemory::PrepareInputs(const Inputs& inputs) {
 CUresult JobMemory::MakeWhereParked(Range* range, const Inputs& inputs) {
   const StateLock lock(state_.locks);
   if (!IsDropped(range)) return CUDA_SUCCESS;
-  if (!ParkWhatIsAway({inputs.begin(), inputs.size()}) || !state_.residency.ReviveParked(range))
+  if (!restores_.ParkWhatIsAway({inputs.begin(), inputs.size()}) || !state_.residency.ReviveParked(range))
     return state_.OutOfMemory();
   StreamState* const stream = StreamForReplay(nullptr);
   const CUresult result = LaunchAgain(range->recipe, stream, TraceCause::kDemand);
@@ -399,7 +399,7 @@ bool JobMemory::EndRecipesWhileMaking() {
     const StateLock lock(state_.locks);
     if (replays_) last = {replays_, Timeline::IssuedOn(replays_)};
   }
-  return !last.stream || AwaitQuietly(last);
+  return !last.stream || waits_.AwaitQuietly(last);
 }
 
 // Kernels may write what recipes read, and read what is dropped, without naming it.

@@ -9,7 +9,7 @@ namespace spillway::interposer {
 // Another thread's call is about to overwrite some of it: its stream may be this one's, so what was there, or what comes, would
 // be right, but neither is there yet. Only who makes memory resident empties any, so none is emptied meanwhile.
 void JobMemory::AwaitOverwrites(const Addresses& addresses, Effect effect, TouchSet* set) {
-  AwaitProgress([&]() SPILLWAY_REQUIRES(kStateLock) {
+  waits_.AwaitProgress([&]() SPILLWAY_REQUIRES(kStateLock) {
     Find(addresses, effect, set);
     return !AnyEmpty(*set);
   });

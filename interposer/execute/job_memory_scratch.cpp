@@ -76,10 +76,11 @@ void JobMemory::TakeScratch(size_t bytes) {
   const MakingLock making(state_.locks);
   if (!MayTakeScratch(size_bytes)) return;  // another thread has taken some meanwhile
   Chunks chunks;
-  const bool made = MakeRoom(size_bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
-    return ScratchFor(bytes) != 0 || state_.residency.TakeChunks(size_bytes, &chunks);
-  });
-  EndMoving();
+  const bool made =
+      eviction_.MakeRoom(size_bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
+        return ScratchFor(bytes) != 0 || state_.residency.TakeChunks(size_bytes, &chunks);
+      });
+  parking_.EndMoving();
   const StateLock lock(state_.locks);
   const bool takes = made && !chunks.empty();
   const CUdeviceptr base = takes ? state_.residency.MapAnew(size_bytes, chunks) : 0;

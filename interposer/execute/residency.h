@@ -26,6 +26,7 @@
 // Never: waits. What must be waited for is answered (NextToAwait).
 #pragma once
 
+#include <algorithm>
 #include <list>
 #include <memory>
 #include <vector>
@@ -93,6 +94,10 @@ class Residency {
   void Leave(Range* range) {
     --range->entered;
     Unpin(range);
+  }
+  template <class Ranges>
+  bool AllOnDevice(const Ranges& ranges) const {
+    return std::all_of(ranges.begin(), ranges.end(), [this](const Range* range) { return IsMapped(range); });
   }
   // The stream's next operation comes behind all that users of the memory must wait for.
   void OrderBehind(Tracked* memory, StreamState* user);

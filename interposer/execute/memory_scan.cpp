@@ -1,18 +1,11 @@
-// The census: memory is looked through for addresses of ours that no copy has put there.
-//
-// Made while the device is idle and no call begins. Slabs, device variables and ranges up to kWholeInCensusBytes are read in
-// full; of larger ranges the first page of every 64 KiB: a structure that fills less than that of a large range, in one
-// piece, can be missed. What is on the host is read there.
+#include "interposer/execute/memory_scan.h"
+
 #include <algorithm>
 
-#include "interposer/driver/driver_api.h"
-#include "interposer/execute/job_memory.h"
-#include "interposer/ledger/libraries.h"
+#include "interposer/ledger/host_regions.h"
 #include "interposer/ledger/tensor_maps.h"
 
 namespace spillway::interposer {
-
-using driver::Driver;
 
 namespace {
 
@@ -44,12 +37,8 @@ std::vector<Piece> PiecesOf(size_t bytes, size_t whole_bytes) {
 
 }  // namespace
 
-size_t JobMemory::WholeBytes(Depth depth) {
-  return depth == Depth::kCensus ? kWholeInCensusBytes : kWholeInLookBytes;
-}
-
-void JobMemory::MakeCensus() {
-  FindVariables();
+void MemoryScan::MakeCensus() {
+  stored_.FindVariables();
   std::vector<Part> parts;
   HostBuffer staging;
   {
@@ -66,22 +55,7 @@ void JobMemory::MakeCensus() {
   state_.trust.CensusMade(state_.timeline.Sum().launches, found);
 }
 
-bool JobMemory::TakeStaging(HostBuffer* out) { return state_.residency.host().TakeIdle(kStagingBytes, out); }
-
-// Ranges are pinned: their memory stays until the census is over, also when they are freed meanwhile.
-std::vector<JobMemory::Part> JobMemory::PartsOnDevice() {
-  std::vector<Part> parts;
-  state_.slabs.ForEachSlab([&](CUdeviceptr base) { parts.push_back({base, kGranuleBytes, nullptr}); });
-  for (const Global& global : globals_) parts.push_back({global.base, global.bytes, nullptr});
-  for (Range* range : state_.residency.LiveRanges()) {
-    if (!state_.residency.IsMapped(range) || range->empty) continue;
-    state_.residency.Pin(range);
-    parts.push_back({range->base, range->requested_bytes, range});
-  }
-  return parts;
-}
-
-bool JobMemory::HoldsUnexplained(const Part& part, const HostBuffer& staging, Depth depth) {
+bool MemoryScan::HoldsUnexplained(const Part& part, const HostBuffer& staging, Depth depth) {
   for (const Piece& piece : PiecesOf(part.bytes, WholeBytes(depth))) {
     CUDA_MEMCPY2D copy{};
     copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
@@ -102,29 +76,8 @@ bool JobMemory::HoldsUnexplained(const Part& part, const HostBuffer& staging, De
   return false;
 }
 
-bool JobMemory::AwaitReadBack(const CUDA_MEMCPY2D& copy) {
-  Use use;
-  CUevent event = nullptr;
-  {
-    const StateLock lock(state_.locks);
-    use = state_.residency.CopyAside(copy);
-    if (!use.stream) return false;
-    event = state_.timeline.EventFor(use);
-  }
-  Await(use, event, StallCause::kIdle);
-  return true;
-}
-
-bool JobMemory::HostCopiesHoldUnexplained() {
-  const StateLock lock(state_.locks);
-  const std::vector<Range*> live = state_.residency.LiveRanges();
-  return std::any_of(live.begin(), live.end(), [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
-    return HostCopyHoldsUnexplained(*range, Depth::kCensus);
-  });
-}
-
 // False when it has none.
-bool JobMemory::HostCopyHoldsUnexplained(const Range& range, Depth depth) {
+bool MemoryScan::HostCopyHoldsUnexplained(const Range& range, Depth depth) {
   const auto* const bytes = static_cast<const std::byte*>(state_.residency.HostCopy(&range));
   if (!bytes) return false;
   for (const Piece& piece : PiecesOf(range.requested_bytes, WholeBytes(depth))) {
@@ -136,7 +89,54 @@ bool JobMemory::HostCopyHoldsUnexplained(const Range& range, Depth depth) {
   return false;
 }
 
-bool JobMemory::AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at) {
+bool MemoryScan::TakeStaging(HostBuffer* out) { return state_.residency.host().TakeIdle(kStagingBytes, out); }
+
+void MemoryScan::LetGo(const std::vector<Part>& parts) {
+  for (const Part& part : parts) {
+    if (part.range) state_.residency.Unpin(part.range);
+  }
+}
+
+// Ranges are pinned: their memory stays until the census is over, also when they are freed meanwhile.
+std::vector<MemoryScan::Part> MemoryScan::PartsOnDevice() {
+  std::vector<Part> parts;
+  state_.slabs.ForEachSlab([&](CUdeviceptr base) { parts.push_back({base, kGranuleBytes, nullptr}); });
+  for (const StoredAddresses::Global& global : stored_.globals())
+    parts.push_back({global.base, global.bytes, nullptr});
+  for (Range* range : state_.residency.LiveRanges()) {
+    if (!state_.residency.IsMapped(range) || range->empty) continue;
+    state_.residency.Pin(range);
+    parts.push_back({range->base, range->requested_bytes, range});
+  }
+  return parts;
+}
+
+size_t MemoryScan::WholeBytes(Depth depth) {
+  return depth == Depth::kCensus ? kWholeInCensusBytes : kWholeInLookBytes;
+}
+
+bool MemoryScan::AwaitReadBack(const CUDA_MEMCPY2D& copy) {
+  Use use;
+  CUevent event = nullptr;
+  {
+    const StateLock lock(state_.locks);
+    use = state_.residency.CopyAside(copy);
+    if (!use.stream) return false;
+    event = state_.timeline.EventFor(use);
+  }
+  waits_.Await(use, event, StallCause::kIdle);
+  return true;
+}
+
+bool MemoryScan::HostCopiesHoldUnexplained() {
+  const StateLock lock(state_.locks);
+  const std::vector<Range*> live = state_.residency.LiveRanges();
+  return std::any_of(live.begin(), live.end(), [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
+    return HostCopyHoldsUnexplained(*range, Depth::kCensus);
+  });
+}
+
+bool MemoryScan::AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at) {
   std::vector<HeldWord> found;
   ScanWords(data, bytes, at, state_.Bounds(), [&](const HeldWord& held) { found.push_back(held); });
   ForEachTensorMap(data, bytes, -at % kTensorMapAlignment, [&](size_t offset, CUdeviceptr address) {
@@ -148,52 +148,21 @@ bool JobMemory::AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr 
   found.clear();
   ScanWords(data, bytes, at, HostRegions::Bounds(), [&](const HeldWord& held) { found.push_back(held); });
   for (const HeldWord& held : found) {
-    if (LeadsToHeldWords(held.word) && !ContentsAt(held.at).Explains(held)) return true;
+    if (stored_.LeadsToHeldWords(held.word) && !stored_.ContentsAt(held.at).Explains(held)) return true;
   }
   return false;
 }
 
 // An address that leads to another allocation that lives, at a place where something lives, too. Who is led to the
 // allocation that he is in already needs no more than he has.
-bool JobMemory::IsUnexplained(const HeldWord& held) {
+bool MemoryScan::IsUnexplained(const HeldWord& held) {
   const Allocation* const target = state_.ledger.Find(held.word);
   const Allocation* const holder = state_.ledger.Find(held.at);
   if (!target || target == holder) return false;
   const bool in_slab_gap = !holder && state_.residency.OwnsAddress(held.at);
   if (in_slab_gap || (holder && held.at + sizeof held.word > holder->base + holder->requested_bytes))
     return false;
-  return !ContentsAt(held.at).Explains(held);
-}
-
-void JobMemory::KnowGlobal(CUdeviceptr base, size_t bytes, const void* module) {
-  const StateLock lock(state_.locks);
-  const Global global{base, bytes, module};
-  if (std::find(globals_.begin(), globals_.end(), global) == globals_.end()) globals_.push_back(global);
-}
-
-// Where the variables of libraries lie in this context; it takes code to the device, so only a job that evicts asks. With the making
-// lock held, behind which no library is unloaded.
-void JobMemory::FindVariables() {
-  if (!Libraries::Instance().AnyBehind(libraries_found_)) return;
-  for (const LoadedLibrary& library : Libraries::Instance().Behind(libraries_found_)) {
-    for (const std::string& name : library.variables) {
-      CUdeviceptr base = 0;
-      size_t bytes = 0;
-      if (Driver().cuLibraryGetGlobal(&base, &bytes, library.handle, name.c_str()) == CUDA_SUCCESS && base)
-        KnowGlobal(base, bytes, library.handle);
-    }
-    libraries_found_ = library.number;
-  }
-}
-
-void JobMemory::ForgetGlobals(const void* module) {
-  const MakingLock making(state_.locks);
-  const StateLock lock(state_.locks);
-  for (const Global& global : globals_) {
-    if (global.module == module) state_.outside.Forget(global.base, global.bytes);
-  }
-  std::erase_if(globals_, [module](const Global& global) { return global.module == module; });
-  state_.all_memory.Update();
+  return !stored_.ContentsAt(held.at).Explains(held);
 }
 
 }  // namespace spillway::interposer

@@ -1,0 +1,210 @@
+#include "interposer/execute/eviction.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/pause.h"
+#include "base/schedule_point.h"
+#include "interposer/driver/calling_context.h"
+#include "interposer/execute/calls.h"
+
+namespace spillway::interposer {
+
+using base::MonotonicNs;
+using driver::CurrentContext;
+using driver::RelaxedCapture;
+
+namespace {
+
+// How long to hope, with nothing under way, that other threads' calls end or that the driver changes its mind.
+constexpr std::uint64_t kRoomPatienceNs = 10'000'000'000;
+constexpr std::int64_t kHeldBackPauseNs = 500'000;
+
+}  // namespace
+
+// Tries `take_now`, frees what can be freed, starts evictions, awaits the first completion, and again. Gives up when
+// nothing is under way and no call in progress holds memory that could move afterwards, or when the driver keeps
+// refusing what should be there.
+bool Eviction::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now) {
+  AwaitPrefetches(cause);
+  bool must_prepare, must_park;
+  {
+    const StateLock lock(state_.locks);
+    if (take_now()) return true;
+    GiveBackEmptySlabs();
+    if (take_now()) return true;
+    must_prepare = parking_.MustPrepare();
+    must_park = state_.trust.MustPark();
+  }
+  if (must_prepare && must_park && AwaitFreed(bytes, cause, take_now)) return true;
+  if (must_prepare) parking_.PrepareToMove();
+  const std::uint64_t deadline_ns = MonotonicNs() + kRoomPatienceNs;
+  for (;;) {
+    Waits::Awaited next;
+    std::int64_t wait_ns = 0;
+    StallCause waits_for = cause;
+    {
+      const StateLock lock(state_.locks);
+      state_.executor.BringBack();
+      if (take_now()) return true;
+      if (!state_.walk.IsActive()) state_.timeline.CheckpointEveryOperation();
+      GiveBackEmptySlabs();
+      if (take_now()) return true;
+      const bool may_move = parking_.MayMoveNow();
+      const std::int64_t turn_ns = state_.residency.link().WaitNs(protocol::Direction::kToHost);
+      const bool enough = may_move && turn_ns == 0 && StartMakingRoom(bytes);
+      state_.timeline.Poll();
+      next = NextToFree();
+      if (next.empty()) {
+        next = waits_.WithEvents(FirstUses(state_.residency.host().NextToAwait()));
+        waits_for = StallCause::kPoolFull;
+      }
+      if (next.empty() && turn_ns > 0 && may_move) wait_ns = turn_ns;
+      if (next.empty() && wait_ns == 0 && !OthersMayEnd(deadline_ns)) {
+        if (take_now()) return true;
+        if (state_.residency.Health() != CUDA_SUCCESS || MonotonicNs() > deadline_ns) return false;
+        // What was busy a moment ago may be done by now; then there is more to be had.
+        if (!enough && (!may_move || !StartMakingRoom(bytes))) return false;
+        continue;
+      }
+    }
+    if (wait_ns > 0)
+      waits_.AwaitTurnOf(wait_ns);
+    else if (!next.empty())
+      waits_.AwaitOneOf(next, waits_for);
+    else
+      state_.budget.IsHeld() ? base::Pause(kHeldBackPauseNs) : base::YieldToOthers();
+  }
+}
+
+// What was freed before may be enough once its work is done: then nothing leaves, and no mapping that is in use changes.
+// False when it is not enough, or its work waits for the program.
+bool Eviction::AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now) {
+  for (;;) {
+    Waits::Awaited next;
+    {
+      const StateLock lock(state_.locks);
+      state_.timeline.Poll();
+      GiveBackEmptySlabs();
+      if (take_now()) return true;
+      if (!state_.residency.HasRoomComing(bytes - std::min(bytes, state_.slabs.EmptyBytes()))) return false;
+      next = NextToFree();
+      if (next.empty()) return false;
+    }
+    waits_.AwaitOneOf(next, cause);
+  }
+}
+
+// What the plan has asked for is given memory before anything behind it. Nothing is sent away for it: where nothing is under way
+// that frees memory, it is waited for no longer.
+void Eviction::AwaitPrefetches(StallCause cause) {
+  if (!state_.executor.HasPending() || CapturesGoOn()) return;
+  for (;;) {
+    Waits::Awaited next;
+    {
+      const StateLock lock(state_.locks);
+      state_.executor.BringBack();
+      if (!state_.executor.MayAwait()) return;
+      state_.timeline.Poll();
+      next = waits_.WithEvents(state_.residency.NextToAwait());
+      if (next.empty()) return state_.executor.AwaitedInVain();
+    }
+    waits_.AwaitOneOf(next, cause);
+  }
+}
+
+CUresult Eviction::AddSlab(size_t bytes) {
+  const base::ScopedCount call(&state_.calls.for_memory);
+  const MakingLock making(state_.locks);
+  const CUresult result = AddSlabWhileMaking(bytes);
+  parking_.EndMoving();
+  return result;
+}
+
+CUresult Eviction::AddSlabWhileMaking(size_t bytes) {
+  Chunks chunks;
+  const bool made = MakeRoom(kGranuleBytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
+    return state_.residency.TakeChunks(kGranuleBytes, &chunks);
+  });
+  const StateLock lock(state_.locks);
+  const CUdeviceptr base = made ? state_.residency.MapAnew(kGranuleBytes, chunks) : 0;
+  if (!base) {
+    state_.residency.chunks().Give(&chunks);
+    return state_.OutOfMemory();
+  }
+  state_.slabs.AddSlab(bytes, base, std::move(chunks));
+  state_.counters.UnmovableFor(Unmovable::kSmall).Add(kGranuleBytes);
+  state_.budget.Want(kGranuleBytes);
+  state_.residency.TraceMemory();
+  return CUDA_SUCCESS;
+}
+
+void Eviction::GiveBackWhatIsFreed() {
+  const StateLock lock(state_.locks);
+  gives_back_ = true;
+  state_.residency.GiveBackWhatIsFreed();
+}
+
+// What was busy when it was freed is idle by now.
+void Eviction::GiveBackSpare() {
+  if (!gives_back_) return;
+  const RelaxedCapture relaxed(CapturesGoOn());
+  const CurrentContext current(state_.context);
+  if (state_.locks.TryLockMaking()) {  // who makes memory needs the slabs where they are
+    GiveBackSpareSlabs();
+    state_.locks.UnlockMaking();
+  }
+  const StateLock lock(state_.locks);
+  state_.residency.GiveBackSpare(Residency::After::kWait);
+}
+
+// A bare free would have waited: much that is freed and busy is awaited before more is created beside it.
+void Eviction::AwaitSpare(size_t size_bytes) {
+  if (!gives_back_ || CapturesGoOn()) return;
+  for (;;) {
+    Waits::Awaited next;
+    {
+      const StateLock lock(state_.locks);
+      if (!state_.residency.MustAwaitSpare(size_bytes)) return;
+      next = waits_.WithEvents(state_.residency.NextToAwait());
+      if (next.empty()) return;
+    }
+    waits_.AwaitOneOf(next, StallCause::kNoMemory);
+  }
+}
+
+// Other calls, which let go of what they name, and waits for the program, behind which memory may be freed; and a budget that is
+// about to be another one.
+bool Eviction::OthersMayEnd(std::uint64_t deadline_ns) {
+  if (MonotonicNs() >= deadline_ns) return false;
+  return state_.budget.IsHeld() || state_.calls.locked > 0 || calls::OthersInProgress() ||
+         state_.timeline.AnyStreamIsHeld();
+}
+
+bool Eviction::StartMakingRoom(size_t bytes) {
+  if (state_.residency.HasRoomComing(bytes)) return true;
+  const bool by_plan = state_.walk.IsActive() && state_.executor.NoteNextUses(&state_.walk);
+  return state_.residency.StartMakingRoom(
+      bytes, by_plan ? Residency::LeaveFirst::kFurthestUse : Residency::LeaveFirst::kLeastRecentlyUsed);
+}
+
+// What frees memory, or nothing.
+Waits::Awaited Eviction::NextToFree() {
+  const FirstUses next = state_.residency.NextToAwait();
+  return waits_.WithEvents(next.empty() ? FirstUses(state_.slabs.NextToAwait()) : next);
+}
+
+void Eviction::GiveBackEmptySlabs() {
+  while (Slab* slab = state_.slabs.TakeEmpty()) {
+    state_.residency.UnmapAndGive(slab->plan.base, kGranuleBytes, &slab->chunks);
+    state_.counters.wanted_bytes -= kGranuleBytes;
+    state_.counters.UnmovableFor(Unmovable::kSmall).bytes -= kGranuleBytes;
+  }
+}
+
+void Eviction::GiveBackSpareSlabs() {
+  const StateLock lock(state_.locks);
+  if (state_.residency.IsMoreThanKept(state_.slabs.EmptyBytes())) GiveBackEmptySlabs();
+}
+
+}  // namespace spillway::interposer

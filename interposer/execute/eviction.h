@@ -1,0 +1,52 @@
+// How a job gets memory when none is free: it frees, evicts and waits, in that order.
+//
+// Called by the classes behind JobMemory on the program's threads; with the making lock held where memory is made.
+//
+// Invariants
+//  1. Nothing is evicted while it may be used unseen (Parking), nor for what a plan asks for ahead of need.
+//  2. The wait ends: when memory is there, or when nothing is under way that could free any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/function_ref.h"
+#include "interposer/execute/job_state.h"
+#include "interposer/execute/parking.h"
+#include "interposer/execute/waits.h"
+
+namespace spillway::interposer {
+
+class Eviction {
+ public:
+  Eviction(JobState& state, Waits& waits, Parking& parking)
+      : state_(state), waits_(waits), parking_(parking) {}
+
+  // `take_now` is called with the state lock held.
+  bool MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now)
+      SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  bool AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now)
+      SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  void AwaitPrefetches(StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
+
+  CUresult AddSlab(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  CUresult AddSlabWhileMaking(size_t bytes) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+
+  void GiveBackWhatIsFreed() SPILLWAY_EXCLUDES(kStateLock);
+  void GiveBackSpare() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  void AwaitSpare(size_t size_bytes) SPILLWAY_EXCLUDES(kStateLock);
+
+ private:
+  bool OthersMayEnd(std::uint64_t deadline_ns) SPILLWAY_REQUIRES(kStateLock);
+  bool StartMakingRoom(size_t bytes) SPILLWAY_REQUIRES(kStateLock);
+  Waits::Awaited NextToFree() SPILLWAY_REQUIRES(kStateLock);
+  void GiveBackEmptySlabs() SPILLWAY_REQUIRES(kStateLock);
+  void GiveBackSpareSlabs() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+
+  JobState& state_;
+  Waits& waits_;
+  Parking& parking_;
+  bool gives_back_ = false;  // constant after construction
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,54 @@
+// Looks through memory for addresses of the job's memory that no copy has put there.
+//
+// Called by Parking and by looks at new kernels' work on the program's threads, with the making lock held. Owns nothing: its staging
+// memory is the host pool's.
+//
+// A census is made while the device is idle and no call begins. Slabs, device variables and ranges up to kWholeInCensusBytes are read
+// in full; of larger ranges the first page of every 64 KiB: a structure that fills less than that of a large range, in one piece, can
+// be missed. What is on the host is read there.
+// Never: changes where memory is.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "interposer/execute/job_state.h"
+#include "interposer/execute/stored_addresses.h"
+#include "interposer/execute/waits.h"
+
+namespace spillway::interposer {
+
+class MemoryScan {
+ public:
+  struct Part {
+    CUdeviceptr base;
+    size_t bytes;
+    Range* range;  // null: part of a slab, or outside our memory
+  };
+  enum class Depth { kCensus, kLook };  // how much of large ranges is read
+
+  MemoryScan(JobState& state, Waits& waits, StoredAddresses& stored)
+      : state_(state), waits_(waits), stored_(stored) {}
+
+  void MakeCensus() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+
+  bool HoldsUnexplained(const Part& part, const HostBuffer& staging, Depth depth)
+      SPILLWAY_EXCLUDES(kStateLock);
+  bool HostCopyHoldsUnexplained(const Range& range, Depth depth) SPILLWAY_REQUIRES(kStateLock);
+  bool TakeStaging(HostBuffer* out) SPILLWAY_REQUIRES(kStateLock);
+  void LetGo(const std::vector<Part>& parts) SPILLWAY_REQUIRES(kStateLock);
+
+ private:
+  std::vector<Part> PartsOnDevice() SPILLWAY_REQUIRES(kStateLock);
+  static size_t WholeBytes(Depth depth);
+  bool AwaitReadBack(const CUDA_MEMCPY2D& copy) SPILLWAY_EXCLUDES(kStateLock);
+  bool HostCopiesHoldUnexplained() SPILLWAY_EXCLUDES(kStateLock);
+  bool AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at) SPILLWAY_REQUIRES(kStateLock);
+  bool IsUnexplained(const HeldWord& held) SPILLWAY_REQUIRES(kStateLock);
+
+  JobState& state_;
+  Waits& waits_;
+  StoredAddresses& stored_;
+};
+
+}  // namespace spillway::interposer

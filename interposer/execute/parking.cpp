@@ -1,0 +1,116 @@
+#include "interposer/execute/parking.h"
+
+#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/stall_clock.h"
+
+namespace spillway::interposer {
+
+// Before the first step that takes memory away from a range or a mapping from the device. False when none may be made.
+bool Parking::PrepareToMove() {
+  bool wants_census;
+  {
+    const StateLock lock(state_.locks);
+    prepared_ = true;
+    reads_host_ = state_.trust.MayUnmap();
+    if (heap_is_used.load(std::memory_order_relaxed)) state_.trust.Opaque(Opacity::kDeviceHeap);
+    wants_census = state_.trust.WantsCensus(state_.timeline.Sum().launches);
+    if (!wants_census && !state_.trust.MustPark()) return true;
+    if (!ordering_rules::kParkingWaitsForIdle) {
+      UpdateParking();
+      return true;
+    }
+    UpdateLooks();  // from before the first census on
+    state_.all_memory.SetDeviceIdle(true);
+  }
+  const TraceMoment begun = state_.trace.BeginHere();
+  const StallClock::Moment stalled = waits_.BeginStall();
+  const bool idle = AwaitIdle();
+  if (idle && wants_census) scan_.MakeCensus();
+  state_.trace.EndHere(begun, StallEvent(StallCause::kIdle));
+  const StateLock lock(state_.locks);
+  waits_.EndStall(stalled, StallCause::kIdle);
+  ++(idle ? state_.counters.idle_waits : state_.counters.idle_waits_given_up);
+  UpdateParking();
+  waits_in_vain_ = !idle && state_.trust.MustWait();
+  UpdateLooks();
+  reads_host_ = state_.trust.MayUnmap();
+  state_.all_memory.SetDeviceIdle(idle && state_.residency.parking());
+  return !waits_in_vain_;
+}
+
+// What was brought back is there, and calls may begin.
+void Parking::EndMoving() {
+  {
+    const StateLock lock(state_.locks);
+    if (!prepared_) return;
+    prepared_ = waits_in_vain_ = false;
+    if (state_.residency.parking()) state_.residency.CancelLeaving();
+  }
+  AwaitRestores();
+  const StateLock lock(state_.locks);
+  state_.all_memory.SetDeviceIdle(false);
+}
+
+void Parking::AwaitRestores() {
+  Use last;
+  CUevent event = nullptr;
+  {
+    const StateLock lock(state_.locks);
+    last = state_.residency.LastRestore();
+    if (!state_.residency.parking() || state_.timeline.Done(last)) return;
+    event = state_.timeline.EventFor(last);
+  }
+  waits_.Await(last, event, StallCause::kIdle);
+}
+
+void Parking::AskBeforeGranting(size_t size_bytes) {
+  {
+    const StateLock lock(state_.locks);
+    if (state_.counters.wanted_bytes + size_bytes <= state_.budget.bytes() ||
+        !state_.trust.MustAskBeforeGranting())
+      return;
+  }
+  const base::ScopedCount call(&state_.calls.for_memory);
+  const MakingLock making(state_.locks);
+  PrepareToMove();
+  EndMoving();
+}
+
+void Parking::UpdateParking() {
+  is_due_ = false;
+  if (!state_.residency.host().mappable()) state_.trust.CannotPark();
+  state_.residency.SetParking(state_.trust.MustPark());
+}
+
+bool Parking::MayPark() {
+  const StateLock lock(state_.locks);
+  return state_.trust.MayPark();
+}
+
+// A kernel may reach a new range before any call names it: where it must be mapped at all times, and there is no device
+// memory for it right now, its addresses are mapped onto host memory.
+bool Parking::IsParkedAnew(Range* range) {
+  if (range->place != Place::kNowhere || !state_.trust.MustPark()) return true;
+  if (!state_.residency.parking()) UpdateParking();
+  if (!state_.trust.MustPark() || range->place == Place::kParked) return true;
+  return state_.residency.ParkNew(range);
+}
+
+// Within the budget there is memory for a new range, at the latest when the work of what was freed is done.
+bool Parking::AwaitsFreed(const Range& range) const {
+  return range.place == Place::kNowhere && state_.trust.MustPark() &&
+         state_.counters.wanted_bytes + range.size_bytes <= state_.budget.bytes();
+}
+
+bool Parking::AwaitIdle() {
+  return waits_.AwaitProgress([this]() SPILLWAY_REQUIRES(kStateLock) { return IsIdle(); }, &vain_waits_);
+}
+
+// No call is between its Begin and its End, and all that was enqueued is complete.
+bool Parking::IsIdle() {
+  const UseList unfinished = state_.timeline.Unfinished();
+  for (Use use : unfinished.items()) state_.timeline.EventFor(use);
+  return unfinished.empty() && state_.calls.locked == 0 && !state_.all_memory.IsNamed();
+}
+
+}  // namespace spillway::interposer

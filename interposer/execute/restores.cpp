@@ -1,0 +1,124 @@
+#include "interposer/execute/restores.h"
+
+#include <algorithm>
+
+namespace spillway::interposer {
+
+bool Restores::MakeResident(Range* range, Role role) {
+  StallCause cause;
+  bool copies;
+  {
+    const StateLock lock(state_.locks);
+    copies = role != Role::kOverwrites && (range->place == Place::kHost || range->place == Place::kParked);
+    cause = range->place == Place::kNowhere         ? StallCause::kNoMemory
+            : state_.executor.IsAskedFor(range->id) ? StallCause::kLatePrefetch
+                                                    : StallCause::kDemand;
+  }
+  if (!AwaitUsesWhereParked(range, cause)) return false;
+  if (copies) waits_.AwaitTurn(protocol::Direction::kToDevice);
+  return eviction_.MakeRoom(range->size_bytes, cause, [&]() SPILLWAY_REQUIRES(kStateLock) {
+    return state_.residency.IsMapped(range) || RestoreOnDemand(range, role);
+  });
+}
+
+bool Restores::MakeAllResident(TouchSet* set) {
+  state_.budget.Await(
+      [&]() SPILLWAY_REQUIRES(kStateLock) { return ThatFit(*set).size() == set->ranges.size(); });
+  bool must_prepare;
+  base::InlineVector<Range*, 32> fitting;
+  {
+    const StateLock lock(state_.locks);
+    fitting = ThatFit(*set);
+    must_prepare =
+        !state_.residency.AllOnDevice(fitting) && state_.trust.MustPark() && parking_.MustPrepare();
+  }
+  bool resident = !must_prepare || parking_.PrepareToMove();
+  for (Range* range : fitting) resident = resident && MakeResident(range, RoleOf(*set, range));
+  return (resident && fitting.size() == set->ranges.size()) || CanUseParked(*set);
+}
+
+// Everything that is allocated gets memory, and its bytes come back.
+bool Restores::BringAll() {
+  TouchSet set;
+  {
+    const StateLock lock(state_.locks);
+    state_.residency.CancelLeaving();
+    Residency* const residency = &state_.residency;
+    residency->ForEachLive([&, residency](Range* range) {
+      if (residency->IsMapped(range)) return;
+      residency->Pin(range);
+      set.ranges.push_back(range);
+    });
+  }
+  const bool all = MakeAllResident(&set);
+  {
+    const StateLock lock(state_.locks);
+    for (Range* range : set.ranges) state_.residency.Unpin(range);
+  }
+  parking_.EndMoving();
+  return all;
+}
+
+// A call that names more than there can be on the device at once uses the rest where it is parked: slower, not refused. A
+// proven job's kernels reach what they name: only that gets a mapping, and loses it when the call is complete
+// (Residency::MayUnpark). Where all that is away is parked already, nothing changes. A job that waited in vain parks until
+// the next census.
+bool Restores::ParkWhatIsAway(std::span<Range* const> ranges) {
+  if (!state_.trust.MayPark() || state_.residency.Health() != CUDA_SUCCESS) return false;
+  if (parking_.waits_in_vain()) state_.trust.NeedsCensus();
+  parking_.UpdateParking();
+  return std::all_of(ranges.begin(), ranges.end(), [this](Range* range) SPILLWAY_REQUIRES(kStateLock) {
+    return state_.residency.IsMapped(range) || state_.residency.ParkForCall(range);
+  });
+}
+
+// The ranges of the call that the budget holds together, those on the device first: the others are not worth moving.
+base::InlineVector<Range*, 32> Restores::ThatFit(const TouchSet& set) {
+  base::InlineVector<Range*, 32> fitting;
+  const size_t budget_bytes = state_.budget.bytes();
+  size_t bytes = 0;
+  for (const bool mapped : {true, false}) {
+    for (Range* range : set.ranges) {
+      if (state_.residency.IsMapped(range) != mapped || range->size_bytes > budget_bytes - bytes) continue;
+      if (state_.residency.StaysParked(range)) continue;
+      bytes += range->size_bytes;
+      fitting.push_back(range);
+    }
+  }
+  return fitting;
+}
+
+bool Restores::CanUseParked(const TouchSet& set) {
+  const StateLock lock(state_.locks);
+  const bool is_served = ParkWhatIsAway({set.ranges.begin(), set.ranges.size()});
+  state_.counters.parked_calls += is_served;
+  return is_served;
+}
+
+// In a proven job: while the job parks, the device is idle by now. False where nobody may wait for what happens before.
+bool Restores::AwaitUsesWhereParked(Range* range, StallCause cause) {
+  for (;;) {
+    Waits::Awaited next;
+    {
+      const StateLock lock(state_.locks);
+      if (state_.residency.StaysParked(range)) return false;
+      if (range->place != Place::kParked || state_.residency.MayUnpark(range)) return true;
+      next = waits_.WithEvents(FirstUses(state_.timeline.OneToAwait(&range->uses)));
+      if (next.empty()) return true;  // a call of another thread is about to use it
+    }
+    waits_.AwaitOneOf(next, cause);
+  }
+}
+
+bool Restores::RestoreOnDemand(Range* range, Role role) {
+  const bool was_away = range->place != Place::kNowhere;
+  const bool is_late = state_.executor.IsAskedFor(range->id);
+  const auto content = role == Role::kOverwrites ? Residency::Content::kDead : Residency::Content::kWanted;
+  if (!state_.residency.Restore(range, is_late ? TraceCause::kLatePrefetch : TraceCause::kDemand, content))
+    return false;
+  state_.counters.demand_fetches += was_away;
+  state_.counters.prefetches_late += state_.executor.TakeFromQueue(range);
+  return true;
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,43 @@
+// Brings ranges to the device because they are needed there now: by a call, by another device, or to make others again from them.
+//
+// Called by the classes behind JobMemory on the program's threads, with the making lock held. What the budget does not hold together is
+// used where it is parked.
+//
+// Invariants
+//  1. A range is restored with its bytes, but for one that the call overwrites as a whole.
+#pragma once
+
+#include <span>
+
+#include "base/inline_vector.h"
+#include "interposer/execute/call_roles.h"
+#include "interposer/execute/eviction.h"
+#include "interposer/execute/job_state.h"
+#include "interposer/execute/parking.h"
+#include "interposer/execute/waits.h"
+
+namespace spillway::interposer {
+
+class Restores {
+ public:
+  Restores(JobState& state, Waits& waits, Parking& parking, Eviction& eviction)
+      : state_(state), waits_(waits), parking_(parking), eviction_(eviction) {}
+
+  bool MakeResident(Range* range, Role role) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  bool MakeAllResident(TouchSet* set) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  bool BringAll() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  bool ParkWhatIsAway(std::span<Range* const> ranges) SPILLWAY_REQUIRES(kStateLock);
+
+ private:
+  base::InlineVector<Range*, 32> ThatFit(const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
+  bool CanUseParked(const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
+  bool AwaitUsesWhereParked(Range* range, StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
+  bool RestoreOnDemand(Range* range, Role role) SPILLWAY_REQUIRES(kStateLock);
+
+  JobState& state_;
+  Waits& waits_;
+  Parking& parking_;
+  Eviction& eviction_;
+};
+
+}  // namespace spillway::interposer

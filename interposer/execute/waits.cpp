@@ -1,0 +1,139 @@
+#include "interposer/execute/waits.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/pause.h"
+#include "base/schedule_point.h"
+#include "interposer/driver/calling_context.h"
+#include "interposer/driver/driver_api.h"
+
+namespace spillway::interposer {
+
+using base::MonotonicNs;
+using driver::Driver;
+
+namespace {
+
+// Note [Idle in vain]
+// A stream may wait for something that the program does only after the call that waits here. So the wait ends when
+// nothing on the device has completed for a while, sooner where it is known what is waited for. Time says nothing of what
+// kernels reach: on a busy machine, or behind a long kernel, it passes all the same. So whoever waited in vain takes
+// nothing away: the call uses what it names where it is parked, or gets no memory. A job whose memory can be parked waits less
+// and less for the program (vain_waits.h).
+constexpr std::uint64_t kProgressPatienceNs = 10'000'000'000;
+constexpr std::uint64_t kPatienceWithTheProgramNs = 500'000'000;
+constexpr std::uint64_t kBriefNs = 200'000;  // so long a wait asks all the time
+constexpr std::int64_t kNapNs = 50'000;
+
+}  // namespace
+
+// Waits for the event, or where none can be recorded for the whole stream; after an error the work is over, too.
+void Waits::Await(Use use, CUevent event, StallCause cause) {
+  const TraceMoment begun = state_.trace.BeginHere();
+  const StallClock::Moment stalled = BeginStall();
+  event ? static_cast<void>(Driver().cuEventSynchronize(event)) : Timeline::WaitFor(use.stream);
+  if (!event) state_.timeline.Completed(use.stream, use.sequence);
+  state_.trace.EndHere(begun, StallEvent(cause));
+  const StateLock lock(state_.locks);
+  EndStall(stalled, cause);
+}
+
+// Which comes first is not known, and no event says: they are asked in turn. One alone is waited for, and so is a stream without
+// events.
+void Waits::AwaitOneOf(const Waits::Awaited& awaited, StallCause cause) {
+  const auto has_none = [](const AwaitedUse& one) { return !one.event; };
+  const AwaitedUse* const silent = std::find_if(awaited.begin(), awaited.end(), has_none);
+  if (silent != awaited.end()) return Await(silent->use, nullptr, cause);
+  if (awaited.size() == 1) return Await(awaited.front().use, awaited.front().event, cause);
+  const driver::RelaxedCapture relaxed(true);  // a capture may begin meanwhile, and forbid to ask
+  // Once anybody has seen that the use is over its event marks another one.
+  const auto is_over = [](const AwaitedUse& one) {
+    return Timeline::KnownDone(one.use) || Driver().cuEventQuery(one.event) != CUDA_ERROR_NOT_READY;
+  };
+  const TraceMoment begun = state_.trace.BeginHere();
+  const StallClock::Moment stalled = BeginStall();
+  while (std::none_of(awaited.begin(), awaited.end(), is_over)) base::YieldToOthers();
+  state_.trace.EndHere(begun, StallEvent(cause));
+  const StateLock lock(state_.locks);
+  EndStall(stalled, cause);
+}
+
+Waits::Awaited Waits::WithEvents(const FirstUses& uses) {
+  Waits::Awaited awaited;
+  for (Use use : uses.items()) awaited.push_back({use, state_.timeline.EventFor(use)});
+  return awaited;
+}
+
+bool Waits::AwaitQuietly(Use use) {
+  CUevent event = nullptr;
+  {
+    const StateLock lock(state_.locks);
+    if (state_.timeline.Done(use)) return true;
+    event = state_.timeline.EventFor(use);
+  }
+  if (!event) {
+    Timeline::WaitFor(use.stream);
+    return true;
+  }
+  return Driver().cuEventSynchronize(event) == CUDA_SUCCESS;
+}
+
+// Asks, with the state lock held, until it is there, or until it will not be. (Note [Idle in vain])
+bool Waits::AwaitProgress(base::FunctionRef<bool()> is_there, VainWaits* vain_waits) {
+  std::uint64_t seen = 0, since_ns = MonotonicNs();
+  bool is_held = false;
+  for (;;) {
+    const std::uint64_t waited_ns = MonotonicNs() - since_ns;
+    {
+      const StateLock lock(state_.locks);
+      if (is_there()) {
+        if (is_held && vain_waits) vain_waits->WasWorthIt();
+        return true;
+      }
+      const std::uint64_t progress = state_.timeline.SumCompleted();
+      is_held = state_.timeline.AnyStreamIsHeld();
+      // What cannot be parked has nothing but the wait.
+      const bool may_do_without = vain_waits && state_.trust.MayPark();
+      const std::uint64_t with_the_program_ns =
+          may_do_without ? vain_waits->PatienceNs(progress) : kPatienceWithTheProgramNs;
+      if (is_held && with_the_program_ns == 0) return false;
+      if (progress != seen) {
+        since_ns = MonotonicNs();
+      } else if (waited_ns > (is_held ? with_the_program_ns : kProgressPatienceNs)) {
+        if (is_held && vain_waits) vain_waits->WasInVain(progress);
+        return false;
+      }
+      seen = progress;
+    }
+    waited_ns < kBriefNs || base::IsScheduled() ? base::YieldToOthers() : base::Pause(kNapNs);
+  }
+}
+
+void Waits::AwaitTurn(protocol::Direction direction) {
+  for (;;) {
+    std::int64_t wait_ns;
+    {
+      const StateLock lock(state_.locks);
+      wait_ns = state_.residency.link().WaitNs(direction);
+    }
+    if (wait_ns == 0) return;
+    AwaitTurnOf(wait_ns);
+  }
+}
+
+void Waits::AwaitTurnOf(std::int64_t wait_ns) {
+  const TraceMoment begun = state_.trace.BeginHere();
+  const std::uint64_t start_ns = MonotonicNs();
+  base::Pause(wait_ns);
+  state_.trace.EndHere(begun, StallEvent(StallCause::kLinkShare));
+  const StateLock lock(state_.locks);
+  state_.counters.Stalled(StallCause::kLinkShare, MonotonicNs() - start_ns);
+}
+
+StallClock::Moment Waits::BeginStall() {
+  const StateLock lock(state_.locks);
+  return stall_clock_.Now();
+}
+
+}  // namespace spillway::interposer
