@@ -56,7 +56,7 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
   for (bool even_held = false; !range; even_held = true) {
     AwaitRoomFor(size_bytes, even_held);
     const StateLock lock(state_.locks);
-    if (!even_held && put_off_bytes_ != 0 && !HasRoomFor(size_bytes)) continue;
+    if (!even_held && frees_.put_off_bytes() != 0 && !HasRoomFor(size_bytes)) continue;
     range = NewRange(bytes, size_bytes, &awaits_freed);
     if (!range) return Refused();
   }
@@ -66,8 +66,8 @@ CUresult JobMemory::AllocateRange(size_t bytes, CUdeviceptr* out) {
 }
 
 void JobMemory::AwaitRoomFor(size_t size_bytes, bool even_held) {
-  FinishFrees([&]()
-                  SPILLWAY_REQUIRES(kStateLock) { return even_held || state_.host_grant.Lacks(size_bytes); });
+  replays_.FinishFrees(
+      [&]() SPILLWAY_REQUIRES(kStateLock) { return even_held || state_.host_grant.Lacks(size_bytes); });
   parking_.AskBeforeGranting(size_bytes);
   state_.budget.Await([&]() SPILLWAY_REQUIRES(kStateLock) { return FitsBudget(size_bytes); });
   state_.host_grant.Await(size_bytes);
@@ -181,9 +181,9 @@ void JobMemory::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool wai
   *is_ours = found != nullptr;
   if (!*is_ours) return;
   if (waits) state_.promises.Add(state_.timeline.Unfinished());
-  TellOfFree(found);
+  frees_.TellOfFree(found);
   auto* const memory = static_cast<Tracked*>(found);
-  if (IsStillNeeded(memory)) return PutOffFree(memory);
+  if (frees_.IsStillNeeded(memory)) return frees_.PutOffFree(memory);
   UseList busy;
   if (!stream) {
     busy = state_.timeline.Unfinished();
@@ -192,49 +192,7 @@ void JobMemory::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool wai
     const Use own_place = state_.timeline.Issue(state_.timeline.Of(*stream));
     if (ordering_rules::kStreamFreeFollowsItsStream) busy.Add(own_place);
   }
-  GiveBack(found, busy);
-}
-
-// Who follows the program hears of its free, whenever the memory goes.
-void JobMemory::TellOfFree(const Allocation* found) {
-  if (IsBlock(found)) return;
-  if (state_.recorder.IsRecording()) state_.recorder.Freed(found->id);
-  if (state_.walk.IsActive()) state_.walk.Observe(scheduler::JobEvent::Free(found->id), nullptr);
-}
-
-void JobMemory::GiveBack(Allocation* found, const UseList& busy) {
-  const bool was_put_off = std::exchange(static_cast<Tracked*>(found)->free_is_due, false);
-  state_.contents.Freed(found->base, found->size_bytes);
-  if (IsBlock(found)) {
-    const bool is_ours = std::exchange(AsBlock(found)->is_ours, false);
-    if (is_ours) aside_bytes_ -= found->requested_bytes;
-    state_.counters.frees += !is_ours;
-    state_.slabs.Give(AsBlock(found), busy);
-    return;
-  }
-  ++state_.counters.frees;
-  if (was_put_off) {
-    std::erase(put_off_, AsRange(found));
-    put_off_bytes_.fetch_sub(found->size_bytes, std::memory_order_relaxed);
-  }
-  state_.executor.Freed(found->id);
-  if (const Recipe* const recipe = AsRange(found)->recipe) Forget(recipe);
-  MarkEnds(busy);
-  state_.ledger.RemoveRange(found);
-  if (found->unmovable != Unmovable::kNo)
-    state_.counters.UnmovableFor(found->unmovable).bytes -= found->size_bytes;
-  found->unmovable = Unmovable::kNo;
-  state_.counters.wanted_bytes -= found->size_bytes;
-  state_.residency.TraceNow(TraceKind::kFreed, AsRange(found));
-  state_.residency.Free(AsRange(found), busy);
-  state_.residency.GiveBackSpare(Residency::After::kFree);
-  state_.residency.TraceMemory();
-}
-
-// By a plan memory is short for good: what frees it is marked at once, so that nobody waits for more than that.
-void JobMemory::MarkEnds(const UseList& busy) {
-  if (!state_.walk.IsActive()) return;
-  for (Use use : busy.items()) state_.timeline.EventFor(use);
+  frees_.GiveBack(found, busy);
 }
 
 bool JobMemory::Charge(size_t bytes, Unmovable reason) {
@@ -243,7 +201,7 @@ bool JobMemory::Charge(size_t bytes, Unmovable reason) {
   const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(state_.context);
-  FinishFrees(
+  replays_.FinishFrees(
       [&]() SPILLWAY_REQUIRES(kStateLock) { return !HasRoomFor(bytes) || state_.host_grant.Lacks(bytes); });
   const MakingLock making(state_.locks);
   const bool charged = eviction_.MakeRoom(bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
@@ -343,7 +301,7 @@ size_t JobMemory::FreeBytes() {
 }
 
 size_t JobMemory::UsedBytes() const {
-  return state_.counters.wanted_bytes - state_.slabs.EmptyBytes() - put_off_bytes_;
+  return state_.counters.wanted_bytes - state_.slabs.EmptyBytes() - frees_.put_off_bytes();
 }
 
 // Without a budget the device says what is free, and what is held for the next allocation is free, too.
@@ -402,7 +360,7 @@ JobMemory::Snapshot JobMemory::ReadLocked() {
           .ordinary_bytes = state_.residency.host().ordinary_bytes(),
           .ordinary_peak_bytes = state_.residency.host().ordinary_peak_bytes(),
           .host_need_bytes = state_.host_grant.need_bytes(),
-          .iteration_calls = iteration_calls_,
+          .iteration_calls = plan_.iteration_calls(),
           .follows_plan = state_.walk.IsActive(),
           .in_call = state_.calls.AnyInProgress(),
           .held_addresses = state_.contents.size() + state_.outside.size(),
@@ -417,11 +375,8 @@ void JobMemory::ReleaseAll() {
   while (Slab* slab = state_.slabs.TakeAny())
     state_.residency.UnmapAndGive(slab->plan.base, kGranuleBytes, &slab->chunks);
   for (const std::uint64_t id : state_.recipes.All()) state_.recipes.Forget(state_.recipes.Find(id));
-  replays_ = nullptr;
-  for (ScratchPiece& piece : scratch_)
-    state_.residency.UnmapAndGive(piece.base, piece.size_bytes, &piece.chunks);
-  scratch_.clear();
-  scratch_use_ = {};
+  state_.replay_stream = nullptr;
+  scratch_.Release();
   state_.residency.ReleaseAll();
   waits_.Release();
   state_.timeline.Reset();

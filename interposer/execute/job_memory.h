@@ -33,14 +33,21 @@
 #include "base/scoped_count.h"
 #include "interposer/driver/mapping_calls.h"
 #include "interposer/execute/call_recorder.h"
+#include "interposer/execute/deferred_frees.h"
 #include "interposer/execute/eviction.h"
 #include "interposer/execute/free_memory.h"
 #include "interposer/execute/holds.h"
+#include "interposer/execute/input_copies.h"
 #include "interposer/execute/job_snapshot.h"
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/memory_scan.h"
 #include "interposer/execute/parking.h"
+#include "interposer/execute/plan_follower.h"
+#include "interposer/execute/recompute_records.h"
+#include "interposer/execute/repeat_proofs.h"
+#include "interposer/execute/replays.h"
 #include "interposer/execute/restores.h"
+#include "interposer/execute/scratch_memory.h"
 #include "interposer/execute/shared_memory.h"
 #include "interposer/execute/stored_addresses.h"
 #include "interposer/execute/touch_set.h"
@@ -93,17 +100,19 @@ class JobMemory {
   }
   void ForgetGlobals(const void* module) { stored_.ForgetGlobals(module); }
   void ForgetHost(CUdeviceptr base, size_t bytes) { stored_.ForgetHost(base, bytes); }
+  void CallEnded(const LibraryCall& call) { proofs_.CallEnded(call); }
+  bool EndRecipes() { return replays_.EndRecipes(); }
+  bool MayReplay(std::uint64_t token) { return proofs_.MayReplay(token); }
+  void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) { plan_.Adopt(std::move(plan)); }
+  void TraceDropped(std::int64_t planned_ns, std::int64_t without_ns) {
+    plan_.TraceDropped(planned_ns, without_ns);
+  }
+  bool Parks() { return plan_.Parks(); }
+  void AboutToBlock(const std::vector<Use>& awaited) { plan_.AboutToBlock(awaited); }
   void GiveBackWhatIsFreed() { eviction_.GiveBackWhatIsFreed(); }
   void BeginRecording() { recording_.BeginRecording(); }
   std::int64_t PlannableBytes() { return recording_.PlannableBytes(); }  // the budget, less what cannot move
 
-  // The library's call has ended, and all its work is enqueued.
-  void CallEnded(const LibraryCall& call) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // All bytes are somewhere, and no recipe is left: memory may be used, or kernels be gone, without our noticing. False when
-  // some could not be made again.
-  bool EndRecipes() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // An operation of this token (scheduler::TokenOf) has been proved to be repeatable.
-  bool MayReplay(std::uint64_t token) SPILLWAY_EXCLUDES(kStateLock);
   // Before the first allocation. For tests: what can be made again is dropped at once. There is no budget (spare_memory.h).
   void DropEagerly() { state_.drops_eagerly = true; }
 
@@ -156,8 +165,6 @@ class JobMemory {
   std::vector<Use> IssuedIn(CUcontext context) SPILLWAY_EXCLUDES(kStateLock);
   static void Completed(const std::vector<Use>& uses);
   void StreamDestroyed(CUstream stream);
-  // The program is about to wait for that.
-  void AboutToBlock(const std::vector<Use>& awaited) SPILLWAY_EXCLUDES(kStateLock);
   // The program has waited for work on the device.
   void Waited();
   // The stream is about to wait for something that the program does when it likes.
@@ -198,12 +205,6 @@ class JobMemory {
   CUcontext context() const { return state_.context; }
   int device() const { return state_.device; }
   Recorder& recorder() { return state_.recorder; }
-  // From its next iteration on the job follows the plan: what it says moves ahead of need, everything else as without one.
-  void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) SPILLWAY_EXCLUDES(kStateLock);
-  // For the trace: a plan's iterations took `planned_ns`, and without it `without_ns`; 0: not known.
-  void TraceDropped(std::int64_t planned_ns, std::int64_t without_ns);
-  // Plans are not carried out now.
-  bool Parks() SPILLWAY_EXCLUDES(kStateLock);
 
   using Snapshot = JobSnapshot;
   Snapshot Read();
@@ -231,9 +232,6 @@ class JobMemory {
   Range* NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed) SPILLWAY_REQUIRES(kStateLock);
   CUresult Refused() SPILLWAY_REQUIRES(kStateLock);
   void Know(Range* range) SPILLWAY_REQUIRES(kStateLock);
-  void TellOfFree(const Allocation* found) SPILLWAY_REQUIRES(kStateLock);
-  void GiveBack(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(kStateLock);
-  void MarkEnds(const UseList& busy) SPILLWAY_REQUIRES(kStateLock);
   void DischargeLocked(size_t bytes, Unmovable reason = Unmovable::kDriverServed)
       SPILLWAY_REQUIRES(kStateLock);
 
@@ -266,87 +264,14 @@ class JobMemory {
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   void FillWhatIsEmpty(const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
 
-  // Recipes.
-  void BeginRecipe(const Addresses& addresses, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
-  std::unique_ptr<Recipe> RecipeOf(const Addresses& addresses, const TouchSet& set,
-                                   size_t* lacks_scratch_bytes) SPILLWAY_EXCLUDES(kStateLock);
-  bool AddMemory(const TouchSet& set, const Addresses& addresses, Recipe* recipe) const;
-  bool MoveAside(const Claims& claims, Recipe* recipe, size_t* lacks_scratch_bytes)
-      SPILLWAY_EXCLUDES(kStateLock);
-  CUdeviceptr ScratchFor(size_t bytes) SPILLWAY_REQUIRES(kStateLock);
-  bool NamesAllClaimed(const Claims& claims, const Recipe& recipe) const;
-  bool LeadsElsewhere(const RecordedLaunch& launch) const;
-  bool MayBegin(const Recipe& recipe, const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
-  bool WaitingWorkMayUse(const Recipe& recipe, const StreamState* stream) SPILLWAY_REQUIRES(kStateLock);
-  bool MayDropAny() SPILLWAY_REQUIRES(kStateLock);
-  void NoteMade(const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
-  void TakeScratch(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  bool MayTakeScratch(size_t size_bytes) SPILLWAY_EXCLUDES(kStateLock);
-  bool Drop(Range* range) SPILLWAY_REQUIRES(kStateLock);
-  void DropAll(Use last) SPILLWAY_EXCLUDES(kStateLock);
-  bool AwaitsItsCall(Range* range) SPILLWAY_REQUIRES(kStateLock);
-  void DropOrSendAway(const PlanStep::Allocations& allocations) SPILLWAY_REQUIRES(kStateLock);
-  void DropWhatIsDue(Range* range) SPILLWAY_REQUIRES(kStateLock);
-  using FreesThatAreDue = base::InlineVector<Tracked*, 16>;
-  void ForgetOne(const Recipe* recipe, FreesThatAreDue* due) SPILLWAY_REQUIRES(kStateLock);
-  void Forget(const Recipe* recipe) SPILLWAY_REQUIRES(kStateLock);
-  void PutOffFree(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
-  bool ServesPlan(const Recipe& recipe) SPILLWAY_REQUIRES(kStateLock);
-  bool IsHeldForPlan(const Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
-  bool IsStillNeeded(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
-  using InVain = base::InlineVector<const Range*, 8>;
-  Range* FirstThatFreesAwait(bool even_held, const InVain& in_vain) SPILLWAY_REQUIRES(kStateLock);
-  // `even_held` is called with the state lock held.
-  void FinishFrees(base::FunctionRef<bool()> even_held) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  void ForgetAfterCall(const Recipe* recipe) SPILLWAY_REQUIRES(kStateLock);
-  ToMake Outdate(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
-  ToMake FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set)
-      SPILLWAY_REQUIRES(kStateLock);
-  bool SetAside(SlabBlock* input) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  SlabBlock* RoomAside(size_t bytes) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  bool MoveRecipes(SlabBlock* from, SlabBlock* to) SPILLWAY_REQUIRES(kStateLock);
   CUresult MakeWhatItAwaits(const Addresses& addresses, Effect effect, TouchSet* set)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  CUresult MakeAgain(Range* wanted, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(kMakingLock)
-      SPILLWAY_EXCLUDES(kStateLock);
-  CUresult MakeOneAgain(Range* range, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(kMakingLock)
-      SPILLWAY_EXCLUDES(kStateLock);
-  using Inputs = base::InlineVector<Range*, 8>;
-  bool PrepareInputs(const Inputs& inputs) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  CUresult MakeWhereParked(Range* range, const Inputs& inputs) SPILLWAY_REQUIRES(kMakingLock)
-      SPILLWAY_EXCLUDES(kStateLock);
-  StreamState* StreamForReplay(StreamState* asked) SPILLWAY_REQUIRES(kStateLock);
-  CUresult LaunchAgain(Recipe* recipe, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(kStateLock);
-  void NoteReplay(Tracked* memory, Use use) SPILLWAY_REQUIRES(kStateLock);
-  bool EndRecipesWhileMaking() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  void EndRecipesIfUnproven() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   void MakeBeforeMemory(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   CUresult MakeBeforeOperation(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  bool AnyToRerun(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
-  void Rerun(const PlanStep& step, StreamName stream) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void FreeInOrder(CUdeviceptr base, const StreamName* stream, bool waits, bool* is_ours)
       SPILLWAY_EXCLUDES(kStateLock);
-
-  // Their proof.
-  void Prove(std::uint64_t id) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  struct Proof;
-  bool BeginProof(std::uint64_t id, Proof* proof) SPILLWAY_REQUIRES(kMakingLock)
-      SPILLWAY_EXCLUDES(kStateLock);
-  bool RunTwice(Proof* proof) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  bool AwaitFirst(Use use, std::uint64_t id) SPILLWAY_EXCLUDES(kStateLock);
-  void EndProof(Proof* proof, bool is_complete) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  struct OutputPiece {
-    size_t offset = 0;
-    size_t bytes = 0;
-  };
-  static std::vector<OutputPiece> OutputPiecesOf(const Range& range);
-  bool KeepFirst(Proof* proof) SPILLWAY_EXCLUDES(kStateLock);
-  bool CompareSecond(Proof* proof) SPILLWAY_EXCLUDES(kStateLock);
-  void PutBack(const Proof& proof) SPILLWAY_EXCLUDES(kStateLock);
-  enum class Toward : bool { kHost, kDevice };
-  bool CopyPiece(const Proof& proof, OutputPiece piece, Toward toward) SPILLWAY_EXCLUDES(kStateLock);
 
   // Looks at the work of new kernels.
   bool BeginNew() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
@@ -358,18 +283,6 @@ class JobMemory {
 
   void FollowSchedule() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   bool IsOverBudget() SPILLWAY_EXCLUDES(kStateLock);
-
-  // The plan.
-  void TraceAdopted(const scheduler::LivePlan& plan);
-  std::uint64_t MovedBytes() SPILLWAY_EXCLUDES(kStateLock);
-  void TellPlan(Effect effect, TouchSet* set);
-  void FollowPlan(StreamName stream, Effect effect, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
-  void BeginIteration(StreamName stream, const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
-  bool NoteIteration(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
-  void AskFor(const PlanStep::Allocations& allocations, Effect effect) SPILLWAY_EXCLUDES(kStateLock);
-  void EndPlanned(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
-  void BringBack(const PlanStep::Allocations& asked_for) SPILLWAY_EXCLUDES(kStateLock);
-  void SendAway(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
 
   void Find(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(kStateLock);
   void Enter(TouchSet* set) SPILLWAY_REQUIRES(kStateLock);
@@ -388,26 +301,21 @@ class JobMemory {
   Parking parking_;
   Eviction eviction_{state_, waits_, parking_};
   Restores restores_{state_, waits_, parking_, eviction_};
+  DeferredFrees frees_{state_};
+  ScratchMemory scratch_{state_, parking_, eviction_};
+  RecomputeRecords records_{state_, frees_, scratch_, this};
+  Replays replays_{state_, waits_, parking_, eviction_, restores_, frees_, scratch_};
+  InputCopies input_copies_{state_, eviction_, frees_, replays_};
+  RepeatProofs proofs_{state_, waits_, frees_, scratch_, records_, replays_};
+  PlanFollower plan_{state_, records_, replays_};
   // Constant after construction.
   BudgetSchedule schedule_;
   // Synchronises itself.
   std::atomic<std::int64_t> link_permille_{1000};
-  std::atomic<size_t> put_off_bytes_{0};  // of put_off_; written with the state lock held
   // Guarded by the state lock.
-  std::vector<ScratchPiece> scratch_
-      SPILLWAY_GUARDED_BY(kStateLock);  // for what recipes write aside; each larger than the one before
-  Use scratch_use_ SPILLWAY_GUARDED_BY(kStateLock);         // the last
-  size_t aside_bytes_ SPILLWAY_GUARDED_BY(kStateLock) = 0;  // small memory that is ours (SetAside)
-  driver::MappingCalls calls_at_iteration_ SPILLWAY_GUARDED_BY(kStateLock);  // all calls until it began
-  driver::MappingCalls iteration_calls_ SPILLWAY_GUARDED_BY(kStateLock);
-  std::uint64_t censuses_at_iteration_ SPILLWAY_GUARDED_BY(kStateLock) = 0;
   PassedThrough passed_through_ SPILLWAY_GUARDED_BY(kStateLock);
   size_t peers_bytes_ SPILLWAY_GUARDED_BY(kStateLock) = 0;  // what stayed for them from the first one on
   Holds holds_ SPILLWAY_GUARDED_BY(kStateLock){&state_.counters};
-  StreamState* replays_ SPILLWAY_GUARDED_BY(kStateLock) =
-      nullptr;  // a stream of ours for what no call's can do
-  std::vector<Range*> put_off_
-      SPILLWAY_GUARDED_BY(kStateLock);  // freed by the program, and needed by recipes
   std::uint64_t looks_from_launch_ SPILLWAY_GUARDED_BY(kStateLock) = 0;  // the next, after one in vain
 };
 

@@ -39,13 +39,13 @@ CUresult JobMemory::Begin(const Addresses& addresses, StreamName stream, Effect 
   if (addresses.empty() && IsForeign(stream)) return CUDA_SUCCESS;
   if (!schedule_.empty() && effect == Effect::kLaunches) FollowSchedule();
   if (const CUresult begun = BeginEither(addresses, stream, effect, set); begun != CUDA_SUCCESS) return begun;
-  if (state_.walk.IsActive() && set->stream && !set->recorded) FollowPlan(stream, effect, set);
+  if (state_.walk.IsActive() && set->stream && !set->recorded) plan_.FollowPlan(stream, effect, set);
   if (!set->step.recompute.empty()) {
     const CUresult made = MakeBeforeOperation(addresses, stream, effect, set);
     if (made != CUDA_SUCCESS) return made;
   }
-  if (!set->step.prefetch_behind.empty()) AskFor(set->step.prefetch_behind, effect);
-  if (set->call) BeginRecipe(addresses, set);
+  if (!set->step.prefetch_behind.empty()) plan_.AskFor(set->step.prefetch_behind, effect);
+  if (set->call) records_.BeginRecipe(addresses, set);
   if (state_.recorder.IsSampling()) recording_.BeginSample(effect, set);
   if (JobTrace::IsOn()) recording_.BeginTraced(set);
   if (IsUndocumented(*set, effect)) Timeline::UndocumentedBegins(set->stream);
@@ -152,7 +152,7 @@ CUresult JobMemory::BeginLocked(const Addresses& addresses, StreamName stream, E
       return CUDA_ERROR_INVALID_VALUE;
     const bool all_there = state_.residency.AllOnDevice(set->ranges) && !AnyEmpty(*set);
     if (!state_.all_memory.device_is_idle() && !set->must_park && all_there &&
-        !FirstToMake(addresses, effect, *set).range) {
+        !replays_.FirstToMake(addresses, effect, *set).range) {
       Enter(set);
       return CUDA_SUCCESS;
     }
@@ -165,7 +165,7 @@ CUresult JobMemory::BeginSlowly(const Addresses& addresses, StreamName stream, E
   const CurrentContext current(state_.context);
   if (state_.walk.IsActive() && !state_.recipes.empty()) MakeBeforeMemory(addresses, stream, effect, set);
   const MakingLock making(state_.locks);
-  EndRecipesIfUnproven();
+  replays_.EndRecipesIfUnproven();
   if (set->must_park) BeginParking();
   CUresult made = CUDA_SUCCESS;
   Entry entry = Entry::kTryAgain;
@@ -186,12 +186,12 @@ JobMemory::Entry JobMemory::TryToEnter(const Addresses& addresses, Effect effect
   {
     const StateLock lock(state_.locks);
     Find(addresses, effect, set);
-    if (FirstToMake(addresses, effect, *set).range) return Entry::kTryAgain;
+    if (replays_.FirstToMake(addresses, effect, *set).range) return Entry::kTryAgain;
     for (Range* range : set->ranges) state_.residency.Pin(range);
   }
   const bool resident = restores_.MakeAllResident(set);
   const StateLock lock(state_.locks);
-  const bool must_make = resident && FirstToMake(addresses, effect, *set).range;
+  const bool must_make = resident && replays_.FirstToMake(addresses, effect, *set).range;
   const bool enters = resident && !must_make;
   if (enters) Enter(set);
   for (Range* range : set->ranges) {
@@ -268,9 +268,9 @@ void JobMemory::End(TouchSet* set, Effect effect) {
   if (set->shows) state_.timeline.Show(set->use);
   CountEnded(*set, effect);
   if (state_.recorder.IsRecording()) recording_.Record(*set, effect);
-  if (set->call && set->call->recipe && set->call->job == this) NoteMade(*set);
+  if (set->call && records_.Began(*set->call)) records_.NoteMade(*set);
   set->at_once ? EndAtOnce(*set) : EndLocked(set, effect);
-  EndPlanned(set->step);
+  plan_.EndPlanned(set->step);
   state_.recorder.Settle();
 }
 

@@ -70,7 +70,7 @@ void JobMemory::BeginParking() {
     const StateLock lock(state_.locks);
     parking_.UpdateParking();
   }
-  EndRecipesIfUnproven();
+  replays_.EndRecipesIfUnproven();
   parking_.AwaitRestores();
 }
 
@@ -84,8 +84,8 @@ CUresult JobMemory::AwaitMemory(Range* range) {
   const StateLock lock(state_.locks);
   state_.residency.Unpin(range);
   if (parking_.IsParkedAnew(range)) return CUDA_SUCCESS;
-  TellOfFree(range);
-  GiveBack(range, {});
+  frees_.TellOfFree(range);
+  frees_.GiveBack(range, {});
   return Refused();
 }
 

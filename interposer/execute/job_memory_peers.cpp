@@ -23,7 +23,7 @@ CUresult JobMemory::AllowPeer(CUdevice peer) {
     if (state_.counters.wanted_bytes > state_.budget.bytes()) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     SetPeer(peer, true);
   }
-  if (EndRecipesWhileMaking() && restores_.BringAll()) return CUDA_SUCCESS;
+  if (replays_.EndRecipesWhileMaking() && restores_.BringAll()) return CUDA_SUCCESS;
   const StateLock lock(state_.locks);
   SetPeer(peer, false);
   return state_.OutOfMemory();
@@ -61,7 +61,7 @@ std::uint64_t PeersHoldOf(CUdeviceptr address) { return address | (std::uint64_t
 CUresult JobMemory::AllowPeerAt(CUdeviceptr address, CUdevice peer) {
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
-  if (!EndRecipes()) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!replays_.EndRecipes()) return CUDA_ERROR_OUT_OF_MEMORY;
   Addresses addresses;
   addresses.push_back(address);
   TouchSet set;

@@ -47,7 +47,7 @@ CUresult JobMemory::Share(std::uint64_t owner, CUdeviceptr address, SharedMemory
   const CUresult result = ShareResident(address, out);
   if (result != CUDA_SUCCESS) EndHold(owner);
   End(&set, Effect::kReads);
-  if (result == CUDA_SUCCESS && !EndRecipes()) {  // another process may write what they read
+  if (result == CUDA_SUCCESS && !replays_.EndRecipes()) {  // another process may write what they read
     EndHold(owner);
     CloseAll(out);
     return CUDA_ERROR_OUT_OF_MEMORY;

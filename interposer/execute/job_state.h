@@ -62,6 +62,7 @@ struct JobState {
   Residency residency SPILLWAY_GUARDED_BY(kStateLock);
   Executor executor{&residency, &timeline, &counters};  // guarded by the state lock, but for HasPending
   Recipes recipes;                                      // likewise, but for empty
+  StreamState* replay_stream SPILLWAY_GUARDED_BY(kStateLock) = nullptr;  // ours, for launches made again
   Slabs slabs SPILLWAY_GUARDED_BY(kStateLock);
   Trust trust SPILLWAY_GUARDED_BY(kStateLock);
   HostGrant host_grant;

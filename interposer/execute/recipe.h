@@ -1,6 +1,6 @@
 // How the bytes of a range are made again: the launch that made them, word for word, and what it reads.
 //
-// Filled in by job_memory_recompute.cpp in the thread of the call, kept by Recipes.
+// Filled in by RecomputeRecords in the thread of the call, kept by Recipes.
 //
 // Note [Recipes]
 // Addresses never change, so an operation is run again by making its launch again: the same function, dimensions and parameters.
@@ -91,6 +91,8 @@ struct ToMake {
   Range* range = nullptr;            // null: nothing
   SlabBlock* small_input = nullptr;  // since the call may write this; null where it is not that
 };
+
+inline bool IsDropped(const Range* range) { return range->place == Place::kDropped; }
 
 struct Recipe {
   enum class State : std::uint8_t {

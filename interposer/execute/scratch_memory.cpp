@@ -1,7 +1,7 @@
-// Memory for what launches write aside when they are made again. (Note [Recipes] in recipe.h)
+#include "interposer/execute/scratch_memory.h"
+
 #include <algorithm>
 
-#include "interposer/execute/job_memory.h"
 #include "interposer/execute/ordering_rules.h"
 
 namespace spillway::interposer {
@@ -32,7 +32,7 @@ bool WritesAside(const Claims& claims) {
 
 }  // namespace
 
-bool JobMemory::MoveAside(const Claims& claims, Recipe* recipe, size_t* lacks_scratch_bytes) {
+bool ScratchMemory::MoveAside(const Claims& claims, Recipe* recipe, size_t* lacks_scratch_bytes) {
   if (!WritesAside(claims) || !ordering_rules::kReplaysWriteElsewhere) return true;
   const size_t bytes = AsideBytes(claims);
   if (bytes == 0) return false;
@@ -52,24 +52,8 @@ bool JobMemory::MoveAside(const Claims& claims, Recipe* recipe, size_t* lacks_sc
   return true;
 }
 
-// 0: no piece is as large.
-CUdeviceptr JobMemory::ScratchFor(size_t bytes) {
-  const auto fits = [bytes](const ScratchPiece& piece) { return piece.size_bytes >= bytes; };
-  const auto found = std::find_if(scratch_.begin(), scratch_.end(), fits);
-  return found == scratch_.end() ? 0 : found->base;
-}
-
-// A job that fits keeps all of its budget for itself.
-bool JobMemory::MayTakeScratch(size_t size_bytes) {
-  const StateLock lock(state_.locks);
-  if (!state_.drops_eagerly && state_.counters.wanted_peak_bytes <= state_.budget.bytes()) return false;
-  size_t all_bytes = size_bytes;
-  for (const ScratchPiece& piece : scratch_) all_bytes += piece.size_bytes;
-  return all_bytes <= std::max(kGranuleBytes, state_.budget.bytes() / kScratchShare);
-}
-
 // For the next call of the kind. Recipes lead into the pieces that there are, so these stay where they are.
-void JobMemory::TakeScratch(size_t bytes) {
+void ScratchMemory::TakeScratch(size_t bytes) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
   if (!MayTakeScratch(size_bytes)) return;
   const base::ScopedCount call(&state_.calls.for_memory);
@@ -85,10 +69,33 @@ void JobMemory::TakeScratch(size_t bytes) {
   const bool takes = made && !chunks.empty();
   const CUdeviceptr base = takes ? state_.residency.MapAnew(size_bytes, chunks) : 0;
   if (!base) return state_.residency.chunks().Give(&chunks);
-  scratch_.push_back({base, size_bytes, std::move(chunks)});
+  pieces_.push_back({base, size_bytes, std::move(chunks)});
   state_.counters.UnmovableFor(Unmovable::kSmall).Add(size_bytes);
   state_.budget.Want(size_bytes);
   state_.residency.TraceMemory();
+}
+
+// 0: no piece is as large.
+CUdeviceptr ScratchMemory::ScratchFor(size_t bytes) {
+  const auto fits = [bytes](const ScratchPiece& piece) { return piece.size_bytes >= bytes; };
+  const auto found = std::find_if(pieces_.begin(), pieces_.end(), fits);
+  return found == pieces_.end() ? 0 : found->base;
+}
+
+// A job that fits keeps all of its budget for itself.
+bool ScratchMemory::MayTakeScratch(size_t size_bytes) {
+  const StateLock lock(state_.locks);
+  if (!state_.drops_eagerly && state_.counters.wanted_peak_bytes <= state_.budget.bytes()) return false;
+  size_t all_bytes = size_bytes;
+  for (const ScratchPiece& piece : pieces_) all_bytes += piece.size_bytes;
+  return all_bytes <= std::max(kGranuleBytes, state_.budget.bytes() / kScratchShare);
+}
+
+void ScratchMemory::Release() {
+  for (ScratchPiece& piece : pieces_)
+    state_.residency.UnmapAndGive(piece.base, piece.size_bytes, &piece.chunks);
+  pieces_.clear();
+  last_use_ = {};
 }
 
 }  // namespace spillway::interposer

@@ -1,11 +1,10 @@
-// Small memory that recipes read, and that the program writes anew: its former bytes are set aside. (Note [Recipes] in recipe.h)
-//
-// A layer's filter or scale is some kilobytes, and what is made from it some megabytes: rather than make all of that, and copy it out,
-// before an optimiser changes the filter, its bytes are copied within the device, and the recipes read the copy from then on.
+#include "interposer/execute/input_copies.h"
+
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "interposer/driver/driver_api.h"
-#include "interposer/execute/job_memory.h"
 #include "interposer/execute/ordering_rules.h"
 
 namespace spillway::interposer {
@@ -22,25 +21,26 @@ constexpr std::size_t kShare = 16;
 
 // The caller makes sure that no call in progress of this thread uses memory; the block's next user stands behind the copy. False
 // when what is dropped has to be made instead.
-bool JobMemory::SetAside(SlabBlock* input) {
+bool InputCopies::SetAside(SlabBlock* input) {
   SlabBlock* const aside = RoomAside(input->requested_bytes);
   if (!aside) return false;
   const StateLock lock(state_.locks);
   const bool moved = !input->holds_addresses && MoveRecipes(input, aside);
-  if (!moved) GiveBack(aside, {});
+  if (!moved) frees_.GiveBack(aside, {});
   return moved;
 }
 
 // A block that is nobody's but ours. Null when there is no memory for it.
-SlabBlock* JobMemory::RoomAside(size_t bytes) {
+SlabBlock* InputCopies::RoomAside(size_t bytes) {
   for (;;) {
     {
       const StateLock lock(state_.locks);
-      if (aside_bytes_ + bytes > std::max(kGranuleBytes, state_.budget.bytes() / kShare)) return nullptr;
+      if (frees_.set_aside_bytes() + bytes > std::max(kGranuleBytes, state_.budget.bytes() / kShare))
+        return nullptr;
       if (!state_.slabs.NeedsSlab(bytes)) {
         SlabBlock* const block = state_.slabs.Take(bytes);
         block->is_ours = true;
-        aside_bytes_ += bytes;
+        frees_.NoteSetAside(bytes);
         return block;
       }
     }
@@ -49,7 +49,7 @@ SlabBlock* JobMemory::RoomAside(size_t bytes) {
 }
 
 // Of what is dropped: other recipes of the block have ended. All of them, or none.
-bool JobMemory::MoveRecipes(SlabBlock* from, SlabBlock* to) {
+bool InputCopies::MoveRecipes(SlabBlock* from, SlabBlock* to) {
   base::InlineVector<Recipe*, 8> recipes;
   std::vector<RecordedLaunch> launches;
   for (const std::uint64_t id : state_.recipes.Of(from)) {
@@ -61,7 +61,7 @@ bool JobMemory::MoveRecipes(SlabBlock* from, SlabBlock* to) {
     recipes.push_back(recipe);
   }
   if (recipes.empty()) return false;  // another thread has freed what they made
-  StreamState* const stream = StreamForReplay(nullptr);
+  StreamState* const stream = replays_.StreamForReplay(nullptr);
   state_.residency.OrderBehind(from, stream);
   state_.residency.OrderBehind(to, stream);
   for (const Recipe* recipe : recipes) state_.timeline.OrderAfter(stream, recipe->made_by);
@@ -70,14 +70,14 @@ bool JobMemory::MoveRecipes(SlabBlock* from, SlabBlock* to) {
     return false;
   const Use use = state_.timeline.Issue(stream);
   state_.timeline.EventFor(use);
-  if (ordering_rules::kWritesFollowReplays) NoteReplay(from, use);
-  NoteReplay(to, use);
+  if (ordering_rules::kWritesFollowReplays) replays_.NoteReplay(from, use);
+  replays_.NoteReplay(to, use);
   for (size_t i = 0; i < recipes.size(); ++i) {
     recipes[i]->launch = std::move(launches[i]);
     state_.recipes.Exchange(recipes[i], from, to);
   }
   to->free_is_due = true;  // as soon as no recipe reads it
-  if (from->free_is_due) GiveBack(from, state_.timeline.Unfinished());
+  if (from->free_is_due) frees_.GiveBack(from, state_.timeline.Unfinished());
   return true;
 }
 

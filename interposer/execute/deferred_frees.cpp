@@ -1,0 +1,140 @@
+#include "interposer/execute/deferred_frees.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "interposer/execute/ordering_rules.h"
+#include "scheduler/learn/job_event.h"
+
+namespace spillway::interposer {
+
+void DeferredFrees::GiveBack(Allocation* found, const UseList& busy) {
+  const bool was_put_off = std::exchange(static_cast<Tracked*>(found)->free_is_due, false);
+  state_.contents.Freed(found->base, found->size_bytes);
+  if (IsBlock(found)) {
+    const bool is_ours = std::exchange(AsBlock(found)->is_ours, false);
+    if (is_ours) set_aside_bytes_ -= found->requested_bytes;
+    state_.counters.frees += !is_ours;
+    state_.slabs.Give(AsBlock(found), busy);
+    return;
+  }
+  ++state_.counters.frees;
+  if (was_put_off) {
+    std::erase(put_off_, AsRange(found));
+    put_off_bytes_.fetch_sub(found->size_bytes, std::memory_order_relaxed);
+  }
+  state_.executor.Freed(found->id);
+  if (const Recipe* const recipe = AsRange(found)->recipe) Forget(recipe);
+  MarkEnds(busy);
+  state_.ledger.RemoveRange(found);
+  if (found->unmovable != Unmovable::kNo)
+    state_.counters.UnmovableFor(found->unmovable).bytes -= found->size_bytes;
+  found->unmovable = Unmovable::kNo;
+  state_.counters.wanted_bytes -= found->size_bytes;
+  state_.residency.TraceNow(TraceKind::kFreed, AsRange(found));
+  state_.residency.Free(AsRange(found), busy);
+  state_.residency.GiveBackSpare(Residency::After::kFree);
+  state_.residency.TraceMemory();
+}
+
+// Who follows the program hears of its free, whenever the memory goes.
+void DeferredFrees::TellOfFree(const Allocation* found) {
+  if (IsBlock(found)) return;
+  if (state_.recorder.IsRecording()) state_.recorder.Freed(found->id);
+  if (state_.walk.IsActive()) state_.walk.Observe(scheduler::JobEvent::Free(found->id), nullptr);
+}
+
+void DeferredFrees::PutOffFree(Tracked* memory) {
+  memory->free_is_due = true;
+  if (IsBlock(memory)) return;
+  put_off_.push_back(AsRange(memory));
+  put_off_bytes_.fetch_add(memory->size_bytes, std::memory_order_relaxed);
+}
+
+// The program frees it. Recipes that need it no more end.
+bool DeferredFrees::IsStillNeeded(Tracked* memory) {
+  if (!IsHeldForPlan(memory)) return Outdate(memory).range != nullptr;
+  ++state_.counters.held_inputs;
+  return ordering_rules::kHeldInputsStay;
+}
+
+// Frees that have waited for the recipe happen, and those that have waited for these: as many as there are layers.
+void DeferredFrees::Forget(const Recipe* recipe) {
+  FreesThatAreDue due;
+  ForgetOne(recipe, &due);
+  while (!due.empty()) {
+    Tracked* const memory = due[due.size() - 1];
+    due.Truncate(due.size() - 1);
+    const Recipe* const its_own = IsBlock(memory) ? nullptr : AsRange(memory)->recipe;
+    if (its_own) ForgetOne(its_own, &due);
+    GiveBack(memory, state_.timeline.Unfinished());
+  }
+}
+
+// The memory is about to be written or freed: recipes that it has to do with end. Not those of what is dropped and made from it:
+// then one of these is the answer, to be made first.
+ToMake DeferredFrees::Outdate(Tracked* memory) {
+  ToMake to_make;
+  for (const std::uint64_t id : state_.recipes.Of(memory)) {
+    const Recipe* const recipe = state_.recipes.Find(id);
+    if (!recipe) continue;
+    if (!IsDropped(recipe->output)) {
+      Forget(recipe);
+    } else if (recipe->output != memory) {
+      to_make = {recipe->output, IsBlock(memory) ? AsBlock(memory) : nullptr};
+    }
+  }
+  return to_make;
+}
+
+// The first of what is dropped and can only be made from what the program has freed. What is not dropped is made from nothing any more.
+Range* DeferredFrees::FirstThatFreesAwait(bool even_held, const InVain& in_vain) {
+  Recipes::Ids readers;
+  for (const Range* freed : put_off_) {
+    for (const Recipe* reader : freed->readers) readers.push_back(reader->id);
+  }
+  for (const std::uint64_t id : readers) {
+    const Recipe* const recipe = state_.recipes.Find(id);
+    if (!recipe || (!even_held && ServesPlan(*recipe))) continue;
+    const bool is_dropped = IsDropped(recipe->output);
+    if (is_dropped && std::find(in_vain.begin(), in_vain.end(), recipe->output) == in_vain.end())
+      return recipe->output;
+    if (!is_dropped) Forget(recipe);
+  }
+  return nullptr;
+}
+
+// What is on its way out stays.
+void DeferredFrees::ForgetOne(const Recipe* recipe, FreesThatAreDue* due) {
+  Range* const output = recipe->output;
+  if (output->place == Place::kLeaving && output->drops) state_.residency.Stay(output);
+  const auto inputs = recipe->inputs;
+  state_.recipes.Forget(recipe);
+  for (Tracked* input : inputs) {
+    if (input->readers.empty() && input->free_is_due) due->push_back(input);
+  }
+}
+
+// By a plan memory is short for good: what frees it is marked at once, so that nobody waits for more than that.
+void DeferredFrees::MarkEnds(const UseList& busy) {
+  if (!state_.walk.IsActive()) return;
+  for (Use use : busy.items()) state_.timeline.EventFor(use);
+}
+
+// The plan has what the recipe makes dropped, now or later on, and made again before its next use (scheduler/plan/held_inputs.h).
+bool DeferredFrees::ServesPlan(const Recipe& recipe) {
+  const Range* const output = recipe.output;
+  const bool is_going = output->place == Place::kLeaving && output->drops;
+  if (is_going || IsDropped(output)) return state_.walk.ExpectsUse(output->id);
+  return recipe.state == Recipe::State::kLive && state_.walk.ExpectsDrop(output->id);
+}
+
+bool DeferredFrees::IsHeldForPlan(const Tracked* memory) {
+  const auto recipes = state_.recipes.Of(memory);
+  return std::any_of(recipes.begin(), recipes.end(), [&](std::uint64_t id) SPILLWAY_REQUIRES(kStateLock) {
+    const Recipe* const recipe = state_.recipes.Find(id);
+    return recipe && recipe->output != memory && ServesPlan(*recipe);
+  });
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,55 @@
+// Gives back what the program frees, once no recipe needs it any more, and ends recipes that nobody needs. (Note [Recipes] in recipe.h)
+//
+// Called by the classes behind JobMemory on the program's threads, with the state lock held but for put_off_bytes. Owns the list of what
+// the program has freed and a recipe still reads.
+//
+// Invariants
+//  1. Memory that a recipe of something dropped reads is not given back.
+//  2. When the last recipe that reads freed memory ends, the memory is given back in the same moment.
+// Never: waits.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "base/inline_vector.h"
+#include "interposer/execute/job_state.h"
+#include "interposer/execute/recipe.h"
+
+namespace spillway::interposer {
+
+class DeferredFrees {
+ public:
+  using InVain = base::InlineVector<const Range*, 8>;
+
+  explicit DeferredFrees(JobState& state) : state_(state) {}
+
+  void GiveBack(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(kStateLock);
+  void TellOfFree(const Allocation* found) SPILLWAY_REQUIRES(kStateLock);
+  void PutOffFree(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
+  bool IsStillNeeded(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
+
+  void Forget(const Recipe* recipe) SPILLWAY_REQUIRES(kStateLock);
+  ToMake Outdate(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
+  Range* FirstThatFreesAwait(bool even_held, const InVain& in_vain) SPILLWAY_REQUIRES(kStateLock);
+  // Any thread: what the program has freed and a recipe still reads.
+  size_t put_off_bytes() const { return put_off_bytes_.load(); }
+  // Small memory that is the job's own (input_copies.h), until GiveBack.
+  size_t set_aside_bytes() const SPILLWAY_REQUIRES(kStateLock) { return set_aside_bytes_; }
+  void NoteSetAside(size_t bytes) SPILLWAY_REQUIRES(kStateLock) { set_aside_bytes_ += bytes; }
+
+ private:
+  using FreesThatAreDue = base::InlineVector<Tracked*, 16>;
+  void ForgetOne(const Recipe* recipe, FreesThatAreDue* due) SPILLWAY_REQUIRES(kStateLock);
+  void MarkEnds(const UseList& busy) SPILLWAY_REQUIRES(kStateLock);
+  bool ServesPlan(const Recipe& recipe) SPILLWAY_REQUIRES(kStateLock);
+  bool IsHeldForPlan(const Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
+
+  JobState& state_;
+  std::atomic<size_t> put_off_bytes_{0};  // written with the state lock held
+  // Guarded by the state lock.
+  std::vector<Range*> put_off_ SPILLWAY_GUARDED_BY(kStateLock);
+  size_t set_aside_bytes_ SPILLWAY_GUARDED_BY(kStateLock) = 0;
+};
+
+}  // namespace spillway::interposer

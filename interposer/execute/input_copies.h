@@ -1,0 +1,36 @@
+// Small memory that recipes read, and that the program writes anew: its former bytes are set aside. (Note [Recipes] in recipe.h)
+//
+// A layer's filter or scale is some kilobytes, and what is made from it some megabytes: rather than make all of that, and copy it out,
+// before an optimiser changes the filter, its bytes are copied within the device, and the recipes read the copy from then on.
+//
+// Called by JobCalls on the thread of the call, with the making lock held. Owns nothing: a copy is a block of its own, which is given back
+// when no recipe reads it (deferred_frees.h).
+#pragma once
+
+#include <cstddef>
+
+#include "interposer/execute/deferred_frees.h"
+#include "interposer/execute/eviction.h"
+#include "interposer/execute/job_state.h"
+#include "interposer/execute/replays.h"
+
+namespace spillway::interposer {
+
+class InputCopies {
+ public:
+  InputCopies(JobState& state, Eviction& eviction, DeferredFrees& frees, Replays& replays)
+      : state_(state), eviction_(eviction), frees_(frees), replays_(replays) {}
+
+  bool SetAside(SlabBlock* input) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+
+ private:
+  SlabBlock* RoomAside(size_t bytes) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  bool MoveRecipes(SlabBlock* from, SlabBlock* to) SPILLWAY_REQUIRES(kStateLock);
+
+  JobState& state_;
+  Eviction& eviction_;
+  DeferredFrees& frees_;
+  Replays& replays_;
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,175 @@
+#include "interposer/execute/plan_follower.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/schedule_point.h"
+#include "interposer/driver/calling_context.h"
+#include "interposer/execute/call_recorder.h"
+#include "interposer/record/trace_names.h"
+
+namespace spillway::interposer {
+
+using driver::CurrentContext;
+using driver::RelaxedCapture;
+using scheduler::JobEvent;
+using scheduler::JobTouch;
+
+void PlanFollower::Adopt(std::shared_ptr<const scheduler::LivePlan> plan) {
+  {
+    const StateLock lock(state_.locks);
+    if (!state_.executor.IsOn()) state_.executor.Begin();
+  }
+  if (JobTrace::IsOn()) TraceAdopted(*plan);
+  state_.walk.Adopt(std::move(plan));
+}
+
+void PlanFollower::TraceDropped(std::int64_t planned_ns, std::int64_t without_ns) {
+  state_.trace.Now({.kind = TraceKind::kPlanDropped, .values = {planned_ns, without_ns}});
+}
+
+bool PlanFollower::Parks() {
+  const StateLock lock(state_.locks);
+  return state_.residency.parking();
+}
+
+void PlanFollower::TellPlan(Effect effect, TouchSet* set) {
+  if (std::exchange(set->is_told, true)) return;
+  base::InlineVector<JobTouch, 32> touches;
+  for (const RecordedTouch& touch : CallRecorder::TouchesOf(*set, effect))
+    touches.push_back({touch.allocation, touch.writes, touch.reads});
+  state_.walk.Observe(JobEvent::Operation(CallRecorder::ShapeOf(*set), {touches.begin(), touches.size()}),
+                      &set->step);
+}
+
+// The call's own memory is there.
+void PlanFollower::FollowPlan(StreamName stream, Effect effect, TouchSet* set) {
+  TellPlan(effect, set);
+  if (set->step.began_iteration) BeginIteration(stream, set->step);
+  AskFor(set->step.prefetch, effect);
+}
+
+// A launch does not wait until memory is mapped for others: that is done once it is made (EndPlanned). A copy may wait for itself.
+void PlanFollower::AskFor(const PlanStep::Allocations& allocations, Effect effect) {
+  if (effect != Effect::kLaunches && (!allocations.empty() || state_.executor.HasPending()))
+    return BringBack(allocations);
+  if (allocations.empty()) return;
+  const StateLock lock(state_.locks);
+  state_.executor.AskFor(allocations);
+}
+
+void PlanFollower::EndPlanned(const PlanStep& step) {
+  if (!step.leave.empty() || !step.drop.empty()) SendAway(step);
+  if (state_.executor.HasPending()) BringBack({});
+}
+
+// The program waits: what is to be brought back comes as memory becomes free.
+void PlanFollower::AboutToBlock(const std::vector<Use>& awaited) {
+  if (!state_.executor.HasPending()) return;
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(state_.context);
+  const auto is_over = [&] {
+    return std::all_of(awaited.begin(), awaited.end(), [](Use use) { return Timeline::KnownDone(use); });
+  };
+  for (;; base::YieldToOthers()) {
+    const StateLock lock(state_.locks);
+    for (Use use : awaited) state_.timeline.EventFor(use);
+    state_.executor.BringBack();
+    const bool may_come = state_.residency.IsAnythingLeaving() || state_.executor.WaitsForTurn();
+    if (!state_.executor.HasPending() || !may_come || is_over()) return;
+  }
+}
+
+bool PlanFollower::AnyToRerun(const PlanStep& step) {
+  const StateLock lock(state_.locks);
+  return std::any_of(step.recompute.begin(), step.recompute.end(),
+                     [this](const PlanStep::Rerun& rerun) SPILLWAY_REQUIRES(kStateLock) {
+                       const Range* const range = state_.executor.Find(rerun.allocation);
+                       return range && (rerun.drops ? state_.residency.IsMapped(range) : IsDropped(range));
+                     });
+}
+
+void PlanFollower::Rerun(const PlanStep& step, StreamName stream) {
+  const base::ScopedCount call(&state_.calls.for_memory);
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(state_.context);
+  const MakingLock making(state_.locks);
+  {
+    const StateLock lock(state_.locks);
+    state_.executor.AskFor(step.prefetch);
+  }
+  for (const PlanStep::Rerun& rerun : step.recompute) {
+    Range* range;
+    StreamState* state;
+    {
+      const StateLock lock(state_.locks);
+      range = state_.executor.Find(rerun.allocation);
+      state = state_.timeline.Of(stream);
+      if (rerun.drops && range) {
+        PlanStep::Allocations one;
+        one.push_back(rerun.allocation);
+        records_.DropOrSendAway(one);
+      }
+    }
+    if (range && !rerun.drops) replays_.MakeAgain(range, state, TraceCause::kPlan);
+  }
+}
+
+void PlanFollower::TraceAdopted(const scheduler::LivePlan& plan) {
+  const char* const strategy = plan.strategy().c_str();
+  state_.trace.Now({.kind = TraceKind::kPlanAdopted,
+                    .name = KeepTraceName(ShapeOfName(strategy), strategy),
+                    .values = {plan.predicted_ns(), plan.budget_bytes(), plan.action_count(),
+                               static_cast<std::int64_t>(plan.pattern().profile.operations.size())}});
+}
+
+void PlanFollower::BeginIteration(StreamName stream, const PlanStep& step) {
+  if (step.last_misses == 0) state_.timeline.CheckpointWhenAsked();
+  state_.trace.At(HandleOf(stream),
+                  {.kind = TraceKind::kIteration, .values = {static_cast<std::int64_t>(step.last_misses)}});
+  const CurrentContext current(state_.context);
+  const bool was_stopped = NoteIteration(step);
+  if (!driver::ContextCensus::HasSeveral())
+    state_.recorder.IterationBegan(stream.handle, {.pattern = step.pattern,
+                                                   .is_planned = step.is_planned,
+                                                   .moved_bytes = MovedBytes(),
+                                                   .last_misses = step.last_misses,
+                                                   .last_was_stopped = was_stopped});
+}
+
+std::uint64_t PlanFollower::MovedBytes() {
+  const StateLock lock(state_.locks);
+  return state_.counters.offloaded_bytes + state_.counters.restored_bytes;
+}
+
+// Whether a census was made in the one before.
+bool PlanFollower::NoteIteration(const PlanStep& step) {
+  const StateLock lock(state_.locks);
+  const driver::MappingCalls calls = driver::ReadMappingCalls();
+  if (state_.counters.planned_iterations > 0 && step.last_misses == 0)
+    iteration_calls_ = calls.Since(calls_at_iteration_);
+  calls_at_iteration_ = calls;
+  state_.executor.IterationBegan();
+  state_.counters.planned_iterations += step.is_planned;
+  state_.counters.planned_iterations_missed += step.is_planned && step.last_misses > 0;
+  return std::exchange(censuses_at_iteration_, state_.counters.censuses) != state_.counters.censuses;
+}
+
+void PlanFollower::BringBack(const PlanStep::Allocations& asked_for) {
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(state_.context);
+  const StateLock lock(state_.locks);
+  state_.executor.AskFor(asked_for);
+  state_.executor.BringBack();
+}
+
+void PlanFollower::SendAway(const PlanStep& step) {
+  if (CapturesGoOn()) return;
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(state_.context);
+  const StateLock lock(state_.locks);
+  state_.executor.SendAway(step.leave);
+  records_.DropOrSendAway(step.drop);
+}
+
+}  // namespace spillway::interposer

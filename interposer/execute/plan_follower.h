@@ -1,0 +1,68 @@
+// How a plan is followed: each operation is told to the walk, what it asks for is done around the call.
+//
+// Called around calls on the program's threads, and by the steward, which adopts plans. The walk and the executor are the job's; this owns
+// what is counted from one iteration to the next.
+//
+// Invariants
+//  1. A plan is a hint: what it asks for never takes memory from a call.
+// Never: holds the state lock while a call's memory is made.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "interposer/driver/mapping_calls.h"
+#include "interposer/execute/job_state.h"
+#include "interposer/execute/plan_walk.h"
+#include "interposer/execute/recompute_records.h"
+#include "interposer/execute/replays.h"
+#include "interposer/execute/touch_set.h"
+
+namespace spillway::interposer {
+
+class PlanFollower {
+ public:
+  PlanFollower(JobState& state, RecomputeRecords& records, Replays& replays)
+      : state_(state), records_(records), replays_(replays) {}
+
+  // From its next iteration on the job follows the plan: what it says moves ahead of need, everything else as without one.
+  void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) SPILLWAY_EXCLUDES(kStateLock);
+  // For the trace: a plan's iterations took `planned_ns`, and without it `without_ns`; 0: not known.
+  void TraceDropped(std::int64_t planned_ns, std::int64_t without_ns);
+  // Plans are not carried out now.
+  bool Parks() SPILLWAY_EXCLUDES(kStateLock);
+
+  void TellPlan(Effect effect, TouchSet* set);
+  void FollowPlan(StreamName stream, Effect effect, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
+  void AskFor(const PlanStep::Allocations& allocations, Effect effect) SPILLWAY_EXCLUDES(kStateLock);
+  void EndPlanned(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
+  // The program is about to wait for that.
+  void AboutToBlock(const std::vector<Use>& awaited) SPILLWAY_EXCLUDES(kStateLock);
+
+  bool AnyToRerun(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
+  void Rerun(const PlanStep& step, StreamName stream) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // Of the last iteration that was its plan's event for event.
+  const driver::MappingCalls& iteration_calls() const SPILLWAY_REQUIRES(kStateLock) {
+    return iteration_calls_;
+  }
+
+ private:
+  // The plan.
+  void TraceAdopted(const scheduler::LivePlan& plan);
+  void BeginIteration(StreamName stream, const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
+  std::uint64_t MovedBytes() SPILLWAY_EXCLUDES(kStateLock);
+  bool NoteIteration(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
+  void BringBack(const PlanStep::Allocations& asked_for) SPILLWAY_EXCLUDES(kStateLock);
+  void SendAway(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
+
+  JobState& state_;
+  RecomputeRecords& records_;
+  Replays& replays_;
+  // Guarded by the state lock.
+  driver::MappingCalls calls_at_iteration_ SPILLWAY_GUARDED_BY(kStateLock);  // all calls until it began
+  driver::MappingCalls iteration_calls_ SPILLWAY_GUARDED_BY(kStateLock);
+  std::uint64_t censuses_at_iteration_ SPILLWAY_GUARDED_BY(kStateLock) = 0;
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,57 @@
+// How a recipe begins around the launch that it makes again, and when its bytes are dropped for it. (Note [Recipes] in recipe.h)
+//
+// Called by the classes behind JobMemory on the thread of the call. The recipes are the job's (recipes.h); this decides which launch gets
+// one.
+//
+// Invariants
+//  1. A recipe begins before its launch is made, and only while no other call or work may use its memory unseen.
+//  2. A range is dropped only while memory is used by calls that name it alone, and may move while kernels run (MayDropAny).
+// Never: waits, launches.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "interposer/execute/deferred_frees.h"
+#include "interposer/execute/job_state.h"
+#include "interposer/execute/recipe.h"
+#include "interposer/execute/scratch_memory.h"
+#include "interposer/execute/touch_set.h"
+
+namespace spillway::interposer {
+
+class JobMemory;
+
+class RecomputeRecords {
+ public:
+  RecomputeRecords(JobState& state, DeferredFrees& frees, ScratchMemory& scratch, JobMemory* job)
+      : state_(state), frees_(frees), scratch_(scratch), job_(job) {}
+
+  // Recipes.
+  void BeginRecipe(const Addresses& addresses, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
+  void NoteMade(const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
+
+  bool MayDropAny() SPILLWAY_REQUIRES(kStateLock);
+  bool Drop(Range* range) SPILLWAY_REQUIRES(kStateLock);
+  void DropOrSendAway(const PlanStep::Allocations& allocations) SPILLWAY_REQUIRES(kStateLock);
+  void DropWhatIsDue(Range* range) SPILLWAY_REQUIRES(kStateLock);
+  // The recipe of the library's call is this job's.
+  bool Began(const LibraryCall& call) const { return call.recipe && call.job == job_; }
+
+ private:
+  std::unique_ptr<Recipe> RecipeOf(const Addresses& addresses, const TouchSet& set,
+                                   size_t* lacks_scratch_bytes) SPILLWAY_EXCLUDES(kStateLock);
+  bool AddMemory(const TouchSet& set, const Addresses& addresses, Recipe* recipe) const;
+  bool NamesAllClaimed(const Claims& claims, const Recipe& recipe) const;
+  bool LeadsElsewhere(const RecordedLaunch& launch) const;
+  bool MayBegin(const Recipe& recipe, const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
+  bool WaitingWorkMayUse(const Recipe& recipe, const StreamState* stream) SPILLWAY_REQUIRES(kStateLock);
+  bool AwaitsItsCall(Range* range) SPILLWAY_REQUIRES(kStateLock);
+
+  JobState& state_;
+  DeferredFrees& frees_;
+  ScratchMemory& scratch_;
+  JobMemory* const job_;  // which is told when a library's call has ended
+};
+
+}  // namespace spillway::interposer

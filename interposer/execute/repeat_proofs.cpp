@@ -1,0 +1,217 @@
+#include "interposer/execute/repeat_proofs.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "interposer/driver/calling_context.h"
+#include "interposer/driver/driver_api.h"
+#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/output_copy.h"
+
+namespace spillway::interposer {
+
+using driver::CurrentContext;
+using driver::RelaxedCapture;
+
+namespace {
+
+using Verdict = Recipes::Verdict;
+
+constexpr size_t kPieceBytes = kGranuleBytes;  // of pinned memory, through which an output is read
+
+}  // namespace
+
+struct RepeatProofs::Proof {
+  std::uint64_t id = 0;
+  Range* range = nullptr;
+  std::uint32_t life = 0;
+  base::InlineVector<Range*, 8> pinned;
+  OutputCopy first;
+  HostBuffer piece;
+  bool was_run = false;  // the output is what the second launch made
+  bool is_same = false;
+};
+
+void RepeatProofs::CallEnded(const LibraryCall& call) {
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(state_.context);
+  if (call.lacks_scratch_bytes) scratch_.TakeScratch(call.lacks_scratch_bytes);
+  bool is_proved;
+  {
+    const StateLock lock(state_.locks);
+    const Recipe* const recipe = state_.recipes.Find(call.recipe);
+    if (!recipe) return;
+    if (call.works != 1 || recipe->state != Recipe::State::kMade) return ForgetAfterCall(recipe);
+    is_proved = state_.recipes.VerdictOn(recipe->token) == Verdict::kProved;
+  }
+  if (!is_proved) Prove(call.recipe);
+  Use made_by;
+  {
+    const StateLock lock(state_.locks);
+    Recipe* const recipe = state_.recipes.Find(call.recipe);
+    if (!recipe) return;
+    if (!recipe->is_kept || state_.recipes.VerdictOn(recipe->token) != Verdict::kProved)
+      return ForgetAfterCall(recipe);
+    recipe->state = Recipe::State::kLive;
+    made_by = recipe->made_by;
+    if (std::exchange(recipe->drop_is_due, false)) records_.DropWhatIsDue(recipe->output);
+  }
+  if (state_.drops_eagerly) DropAll(made_by);
+}
+
+bool RepeatProofs::MayReplay(std::uint64_t token) {
+  const StateLock lock(state_.locks);
+  return state_.recipes.VerdictOn(token) == Verdict::kProved;
+}
+
+// What a plan wanted to drop is copied instead.
+void RepeatProofs::ForgetAfterCall(const Recipe* recipe) {
+  Range* const due = recipe->drop_is_due ? recipe->output : nullptr;
+  frees_.Forget(recipe);
+  if (due) records_.DropWhatIsDue(due);
+}
+
+// All that can be dropped is, and has left when the call's own work is over.
+void RepeatProofs::DropAll(Use last) {
+  {
+    const StateLock lock(state_.locks);
+    for (const std::uint64_t id : state_.recipes.All()) records_.Drop(state_.recipes.Find(id)->output);
+  }
+  waits_.AwaitQuietly(last);
+  const StateLock lock(state_.locks);
+  state_.residency.CollectLeft();
+}
+
+void RepeatProofs::Prove(std::uint64_t id) {
+  const base::ScopedCount call(&state_.calls.for_memory);
+  const MakingLock making(state_.locks);
+  Proof proof;
+  if (!BeginProof(id, &proof)) return;
+  const bool is_complete = RunTwice(&proof);
+  if (ordering_rules::kRefutedIsPutBack && proof.was_run && !proof.is_same) PutBack(proof);
+  EndProof(&proof, is_complete);
+}
+
+// Where it lacks host memory it is left for another time.
+bool RepeatProofs::BeginProof(std::uint64_t id, Proof* proof) {
+  const StateLock lock(state_.locks);
+  const Recipe* const recipe = state_.recipes.Find(id);
+  if (!recipe || state_.timeline.AnyStreamIsHeld() || state_.all_memory.device_is_idle()) return false;
+  state_.timeline.EventFor(recipe->made_by);  // before another thread lets the stream wait for the program
+  proof->id = id;
+  proof->range = recipe->output;
+  proof->life = recipe->output->life;
+  proof->pinned.push_back(recipe->output);
+  for (Tracked* input : recipe->inputs) {
+    if (!IsBlock(input)) proof->pinned.push_back(AsRange(input));
+  }
+  const auto is_there = [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
+    return state_.residency.IsMapped(range) && !range->empty;
+  };
+  const bool all_there = recipe->output->pins == 0 && !recipe->output->host.data &&
+                         std::all_of(proof->pinned.begin(), proof->pinned.end(), is_there);
+  if (!all_there || !proof->first.Take(recipe->output->requested_bytes)) return false;
+  if (!state_.residency.host().TakeIdle(kPieceBytes, &proof->piece)) return false;
+  for (Range* range : proof->pinned) state_.residency.Pin(range);
+  recipe->output->empty = true;  // a call that names it waits for who makes memory
+  return true;
+}
+
+// False when there is nothing to compare.
+bool RepeatProofs::RunTwice(Proof* proof) {
+  Use use;
+  {
+    const StateLock lock(state_.locks);
+    const Recipe* const recipe = state_.recipes.Find(proof->id);
+    if (!recipe) return false;
+    use = recipe->made_by;
+  }
+  if (!AwaitFirst(use, proof->id) || !KeepFirst(proof)) return false;
+  {
+    const StateLock lock(state_.locks);
+    Recipe* const recipe = state_.recipes.Find(proof->id);
+    StreamState* const stream = replays_.StreamForReplay(nullptr);
+    if (!recipe || replays_.LaunchAgain(recipe, stream, TraceCause::kNone) != CUDA_SUCCESS) return false;
+    proof->was_run = true;
+    use = {stream, Timeline::IssuedOn(stream)};
+  }
+  return waits_.AwaitQuietly(use) && CompareSecond(proof);
+}
+
+// It may wait for what the program does only after the call, without our knowing: then nobody waits for its kind again.
+bool RepeatProofs::AwaitFirst(Use use, std::uint64_t id) {
+  if (waits_.AwaitProgress([&]() SPILLWAY_REQUIRES(kStateLock) { return state_.timeline.Done(use); }))
+    return true;
+  const StateLock lock(state_.locks);
+  if (const Recipe* const recipe = state_.recipes.Find(id))
+    state_.recipes.Judge(recipe->token, Verdict::kRefuted);
+  return false;
+}
+
+void RepeatProofs::EndProof(Proof* proof, bool is_complete) {
+  const StateLock lock(state_.locks);
+  const Recipe* const recipe = state_.recipes.Find(proof->id);
+  if (is_complete && recipe) {
+    state_.recipes.Judge(recipe->token, proof->is_same ? Verdict::kProved : Verdict::kRefuted);
+    ++(proof->is_same ? state_.counters.proved_operations : state_.counters.refuted_operations);
+  }
+  Range* const range = proof->range;
+  if (range->live && range->life == proof->life) range->empty = false;
+  for (Range* each : proof->pinned) state_.residency.Unpin(each);
+  state_.residency.host().Give(&proof->piece);
+}
+
+std::vector<RepeatProofs::OutputPiece> RepeatProofs::OutputPiecesOf(const Range& range) {
+  std::vector<OutputPiece> pieces;
+  for (size_t offset = 0; offset < range.requested_bytes; offset += kPieceBytes)
+    pieces.push_back({offset, std::min(kPieceBytes, range.requested_bytes - offset)});
+  return pieces;
+}
+
+bool RepeatProofs::KeepFirst(Proof* proof) {
+  for (const OutputPiece piece : OutputPiecesOf(*proof->range)) {
+    if (!CopyPiece(*proof, piece, Toward::kHost)) return false;
+    proof->first.Keep(piece.offset, static_cast<const std::byte*>(proof->piece.data), piece.bytes);
+  }
+  return true;
+}
+
+// As far as they are equal. False when it cannot be read.
+bool RepeatProofs::CompareSecond(Proof* proof) {
+  for (const OutputPiece piece : OutputPiecesOf(*proof->range)) {
+    if (!CopyPiece(*proof, piece, Toward::kHost)) return false;
+    const auto* const second = static_cast<const std::byte*>(proof->piece.data);
+    const bool is_same = proof->first.Equals(piece.offset, second, piece.bytes);
+    if (!is_same && ordering_rules::kProofsDecide) return true;
+  }
+  proof->is_same = true;
+  return true;
+}
+
+// Nobody can use the output yet.
+void RepeatProofs::PutBack(const Proof& proof) {
+  for (const OutputPiece piece : OutputPiecesOf(*proof.range)) {
+    std::memcpy(proof.piece.data, proof.first.at(piece.offset), piece.bytes);
+    if (!CopyPiece(proof, piece, Toward::kDevice)) return;
+  }
+}
+
+bool RepeatProofs::CopyPiece(const Proof& proof, OutputPiece piece, Toward toward) {
+  CUDA_MEMCPY2D copy{};
+  const bool to_host = toward == Toward::kHost;
+  copy.srcMemoryType = to_host ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  copy.dstMemoryType = to_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = copy.dstDevice = proof.range->base + piece.offset;
+  copy.srcHost = copy.dstHost = proof.piece.data;
+  copy.srcPitch = copy.dstPitch = copy.WidthInBytes = piece.bytes;
+  copy.Height = 1;
+  Use use;
+  {
+    const StateLock lock(state_.locks);
+    use = state_.residency.CopyAside(copy);
+  }
+  return use.stream && waits_.AwaitQuietly(use);
+}
+
+}  // namespace spillway::interposer

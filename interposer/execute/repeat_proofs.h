@@ -1,0 +1,72 @@
+// Whether an operation makes the same bytes again: its launch is made a second time, and the bytes are compared. (Note [Recipes] in
+// recipe.h)
+//
+// Called on the thread of a library's call when it has ended: its launch is made a second time, over its own output, and what it made first
+// is compared with what it makes then. Owns nothing beyond a proof.
+//
+// Invariants
+//  1. Nobody can use the output during a proof; if it differs its first bytes come back.
+//  2. A recipe outlives its call only if its operation is proved.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "interposer/execute/deferred_frees.h"
+#include "interposer/execute/job_state.h"
+#include "interposer/execute/recipe.h"
+#include "interposer/execute/recompute_records.h"
+#include "interposer/execute/replays.h"
+#include "interposer/execute/scratch_memory.h"
+#include "interposer/execute/waits.h"
+
+namespace spillway::interposer {
+
+class RepeatProofs {
+ public:
+  RepeatProofs(JobState& state, Waits& waits, DeferredFrees& frees, ScratchMemory& scratch,
+               RecomputeRecords& records, Replays& replays)
+      : state_(state),
+        waits_(waits),
+        frees_(frees),
+        scratch_(scratch),
+        records_(records),
+        replays_(replays) {}
+
+  // The library's call has ended, and all its work is enqueued.
+  void CallEnded(const LibraryCall& call) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // An operation of this token (scheduler::TokenOf) has been proved to be repeatable.
+  bool MayReplay(std::uint64_t token) SPILLWAY_EXCLUDES(kStateLock);
+
+ private:
+  struct Proof;
+  struct OutputPiece {
+    size_t offset = 0;
+    size_t bytes = 0;
+  };
+  enum class Toward : bool { kHost, kDevice };
+  void ForgetAfterCall(const Recipe* recipe) SPILLWAY_REQUIRES(kStateLock);
+  void DropAll(Use last) SPILLWAY_EXCLUDES(kStateLock);
+  // Their proof.
+  void Prove(std::uint64_t id) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  bool BeginProof(std::uint64_t id, Proof* proof) SPILLWAY_REQUIRES(kMakingLock)
+      SPILLWAY_EXCLUDES(kStateLock);
+  bool RunTwice(Proof* proof) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  bool AwaitFirst(Use use, std::uint64_t id) SPILLWAY_EXCLUDES(kStateLock);
+  void EndProof(Proof* proof, bool is_complete) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  static std::vector<OutputPiece> OutputPiecesOf(const Range& range);
+  bool KeepFirst(Proof* proof) SPILLWAY_EXCLUDES(kStateLock);
+  bool CompareSecond(Proof* proof) SPILLWAY_EXCLUDES(kStateLock);
+  void PutBack(const Proof& proof) SPILLWAY_EXCLUDES(kStateLock);
+  bool CopyPiece(const Proof& proof, OutputPiece piece, Toward toward) SPILLWAY_EXCLUDES(kStateLock);
+
+  JobState& state_;
+  Waits& waits_;
+  DeferredFrees& frees_;
+  ScratchMemory& scratch_;
+  RecomputeRecords& records_;
+  Replays& replays_;
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,73 @@
+// Makes again what was dropped. (Note [Recipes] in recipe.h)
+//
+// Who needs the bytes makes them: the plan before an operation, a call that names them or may write what they are made from, a free of
+// that, and whatever may use memory without our noticing. No call in progress of the same thread holds memory meanwhile.
+//
+// Called by the classes behind JobMemory on the program's threads, with the making lock held where a function says so.
+//
+// Invariants
+//  1. A launch is made again behind all that its inputs and its output wait for, and users of these come behind it.
+//  2. Nobody sees a range without its bytes: the launch is made under the lock under which the range is given memory.
+#pragma once
+
+#include "base/function_ref.h"
+#include "base/inline_vector.h"
+#include "interposer/execute/deferred_frees.h"
+#include "interposer/execute/eviction.h"
+#include "interposer/execute/job_state.h"
+#include "interposer/execute/parking.h"
+#include "interposer/execute/recipe.h"
+#include "interposer/execute/restores.h"
+#include "interposer/execute/scratch_memory.h"
+#include "interposer/execute/touch_set.h"
+#include "interposer/execute/waits.h"
+
+namespace spillway::interposer {
+
+class Replays {
+ public:
+  Replays(JobState& state, Waits& waits, Parking& parking, Eviction& eviction, Restores& restores,
+          DeferredFrees& frees, ScratchMemory& scratch)
+      : state_(state),
+        waits_(waits),
+        parking_(parking),
+        eviction_(eviction),
+        restores_(restores),
+        frees_(frees),
+        scratch_(scratch) {}
+
+  CUresult MakeAgain(Range* wanted, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(kMakingLock)
+      SPILLWAY_EXCLUDES(kStateLock);
+  ToMake FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set)
+      SPILLWAY_REQUIRES(kStateLock);
+
+  // `even_held` is called with the state lock held.
+  void FinishFrees(base::FunctionRef<bool()> even_held) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // All bytes are somewhere, and no recipe is left: memory may be used, or kernels be gone, without our noticing. False when
+  // some could not be made again.
+  bool EndRecipes() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  bool EndRecipesWhileMaking() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  void EndRecipesIfUnproven() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+
+  StreamState* StreamForReplay(StreamState* asked) SPILLWAY_REQUIRES(kStateLock);
+  CUresult LaunchAgain(Recipe* recipe, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(kStateLock);
+  void NoteReplay(Tracked* memory, Use use) SPILLWAY_REQUIRES(kStateLock);
+
+ private:
+  using Inputs = base::InlineVector<Range*, 8>;
+  CUresult MakeOneAgain(Range* range, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(kMakingLock)
+      SPILLWAY_EXCLUDES(kStateLock);
+  bool PrepareInputs(const Inputs& inputs) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  CUresult MakeWhereParked(Range* range, const Inputs& inputs) SPILLWAY_REQUIRES(kMakingLock)
+      SPILLWAY_EXCLUDES(kStateLock);
+
+  JobState& state_;
+  Waits& waits_;
+  Parking& parking_;
+  Eviction& eviction_;
+  Restores& restores_;
+  DeferredFrees& frees_;
+  ScratchMemory& scratch_;
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,45 @@
+// Memory for what launches write aside when they are made again. (Note [Recipes] in recipe.h)
+//
+// Called by the classes behind JobMemory on the program's threads. Owns its pieces, which stay on the device: no more than a sixteenth of
+// the budget, or a granule.
+//
+// Invariants
+//  1. A piece stays where it is until Release: recipes lead into it.
+//  2. One launch at a time writes there: each stands behind the last use.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "interposer/execute/eviction.h"
+#include "interposer/execute/job_state.h"
+#include "interposer/execute/parking.h"
+#include "interposer/execute/recipe.h"
+
+namespace spillway::interposer {
+
+class ScratchMemory {
+ public:
+  ScratchMemory(JobState& state, Parking& parking, Eviction& eviction)
+      : state_(state), parking_(parking), eviction_(eviction) {}
+
+  bool MoveAside(const Claims& claims, Recipe* recipe, size_t* lacks_scratch_bytes)
+      SPILLWAY_EXCLUDES(kStateLock);
+  void TakeScratch(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  Use last_use() const SPILLWAY_REQUIRES(kStateLock) { return last_use_; }
+  void Used(Use use) SPILLWAY_REQUIRES(kStateLock) { last_use_ = use; }
+  // The context is going away.
+  void Release() SPILLWAY_REQUIRES(kStateLock);
+
+ private:
+  CUdeviceptr ScratchFor(size_t bytes) SPILLWAY_REQUIRES(kStateLock);
+  bool MayTakeScratch(size_t size_bytes) SPILLWAY_EXCLUDES(kStateLock);
+
+  JobState& state_;
+  Parking& parking_;
+  Eviction& eviction_;
+  std::vector<ScratchPiece> pieces_ SPILLWAY_GUARDED_BY(kStateLock);  // each larger than the one before
+  Use last_use_ SPILLWAY_GUARDED_BY(kStateLock);
+};
+
+}  // namespace spillway::interposer
