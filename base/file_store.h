@@ -1,0 +1,164 @@
+// A folder of files with keys for names: each whole or not there, checked when it is read, marked when it is used. The plan stores
+// of the agent and of stand-alone jobs are made of it.
+//
+// Any one thread at a time; several processes may share a folder. libc and the standard library's headers alone.
+//
+// Invariants
+//  1. A file appears whole or not at all; what a killed process left unfinished is cleared away, never read.
+//  2. A file's modification time is when it was written or used last, to the nanosecond: the file system's own clock has ticks of
+//     milliseconds.
+//  3. What is too long, no regular file or not understood is deleted when it is read, and is an error that says so.
+//  4. Links are not followed, whoever left them.
+#pragma once
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/file.h"
+
+namespace spillway::base {
+
+class FileStore {
+ public:
+  struct Rules {
+    std::string ending;               // of every file's name, ".plan"
+    std::size_t most_file_bytes = 0;  // a longer one is damaged
+    bool sync = false;                // a file is on the disk before it has its name
+  };
+  using Key = std::span<const std::uint64_t>;
+  struct Entry {
+    std::string name;
+    std::int64_t size_bytes = 0;
+    std::int64_t used_ns = 0;  // since 1970
+  };
+
+  // The folder need not be there before the first Write.
+  FileStore(std::string folder, Rules rules) : folder_(std::move(folder)), rules_(std::move(rules)) {}
+
+  const std::string& folder() const { return folder_; }
+  std::string PathOf(const std::string& name) const { return folder_ + "/" + name; }
+
+  // "0123456789abcdef-0000000000000001.plan"
+  std::string NameOf(Key key) const { return Joined(key) + rules_.ending; }
+  // Of the names of all keys that begin like this.
+  static std::string PrefixOf(Key key) { return Joined(key) + "-"; }
+  // Fills the key; false: this is not the name of one so long.
+  bool KeyOf(const std::string& name, std::span<std::uint64_t> key) const {
+    std::size_t at = 0;
+    for (std::uint64_t& number : key) {
+      if (at + kDigits > name.size()) return false;
+      number = strtoull(name.substr(at, kDigits).c_str(), nullptr, 16);
+      at += kDigits + 1;
+    }
+    return NameOf(key) == name;
+  }
+
+  // The regular files, the one used last first.
+  std::vector<Entry> List(std::string_view prefix = "") const {
+    std::vector<Entry> entries;
+    for (const std::string& name : Names()) {
+      struct stat facts;
+      if (!name.starts_with(prefix) || !name.ends_with(rules_.ending)) continue;
+      if (lstat(PathOf(name).c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) continue;
+      entries.push_back({name, facts.st_size, NanosOf(facts.st_mtim)});
+    }
+    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+      return a.used_ns != b.used_ns ? a.used_ns > b.used_ns : a.name < b.name;
+    });
+    return entries;
+  }
+
+  // What parse(std::string) makes of its bytes: a Result, whose error discards the file.
+  template <class Parse>
+  auto Read(const std::string& name, Parse parse) const -> decltype(parse(std::string())) {
+    Result<std::string> bytes =
+        ReadFile(PathOf(name), {.most_bytes = rules_.most_file_bytes, .only_regular = true});
+    if (!bytes) bytes = Error{"it cannot be read"};
+    auto parsed = bytes ? parse(*std::move(bytes)) : decltype(parse(std::string()))(bytes.error());
+    if (parsed) return parsed;
+    Remove(name);
+    return Error{PathOf(name) + " is discarded", parsed.text()};
+  }
+
+  // In the place of what has this name; it is used now.
+  Status Write(const std::string& name, std::string_view bytes) const {
+    const std::string beside = kBeside + std::to_string(getpid());
+    Status written = ReplaceFile(PathOf(name), bytes, {.sync = rules_.sync, .beside = beside.c_str()});
+    if (written.ok()) MarkUsed(name);
+    return written;
+  }
+
+  // When that is, for those who keep it in mind.
+  std::int64_t MarkUsed(const std::string& name) const {
+    timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const timespec times[] = {now, now};
+    utimensat(AT_FDCWD, PathOf(name).c_str(), times, AT_SYMLINK_NOFOLLOW);
+    return NanosOf(now);
+  }
+
+  void Remove(const std::string& name) const { unlink(PathOf(name).c_str()); }
+
+  // Until the others take no more than this together.
+  void RemoveLongestUnused(std::int64_t most_bytes) const {
+    std::int64_t total_bytes = 0;
+    for (const Entry& entry : List()) {
+      total_bytes += entry.size_bytes;
+      if (total_bytes > most_bytes) Remove(entry.name);
+    }
+  }
+
+  // What was begun so long ago and is not whole: its writer was killed.
+  void RemoveUnfinished(std::int64_t older_than_ns) const {
+    const std::int64_t now_ns = RealtimeNs();
+    for (const std::string& name : Names()) {
+      struct stat facts;
+      const bool is_unfinished = name.find(rules_.ending + ".") != std::string::npos;
+      if (is_unfinished && lstat(PathOf(name).c_str(), &facts) == 0 &&
+          now_ns - NanosOf(facts.st_mtim) >= older_than_ns)
+        Remove(name);
+    }
+  }
+
+ private:
+  static constexpr char kBeside[] = ".tmp";
+  static constexpr std::size_t kDigits = 16;
+
+  static std::string Joined(Key key) {
+    std::string name;
+    for (const std::uint64_t number : key) {
+      char digits[kDigits + 1];
+      snprintf(digits, sizeof digits, "%016" PRIx64, number);
+      name += (name.empty() ? "" : "-") + std::string(digits);
+    }
+    return name;
+  }
+
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    DIR* const open = opendir(folder_.c_str());
+    if (!open) return names;
+    while (const dirent* entry = readdir(open)) names.emplace_back(entry->d_name);
+    closedir(open);
+    return names;
+  }
+
+  std::string folder_;
+  Rules rules_;
+};
+
+}  // namespace spillway::base

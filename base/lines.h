@@ -1,0 +1,19 @@
+// A text, line by line. Pure; any thread.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+namespace spillway::base {
+
+// Takes the next line off the front of `rest`, and gives it without its end; nothing when none is left.
+inline std::optional<std::string_view> TakeLine(std::string_view& rest) {
+  if (rest.empty()) return std::nullopt;
+  const std::size_t end = std::min(rest.find('\n'), rest.size());
+  const std::string_view line = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return line;
+}
+
+}  // namespace spillway::base

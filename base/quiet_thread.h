@@ -1,0 +1,32 @@
+// A thread of ours in a program that is not: detached, and no signal of the program's is ever delivered to it.
+//
+// Called from any thread; the caller's own mask is as before afterwards.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <cstddef>
+
+namespace spillway::base {
+
+// `name` has 15 letters at most. A stack of 0 bytes has the program's default size. False: there is no thread.
+inline bool StartQuietThread(const char* name, void* (*main)(void*), void* argument,
+                             std::size_t stack_bytes = 0) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  if (stack_bytes != 0) pthread_attr_setstacksize(&attributes, stack_bytes);
+  // A new thread begins with its maker's mask.
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  const bool is_made = pthread_create(&thread, &attributes, main, argument) == 0;
+  if (is_made) pthread_setname_np(thread, name);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  return is_made;
+}
+
+}  // namespace spillway::base
