@@ -4,22 +4,17 @@
 #include <cstdlib>
 
 #include "base/environment.h"
+#include "base/file.h"
+#include "base/json_text.h"
 #include "simulator/driver/process.h"
 
 namespace spillway::simulator {
 namespace {
 
+using base::JsonQuoted;
+
 constexpr std::size_t kViolationsKept = 100;
 constexpr std::size_t kViolationsPrinted = 5;
-
-std::string Quoted(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return quoted + '"';
-}
 
 // Runs after the program's own exit handlers and destructors.
 __attribute__((destructor)) void WriteBooksAtExit() {
@@ -102,7 +97,7 @@ std::string Books::DevicesJson() const {
 
 std::string Books::Json() const {
   const std::lock_guard lock(mutex_);
-  std::string json = "{\"schema\":1,\"profile\":" + Quoted(profile_) + ",\"clock\":" + Quoted(clock_);
+  std::string json = "{\"schema\":1,\"profile\":" + JsonQuoted(profile_) + ",\"clock\":" + JsonQuoted(clock_);
   for (const char* key : {"simulated_ns", "device_bytes_capacity", "device_bytes_peak", "device_bytes_now",
                           "host_bytes_peak", "host_bytes_now", "kernels", "h2d_bytes", "d2h_bytes",
                           "d2d_bytes", "vmm_creates", "vmm_maps", "vmm_set_accesses", "vmm_unmaps",
@@ -112,27 +107,21 @@ std::string Books::Json() const {
   json.append(",").append(DevicesJson()).append(",\"not_supported\":{");
   const char* comma = "";
   for (const auto& [name, count] : not_supported_) {
-    json.append(comma).append(Quoted(name)).append(":").append(std::to_string(count));
+    json.append(comma).append(JsonQuoted(name)).append(":").append(std::to_string(count));
     comma = ",";
   }
   json += "},\"violations\":[";
   comma = "";
   for (const auto& text : violations_) {
-    json.append(comma).append(Quoted(text));
+    json.append(comma).append(JsonQuoted(text));
     comma = ",";
   }
   return json + "]}\n";
 }
 
 void Books::WriteFile(const char* path) const {
-  const std::string json = Json();
-  std::FILE* file = std::fopen(path, "we");
-  if (file == nullptr) {
-    std::fprintf(stderr, "simulated GPU: cannot write the statistics to %s\n", path);
-    return;
-  }
-  std::fwrite(json.data(), 1, json.size(), file);
-  std::fclose(file);
+  const base::Status written = base::WriteFile(path, Json());
+  if (!written.ok()) std::fprintf(stderr, "simulated GPU: the statistics: %s\n", written.text().c_str());
 }
 
 }  // namespace spillway::simulator

@@ -6,8 +6,9 @@
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <stdexcept>
+
+#include "base/file.h"
+#include "base/lines.h"
 
 namespace spillway::simulator {
 
@@ -49,9 +50,16 @@ namespace {
 using Term = DeclaredKernel::Term;
 using TermRef = std::shared_ptr<const Term>;
 
+// After a mistake it is at the end, and `status` tells the first one.
 class LineParser {
  public:
   explicit LineParser(const std::string& line) : text_(line) {}
+
+  const base::Status& status() const { return status_; }
+  void Fail(std::string what) {
+    if (status_.ok()) status_ = base::Error{std::move(what)};
+    at_ = text_.size();
+  }
 
   bool AtEnd() {
     SkipSpace();
@@ -80,15 +88,15 @@ class LineParser {
   }
 
   void Expect(char wanted) {
-    if (!Take(wanted)) throw std::runtime_error(std::string("'") + wanted + "' is missing");
+    if (!Take(wanted)) Fail(std::string("'") + wanted + "' is missing");
   }
 
   std::uint64_t Number() {
     SkipSpace();
     const std::size_t start = at_;
     while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
-    if (at_ == start || at_ - start > 18) throw std::runtime_error("a number is missing");
-    return std::stoull(text_.substr(start, at_ - start));
+    if (at_ == start || at_ - start > 18) return Fail("a number is missing"), 0;
+    return std::strtoull(text_.c_str() + start, nullptr, 10);
   }
 
   std::uint32_t ParameterNumber() {
@@ -147,14 +155,16 @@ class LineParser {
 
   const std::string& text_;
   std::size_t at_ = 0;
+  base::Status status_;
 };
 
-UseKind KindNamed(const std::string& role) {
+UseKind KindNamed(const std::string& role, LineParser& parser) {
   if (role == "read") return UseKind::kRead;
   if (role == "write") return UseKind::kWrite;
   if (role == "update") return UseKind::kUpdate;
   if (role == "part") return UseKind::kPart;
-  throw std::runtime_error("'" + role + "' is none of read, write, update, part, flops");
+  parser.Fail("'" + role + "' is none of read, write, update, part, flops");
+  return UseKind::kUpdate;
 }
 
 // "void a::b::name<c::d>(int)" without result, namespaces, arguments and parameters; template arguments on request.
@@ -216,23 +226,20 @@ std::uint64_t DeclaredKernel::Identity(const Launch& launch) const {
   return hash;
 }
 
-bool DeclaredUses::AddFile(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return false;
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    try {
-      AddLine(line);
-    } catch (const std::runtime_error& problem) {
-      throw std::runtime_error(path + ":" + std::to_string(number) + ": " + problem.what());
-    }
+base::Status DeclaredUses::AddFile(const std::string& path) {
+  const base::Result<std::string> text = base::ReadFile(path);
+  if (!text) return text.status();
+  std::string_view rest = *text;
+  for (int number = 1; const auto line = base::TakeLine(rest); ++number) {
+    if (base::Status added = AddLine(std::string(*line)); !added.ok())
+      return std::move(added).Annotate(path + ":" + std::to_string(number));
   }
-  return true;
+  return base::Ok();
 }
 
-void DeclaredUses::AddLine(const std::string& line) {
+base::Status DeclaredUses::AddLine(const std::string& line) {
   LineParser parser(line);
-  if (parser.AtEnd()) return;
+  if (parser.AtEnd()) return base::Ok();
   const std::string name = parser.Name();
   DeclaredKernel kernel;
   while (!parser.AtEnd()) {
@@ -241,7 +248,7 @@ void DeclaredUses::AddLine(const std::string& line) {
     if (role == "flops") {
       kernel.flops_ = parser.Sum();
     } else {
-      DeclaredKernel::Use use{KindNamed(role), parser.ParameterNumber(), nullptr, nullptr, nullptr};
+      DeclaredKernel::Use use{KindNamed(role, parser), parser.ParameterNumber(), nullptr, nullptr, nullptr};
       parser.Expect(',');
       use.bytes = parser.Sum();
       if (use.kind == UseKind::kPart) {
@@ -254,10 +261,11 @@ void DeclaredUses::AddLine(const std::string& line) {
     }
     parser.Expect(')');
   }
-  if (kernel.uses_.empty() || kernel.uses_.size() > KernelUseList::kMost) {
-    throw std::runtime_error("a kernel has 1 to 16 uses");
-  }
+  if (!parser.status().ok()) return parser.status();
+  if (kernel.uses_.empty() || kernel.uses_.size() > KernelUseList::kMost)
+    return base::Error{"a kernel has 1 to 16 uses"};
   by_name_[name] = std::move(kernel);
+  return base::Ok();
 }
 
 const DeclaredKernel* DeclaredUses::Find(const char* mangled_name) const {

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "simulator/kernels/image.h"
 
 namespace spillway::simulator {
@@ -53,9 +54,9 @@ class DeclaredKernel {
 
 class DeclaredUses {
  public:
-  // Adds a file's lines. False: there is no such file. Throws std::runtime_error with the line's number.
-  bool AddFile(const std::string& path);
-  void AddLine(const std::string& line);
+  // Adds a file's lines. The error has the line's number; its code is ENOENT where there is no such file.
+  base::Status AddFile(const std::string& path);
+  base::Status AddLine(const std::string& line);
   // By the mangled name; null when nothing is declared.
   const DeclaredKernel* Find(const char* mangled_name) const;
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <tuple>
 
+#include "base/clock.h"
 #include "simulator/driver/address_space.h"
 #include "simulator/driver/books.h"
 #include "simulator/driver/node.h"
@@ -29,11 +30,7 @@ constexpr std::size_t kOperationsInFlight = 4096;
 constexpr int kPatientPolls = 64;
 constexpr auto kPollPause = std::chrono::milliseconds(1);
 
-Nanos MonotonicNow() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<Nanos>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
+Nanos MonotonicNow() { return base::NowNs(CLOCK_MONOTONIC); }
 
 // Its context is broken: it takes no effect, and nothing that it waits for will come.
 bool IsDead(const Operation& operation) {

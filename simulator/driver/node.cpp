@@ -40,13 +40,12 @@ void Wake(Seat& seat) {
 
 }  // namespace
 
-std::unique_ptr<Node> Node::Join(const NodeSettings& settings, const Machine& machine, std::string& error) {
-  NodeFile* const file = OpenNodeFile(settings.path, machine, error);
-  if (file == nullptr) return nullptr;
-  std::unique_ptr<Node> joined(new Node(*file, settings.shares_time));
-  if (joined->TakeSeat(settings.seat)) return joined;
-  error = "all its seats are taken";
-  return nullptr;
+base::Result<std::unique_ptr<Node>> Node::Join(const NodeSettings& settings, const Machine& machine) {
+  const base::Result<NodeFile*> file = OpenNodeFile(settings.path, machine);
+  if (!file) return file.error();
+  std::unique_ptr<Node> joined(new Node(**file, settings.shares_time));
+  if (!joined->TakeSeat(settings.seat)) return base::Error{"all its seats are taken"};
+  return joined;
 }
 
 bool Node::TakeSeat(int wanted) {

@@ -28,8 +28,8 @@ class Node {
  public:
   using Nanos = node::Nanos;
 
-  // Null, and why: the file is another machine's, or no seat is left.
-  static std::unique_ptr<Node> Join(const NodeSettings& settings, const Machine& machine, std::string& error);
+  // An error: the file is another machine's, or no seat is left.
+  static base::Result<std::unique_ptr<Node>> Join(const NodeSettings& settings, const Machine& machine);
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 

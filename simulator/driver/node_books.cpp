@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include "base/json_text.h"
 #include "simulator/driver/node_file.h"
 
 namespace spillway::simulator {
@@ -30,13 +31,6 @@ std::string Member(const char* name, std::uint64_t value) {
   return std::string("\"") + name + "\":" + std::to_string(value);
 }
 
-// The name of a program, which may be anything.
-std::string QuotedName(const char* text) {
-  std::string quoted = "\"";
-  for (; *text != '\0'; ++text) quoted += *text < ' ' || *text == '"' || *text == '\\' ? '?' : *text;
-  return quoted + '"';
-}
-
 template <class Value>
 std::string List(int count, Value value) {
   std::string list = "[";
@@ -50,7 +44,8 @@ std::string Describe(const node::State& state, const Seat& seat, std::size_t num
   };
   std::string json = "{" + Member("seat", number + 1) + ",\"state\":\"" + NameOf(seat) + "\"";
   if (seat.pid == 0) return json + "}";
-  json += "," + Member("pid", static_cast<std::uint64_t>(seat.pid)) + ",\"name\":" + QuotedName(seat.name);
+  json +=
+      "," + Member("pid", static_cast<std::uint64_t>(seat.pid)) + ",\"name\":" + base::JsonQuoted(seat.name);
   json += "," + Member("simulated_ns", static_cast<std::uint64_t>(seat.clock_ns));
   json += ",\"device_bytes_now\":" + bytes(seat.books.held_bytes);
   json += ",\"device_bytes_peak\":" + bytes(seat.books.peak_bytes);
@@ -66,7 +61,7 @@ std::string Describe(const NodeFile& file) {
            Member("bytes_peak", state.devices[at].peak_bytes) + "}";
   };
   const auto seat = [&](std::size_t at) { return Describe(state, state.seats[at], at); };
-  return "{\"schema\":1,\"profile\":" + QuotedName(file.profile) + "," +
+  return "{\"schema\":1,\"profile\":" + base::JsonQuoted(file.profile) + "," +
          Member("device_bytes_capacity", state.capacity_bytes) + "," +
          Member("simulated_ns", static_cast<std::uint64_t>(state.acted_ns)) +
          ",\"devices\":" + List(state.device_count, device) +
@@ -76,10 +71,10 @@ std::string Describe(const NodeFile& file) {
 }  // namespace
 
 std::vector<NodeProcess> ReadNodeProcesses(const std::string& path, int device) {
-  std::string ignored;
   std::vector<NodeProcess> processes;
-  NodeFile* const file = OpenNodeFile(path, ignored);
-  if (file == nullptr) return processes;
+  const base::Result<NodeFile*> opened = OpenNodeFile(path);
+  if (!opened) return processes;
+  NodeFile* const file = *opened;
   {
     const NodeLock lock(*file);
     Sweep(*file, Whom::kAll);
@@ -92,16 +87,18 @@ std::vector<NodeProcess> ReadNodeProcesses(const std::string& path, int device) 
   return processes;
 }
 
-bool ReadNodeBooks(const std::string& path, std::string& json, std::string& error) {
-  NodeFile* const file = OpenNodeFile(path, error);
-  if (file == nullptr) return false;
+base::Result<std::string> ReadNodeBooks(const std::string& path) {
+  const base::Result<NodeFile*> opened = OpenNodeFile(path);
+  if (!opened) return opened.error();
+  NodeFile* const file = *opened;
+  std::string json;
   {
     const NodeLock lock(*file);
     Sweep(*file, Whom::kAll);
     json = Describe(*file);
   }
   munmap(file, sizeof(NodeFile));
-  return true;
+  return json;
 }
 
 }  // namespace spillway::simulator

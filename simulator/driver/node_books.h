@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+
 namespace spillway::simulator {
 
 struct NodeProcess {
@@ -15,7 +17,7 @@ struct NodeProcess {
 // Those who are there, and what each holds of a device. Nobody where there is no such machine.
 std::vector<NodeProcess> ReadNodeProcesses(const std::string& path, int device);
 
-// False, and why: there is no such machine.
-bool ReadNodeBooks(const std::string& path, std::string& json, std::string& error);
+// An error: there is no such machine.
+base::Result<std::string> ReadNodeBooks(const std::string& path);
 
 }  // namespace spillway::simulator

@@ -8,22 +8,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
+#include "base/clock.h"
+#include "base/unique_fd.h"
 #include "simulator/driver/process_status.h"
 
 namespace spillway::simulator {
 namespace {
 
+using base::Error;
+using base::Result;
+
 constexpr std::uint64_t kMagic = 0x31'45'44'4f'4e'4d'49'53;  // "SIMNODE1"
 constexpr std::int64_t kReservedFor_ns = 30'000'000'000;
-
-std::int64_t MonotonicNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
 
 NodeFile* Map(int file) {
   void* const mapped = mmap(nullptr, sizeof(NodeFile), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -43,7 +41,7 @@ void MakeMutex(pthread_mutex_t& mutex) {
 void Make(NodeFile& file, const Machine& machine) {
   machine.profile.copy(file.profile, sizeof file.profile - 1);
   MakeMutex(file.mutex);
-  file.reserved_until_ns = MonotonicNs() + kReservedFor_ns;
+  file.reserved_until_ns = base::NowNs(CLOCK_MONOTONIC) + kReservedFor_ns;
   node::State& state = file.state;
   state.device_count = machine.device_count;
   state.capacity_bytes = machine.capacity_bytes;
@@ -55,40 +53,33 @@ void Make(NodeFile& file, const Machine& machine) {
   __atomic_store_n(&file.magic, kMagic, __ATOMIC_RELEASE);
 }
 
-std::string Disagreement(const NodeFile& file, const Machine& machine) {
-  if (machine.profile != file.profile) return std::string("its profile is ") + file.profile;
-  if (machine.device_count != file.state.device_count) return "it has another number of devices";
-  if (machine.capacity_bytes != file.state.capacity_bytes) {
-    return "its devices have " + std::to_string(file.state.capacity_bytes) + " bytes";
-  }
-  return "";
+base::Status CheckIsOf(const Machine& machine, const NodeFile& file) {
+  if (machine.profile != file.profile) return Error{std::string("its profile is ") + file.profile};
+  if (machine.device_count != file.state.device_count) return Error{"it has another number of devices"};
+  if (machine.capacity_bytes != file.state.capacity_bytes)
+    return Error{"its devices have " + std::to_string(file.state.capacity_bytes) + " bytes"};
+  return base::Ok();
 }
 
 // With the file locked against others who may be making it.
-NodeFile* OpenOrMake(int file, const Machine& machine, std::string& error) {
+Result<NodeFile*> OpenOrMake(int file, const Machine& machine) {
   struct stat status;
   const bool fits = fstat(file, &status) == 0 && (status.st_size == 0 || status.st_size == sizeof(NodeFile));
-  if (!fits || ftruncate(file, sizeof(NodeFile)) != 0) {
-    error = "it is no node's file";
-    return nullptr;
-  }
+  if (!fits || ftruncate(file, sizeof(NodeFile)) != 0) return Error{"it is no node's file"};
   NodeFile* const mapped = Map(file);
-  if (mapped == nullptr) {
-    error = std::strerror(errno);
-    return nullptr;
-  }
+  if (mapped == nullptr) return base::ErrnoError("it cannot be mapped");
   if (mapped->magic != kMagic) {
     std::memset(static_cast<void*>(mapped), 0, sizeof(NodeFile));
     Make(*mapped, machine);
   }
-  error = Disagreement(*mapped, machine);
-  if (error.empty()) return mapped;
+  base::Status agrees = CheckIsOf(machine, *mapped);
+  if (agrees.ok()) return mapped;
   munmap(mapped, sizeof(NodeFile));
-  return nullptr;
+  return agrees;
 }
 
 void SweepSeat(NodeFile& file, node::Seat& seat) {
-  if (seat.state == node::SeatState::kReserved && MonotonicNs() > file.reserved_until_ns) {
+  if (seat.state == node::SeatState::kReserved && base::NowNs(CLOCK_MONOTONIC) > file.reserved_until_ns) {
     seat.state = node::SeatState::kFree;
   }
   if (seat.state != node::SeatState::kPresent) return;
@@ -106,28 +97,22 @@ void SweepSeat(NodeFile& file, node::Seat& seat) {
 
 }  // namespace
 
-NodeFile* OpenNodeFile(const std::string& path, const Machine& machine, std::string& error) {
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (file < 0) {
-    error = std::strerror(errno);
-    return nullptr;
-  }
-  flock(file, LOCK_EX);
-  NodeFile* const opened = OpenOrMake(file, machine, error);
-  flock(file, LOCK_UN);  // the mapping would keep it
-  close(file);
+base::Result<NodeFile*> OpenNodeFile(const std::string& path, const Machine& machine) {
+  const base::UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file) return base::ErrnoError("it cannot be opened");
+  flock(file.get(), LOCK_EX);
+  Result<NodeFile*> opened = OpenOrMake(file.get(), machine);
+  flock(file.get(), LOCK_UN);  // the mapping would keep it
   return opened;
 }
 
-NodeFile* OpenNodeFile(const std::string& path, std::string& error) {
-  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+base::Result<NodeFile*> OpenNodeFile(const std::string& path) {
+  const base::UniqueFd file(open(path.c_str(), O_RDWR | O_CLOEXEC));
   struct stat status;
-  const bool fits = file >= 0 && fstat(file, &status) == 0 && status.st_size == sizeof(NodeFile);
-  NodeFile* const mapped = fits ? Map(file) : nullptr;
-  if (file >= 0) close(file);
-  if (mapped != nullptr && mapped->magic == kMagic) return mapped;
-  error = "no node's file: " + path;
-  return nullptr;
+  const bool fits = file && fstat(file.get(), &status) == 0 && status.st_size == sizeof(NodeFile);
+  NodeFile* const mapped = fits ? Map(file.get()) : nullptr;
+  if (mapped == nullptr || mapped->magic != kMagic) return Error{"no node's file: " + path};
+  return mapped;
 }
 
 NodeLock::NodeLock(NodeFile& file) : file_(file) {

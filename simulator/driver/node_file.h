@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/result.h"
 #include "simulator/driver/node_state.h"
 
 namespace spillway::simulator {
@@ -35,10 +36,10 @@ struct NodeFile {
   node::State state;
 };
 
-// Makes the file if there is none. Null, and why: it is another machine's, or cannot be mapped.
-NodeFile* OpenNodeFile(const std::string& path, const Machine& machine, std::string& error);
+// Makes the file if there is none. An error: it is another machine's, or cannot be mapped.
+base::Result<NodeFile*> OpenNodeFile(const std::string& path, const Machine& machine);
 // An existing one, whatever its machine.
-NodeFile* OpenNodeFile(const std::string& path, std::string& error);
+base::Result<NodeFile*> OpenNodeFile(const std::string& path);
 
 class NodeLock {
  public:

@@ -22,20 +22,18 @@ node::LinkRates LinkRatesOf(const Profile& profile) {
           profile.d2h_both_bytes_per_second};
 }
 
-bool JoinNode(Machine machine, bool shares_time, std::unique_ptr<Node>& node, std::string& error) {
+base::Result<std::unique_ptr<Node>> JoinNode(Machine machine, bool shares_time) {
   const char* path = std::getenv(environment::kSimNode);
-  if (path == nullptr || *path == '\0') return true;
+  if (path == nullptr || *path == '\0') return std::unique_ptr<Node>();
   NodeSettings settings;
   settings.path = path;
   settings.shares_time = shares_time;
   const char* seat = std::getenv(environment::kSimSeat);
-  if (seat != nullptr && *seat != '\0' && !ReadSeat(seat, settings.seat, machine.reserved_seats)) {
-    error = std::string(environment::kSimSeat) + " is not a seat, such as 2/4: '" + seat + "'";
-    return false;
-  }
-  node = Node::Join(settings, machine, error);
-  if (node == nullptr) error = settings.path + ": " + error;
-  return node != nullptr;
+  if (seat != nullptr && *seat != '\0' && !ReadSeat(seat, settings.seat, machine.reserved_seats))
+    return base::Error{std::string(environment::kSimSeat) + " is not a seat, such as 2/4: '" + seat + "'"};
+  base::Result<std::unique_ptr<Node>> joined = Node::Join(settings, machine);
+  if (!joined) return base::Status(joined.error()).Annotate(settings.path);
+  return joined;
 }
 
 }  // namespace spillway::simulator

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
+#include "base/result.h"
 #include "simulator/driver/node.h"
 #include "simulator/driver/profile.h"
 
@@ -13,7 +13,7 @@ namespace spillway::simulator {
 
 node::LinkRates LinkRatesOf(const Profile& profile);
 
-// `node` stays null where the environment names none. False, and why: it cannot be shared.
-bool JoinNode(Machine machine, bool shares_time, std::unique_ptr<Node>& node, std::string& error);
+// Null where the environment names none. An error: it cannot be shared.
+base::Result<std::unique_ptr<Node>> JoinNode(Machine machine, bool shares_time);
 
 }  // namespace spillway::simulator

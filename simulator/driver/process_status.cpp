@@ -1,12 +1,13 @@
 #include "simulator/driver/process_status.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "base/file.h"
 
 namespace spillway::simulator {
 namespace {
@@ -20,12 +21,7 @@ struct Stat {
 // the start the twenty-second.
 Stat ReadStat(const char* path) {
   char text[1024];
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
-  const ssize_t size = read(file, text, sizeof text - 1);
-  close(file);
-  if (size <= 0) return {};
-  text[size] = '\0';
+  text[base::ReadInto(path, std::span(text).first(sizeof text - 1)).size()] = '\0';
   const char* field = std::strrchr(text, ')');
   if (field == nullptr || field[1] == '\0') return {};
   Stat stat;

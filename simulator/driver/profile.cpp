@@ -1,15 +1,20 @@
 #include "simulator/driver/profile.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <map>
+
+#include "base/file.h"
+#include "base/lines.h"
 
 namespace spillway::simulator {
 namespace {
 
 namespace fs = std::filesystem;
+using base::Error;
+using base::Status;
 
 std::string Trimmed(const std::string& text) {
   const auto first = text.find_first_not_of(" \t\r");
@@ -29,16 +34,20 @@ std::string KnownProfiles(const std::string& folder) {
   return list.empty() ? " none in " + folder : list;
 }
 
-using Setter = std::function<void(const std::string&)>;
+// False: the text is not a number.
+using Setter = std::function<bool(const std::string&)>;
 
 template <class Integer>
 Setter Number(Integer& target) {
-  return [&target](const std::string& text) { target = static_cast<Integer>(std::stoull(text)); };
+  return [&target](const std::string& text) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), target);
+    return error == std::errc() && end == text.data() + text.size();
+  };
 }
 
 std::map<std::string, Setter> Setters(Profile& profile) {
   return {
-      {"device_name", [&](const std::string& text) { profile.device_name = text; }},
+      {"device_name", [&](const std::string& text) { return profile.device_name = text, true; }},
       {"compute_major", Number(profile.compute_major)},
       {"compute_minor", Number(profile.compute_minor)},
       {"multiprocessors", Number(profile.multiprocessors)},
@@ -69,45 +78,40 @@ std::map<std::string, Setter> Setters(Profile& profile) {
 }
 
 // Every key must appear once: a profile with a forgotten line is an error, not a device with zero bandwidth.
-std::string Parse(std::istream& input, Profile& profile) {
+Status Parse(const std::string& text, Profile& profile) {
   auto setters = Setters(profile);
-  std::string line;
-  for (int number = 1; std::getline(input, line); ++number) {
-    line = Trimmed(line.substr(0, line.find('#')));
+  std::string_view rest = text;
+  for (int number = 1; const auto written = base::TakeLine(rest); ++number) {
+    const std::string line = Trimmed(std::string(written->substr(0, written->find('#'))));
     if (line.empty()) continue;
     const auto equals = line.find('=');
     const std::string key = Trimmed(line.substr(0, equals));
     const auto setter = setters.find(key);
     const std::string where = "line " + std::to_string(number) + ": ";
-    if (equals == std::string::npos || setter == setters.end()) return where + "unknown key '" + key + "'";
-    try {
-      setter->second(Trimmed(line.substr(equals + 1)));
-    } catch (const std::exception&) {
-      return where + "the value of '" + key + "' is not a number";
-    }
+    if (equals == std::string::npos || setter == setters.end())
+      return Error{where + "unknown key '" + key + "'"};
+    if (!setter->second(Trimmed(line.substr(equals + 1))))
+      return Error{where + "the value of '" + key + "' is not a number"};
     setters.erase(setter);
   }
-  return setters.empty() ? "" : "'" + setters.begin()->first + "' is missing";
+  if (!setters.empty()) return Error{"'" + setters.begin()->first + "' is missing"};
+  return base::Ok();
 }
 
 }  // namespace
 
-bool LoadProfile(const std::string& name_or_path, const std::string& folder, Profile& profile,
-                 std::string& error) {
+base::Result<Profile> LoadProfile(const std::string& name_or_path, const std::string& folder) {
   const bool is_path = name_or_path.find('/') != std::string::npos;
   const fs::path path = is_path ? fs::path(name_or_path) : fs::path(folder) / (name_or_path + ".profile");
-  std::ifstream input(path);
-  if (!input) {
-    error =
-        "no device profile '" + name_or_path + "' (" + path.string() + "); known:" + KnownProfiles(folder);
-    return false;
-  }
+  const base::Result<std::string> text = base::ReadFile(path);
+  if (!text)
+    return Error{"no device profile '" + name_or_path + "' (" + path.string() + ")",
+                 {},
+                 "known:" + KnownProfiles(folder)};
+  Profile profile;
   profile.name = path.stem();
-  if (const std::string problem = Parse(input, profile); !problem.empty()) {
-    error = path.string() + ": " + problem;
-    return false;
-  }
-  return true;
+  if (Status parsed = Parse(*text, profile); !parsed.ok()) return std::move(parsed).Annotate(path.string());
+  return profile;
 }
 
 }  // namespace spillway::simulator

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+
 namespace spillway::simulator {
 
 struct Profile {
@@ -40,8 +42,7 @@ struct Profile {
   std::uint64_t api_call_ns = 0;          // host time of one driver call
 };
 
-// Loads `name_or_path`; on failure returns false and puts a message that lists the known profiles into `error`.
-bool LoadProfile(const std::string& name_or_path, const std::string& folder, Profile& profile,
-                 std::string& error);
+// A name in the folder, or a path. The error lists the known profiles.
+base::Result<Profile> LoadProfile(const std::string& name_or_path, const std::string& folder);
 
 }  // namespace spillway::simulator

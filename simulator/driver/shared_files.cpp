@@ -7,6 +7,8 @@
 #include <climits>
 #include <cstdio>
 
+#include "base/unique_fd.h"
+
 namespace spillway::simulator {
 namespace {
 
@@ -48,10 +50,8 @@ FilePlace PlaceOfOwn(int file) { return {getpid(), file, InodeOf(file)}; }
 
 int OpenPlace(const FilePlace& place) {
   const std::string path = "/proc/" + std::to_string(place.pid) + "/fd/" + std::to_string(place.descriptor);
-  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0 || InodeOf(file) == place.inode) return file;
-  close(file);
-  return -1;
+  base::UniqueFd file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  return InodeOf(file.get()) == place.inode ? file.Take() : -1;
 }
 
 }  // namespace spillway::simulator

@@ -45,21 +45,19 @@ bool ReadCapacity(std::uint64_t& capacity_bytes) {
 }
 
 // Beside each plug-in, under the same name but for the ending.
-bool ReadDeclaredUses(DeclaredUses& uses, std::string& error) {
+base::Status ReadDeclaredUses(DeclaredUses& uses) {
   const PluginPaths plugins = FindPluginPaths();
   std::vector<std::string> paths = plugins.listed;
   paths.push_back(plugins.beside_program);
-  try {
-    for (std::string path : paths) {
-      constexpr std::string_view kEnding = ".kernels.so";
-      if (path.ends_with(kEnding))
-        uses.AddFile(path.replace(path.size() - kEnding.size(), kEnding.size(), ".uses"));
-    }
-  } catch (const std::runtime_error& problem) {
-    error = problem.what();
-    return false;
+  for (std::string path : paths) {
+    constexpr std::string_view kEnding = ".kernels.so";
+    if (!path.ends_with(kEnding)) continue;
+    path.replace(path.size() - kEnding.size(), kEnding.size(), ".uses");
+    const base::Status added = uses.AddFile(path);
+    const bool is_missing = !added.ok() && added.error().code != 0;
+    if (!added.ok() && !is_missing) return added;
   }
-  return true;
+  return base::Ok();
 }
 
 // An exit handler that runs after the driver has shut down.
@@ -152,10 +150,10 @@ CUresult Initialise() {
   static std::mutex once;
   const std::lock_guard lock(once);
   if (the_simulator != nullptr) return CUDA_SUCCESS;
-  Profile profile;
-  std::string error;
   const char* name = Setting(environment::kSimProfile, "h200");
-  if (!LoadProfile(name, profiles, profile, error)) return Refuse(error);
+  const base::Result<Profile> loaded = LoadProfile(name, profiles);
+  if (!loaded) return Refuse(loaded.text());
+  const Profile& profile = *loaded;
   const std::string clock = Setting(environment::kSimClock, "virtual");
   if (clock != "virtual" && clock != "real")
     return Refuse("unknown clock '" + clock + "'; known: virtual real");
@@ -163,7 +161,10 @@ CUresult Initialise() {
   if (compute != "full" && compute != "tags")
     return Refuse("unknown way to compute '" + compute + "'; known: full tags");
   DeclaredUses declared_uses;
-  if (compute == "tags" && !ReadDeclaredUses(declared_uses, error)) return Refuse(error);
+  if (compute == "tags") {
+    const base::Status read = ReadDeclaredUses(declared_uses);
+    if (!read.ok()) return Refuse(read.text());
+  }
   std::uint64_t capacity_bytes = profile.capacity_bytes;
   if (!ReadCapacity(capacity_bytes)) {
     return Refuse(std::string(environment::kSimCapacity) + " is not a number of bytes of at least 2097152");
@@ -173,15 +174,15 @@ CUresult Initialise() {
   if (device_count < 1 || device_count > kMostDevices) {
     return Refuse(std::string(environment::kSimDevices) + " is not a number of devices from 1 to 8");
   }
-  std::unique_ptr<Node> node;
   const Machine machine = {profile.name, device_count, capacity_bytes, LinkRatesOf(profile)};
-  if (!JoinNode(machine, clock == "virtual", node, error)) return Refuse(error);
+  base::Result<std::unique_ptr<Node>> node = JoinNode(machine, clock == "virtual");
+  if (!node) return Refuse(node.text());
   TheBooks().SetIdentity(profile.name, clock);
   TheBooks().device_bytes_capacity = capacity_bytes;
   TheBooks().device_count = static_cast<std::size_t>(device_count);
   SetComputeMode(compute == "tags" ? ComputeMode::kTags : ComputeMode::kFull);
   auto* const simulator =
-      new Simulator(profile, device_count, capacity_bytes, clock == "real", std::move(node));
+      new Simulator(profile, device_count, capacity_bytes, clock == "real", *std::move(node));
   simulator->declared_uses = std::move(declared_uses);
   the_simulator = simulator;
   std::atexit(LeaveNode);

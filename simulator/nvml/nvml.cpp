@@ -65,9 +65,10 @@ struct Machine {
   bool works = false;
 
   Machine() {
-    std::string error;
     const std::string name = Setting(environment::kSimProfile, "h200");
-    if (!simulator::LoadProfile(name, OwnFolder() / "profiles", profile, error)) return;
+    base::Result<Profile> loaded = simulator::LoadProfile(name, OwnFolder() / "profiles");
+    if (!loaded) return;
+    profile = *std::move(loaded);
     constexpr std::uint64_t kGranuleBytes = std::uint64_t{2} << 20;
     const std::string capacity = Setting(environment::kSimCapacity, "");
     capacity_bytes = capacity.empty() ? profile.capacity_bytes : std::strtoull(capacity.c_str(), nullptr, 10);

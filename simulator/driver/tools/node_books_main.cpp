@@ -8,12 +8,11 @@ int main(int count, char** words) {
     std::fprintf(stderr, "usage: node_books FILE (what SPILLWAY_SIM_NODE named)\n");
     return 2;
   }
-  std::string json;
-  std::string error;
-  if (!spillway::simulator::ReadNodeBooks(words[1], json, error)) {
-    std::fprintf(stderr, "node_books: %s\n", error.c_str());
+  const auto json = spillway::simulator::ReadNodeBooks(words[1]);
+  if (!json) {
+    std::fprintf(stderr, "node_books: %s\n", json.text().c_str());
     return 1;
   }
-  std::fputs(json.c_str(), stdout);
+  std::fputs(json->c_str(), stdout);
   return 0;
 }

@@ -15,11 +15,10 @@ constexpr char kFolder[] = SIMULATOR_PROFILES;
 class EveryProfileTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(EveryProfileTest, IsCompleteAndPlausible) {
-  Profile profile;
-  std::string error;
+  const base::Result<Profile> loaded = LoadProfile(GetParam(), kFolder);
 
-  ASSERT_TRUE(LoadProfile(GetParam(), kFolder, profile, error)) << error;
-
+  ASSERT_TRUE(loaded) << loaded.text();
+  const Profile& profile = *loaded;
   EXPECT_EQ(profile.name, GetParam());
   EXPECT_GE(profile.capacity_bytes, std::uint64_t{8} << 30);
   EXPECT_GT(profile.memory_bytes_per_second, profile.h2d_bytes_per_second);
@@ -33,10 +32,7 @@ INSTANTIATE_TEST_SUITE_P(Profiles, EveryProfileTest,
                          [](const auto& info) { return "Gpu" + std::string(info.param); });
 
 TEST(ProfileTest, AnUnknownNameListsTheKnownOnes) {
-  Profile profile;
-  std::string error;
-
-  EXPECT_FALSE(LoadProfile("h300", kFolder, profile, error));
+  const std::string error = LoadProfile("h300", kFolder).text();
 
   EXPECT_NE(error.find("h300"), std::string::npos);
   EXPECT_NE(error.find("known: 1080ti a100 h200 k40c m40"), std::string::npos) << error;
@@ -47,11 +43,10 @@ class ProfileFileTest : public ::testing::Test {
   std::string ErrorOf(const std::string& text) {
     const std::string path = ::testing::TempDir() + "/own-" + std::to_string(getpid()) + ".profile";
     std::ofstream(path) << text;
-    Profile profile;
-    std::string error;
-    EXPECT_FALSE(LoadProfile(path, kFolder, profile, error));
+    const base::Result<Profile> loaded = LoadProfile(path, kFolder);
+    EXPECT_FALSE(loaded);
     std::remove(path.c_str());
-    return error;
+    return loaded.text();
   }
 };
 
@@ -64,6 +59,7 @@ TEST_F(ProfileFileTest, AnUnknownKeyIsNamedWithItsLine) {
 }
 
 TEST_F(ProfileFileTest, AValueThatIsNoNumberIsNamed) {
+  EXPECT_NE(ErrorOf("multiprocessors = 7x\n").find("'multiprocessors' is not a number"), std::string::npos);
   EXPECT_NE(ErrorOf("multiprocessors = many\n").find("'multiprocessors' is not a number"), std::string::npos);
 }
 

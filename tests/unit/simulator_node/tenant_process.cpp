@@ -115,10 +115,9 @@ TenantProcess TestMachine::StartWithCapacity(long long capacity_mib,
 }
 
 nlohmann::json TestMachine::Books() const {
-  std::string json;
-  std::string error;
-  if (!simulator::ReadNodeBooks(path_, json, error)) throw std::runtime_error(error);
-  return nlohmann::json::parse(json);
+  const base::Result<std::string> json = simulator::ReadNodeBooks(path_);
+  if (!json) throw std::runtime_error(json.text());
+  return nlohmann::json::parse(*json);
 }
 
 std::vector<std::string> RunAlone(const std::vector<std::string>& words) { return Spawn({}, words).Rest(); }
