@@ -1,13 +1,12 @@
 #include "interposer/job_environment.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/environment.h"
+#include "base/file.h"
 
 namespace spillway::interposer {
 namespace {
@@ -15,18 +14,7 @@ namespace {
 constexpr int kMostGenerations = 64;
 
 std::optional<std::string> FileOf(pid_t pid, const char* name) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/%d/%s", static_cast<int>(pid), name);
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return std::nullopt;
-  std::string text;
-  char part[4096];
-  ssize_t bytes = 0;
-  while ((bytes = read(file, part, sizeof part)) > 0 || (bytes < 0 && errno == EINTR)) {
-    if (bytes > 0) text.append(part, static_cast<size_t>(bytes));
-  }
-  close(file);
-  return text;
+  return base::ReadFile("/proc/" + std::to_string(pid) + "/" + name).optional();
 }
 
 // A block is "NAME=value" after "NAME=value", each with its null.

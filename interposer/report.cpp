@@ -1,17 +1,18 @@
 #include "interposer/report.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cinttypes>
 
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json_text.h"
 #include "base/pause.h"
+#include "base/units.h"
 #include "interposer/config.h"
 #include "interposer/driver/mapping_calls.h"
 #include "interposer/driver/unknown_functions.h"
@@ -41,7 +42,7 @@ constinit std::atomic<bool> keeping{false};
 constinit std::atomic<bool> exiting{false};
 constinit std::atomic<uint64_t> began_ns{0};
 
-void Say(const Text& text) { static_cast<void>(text.WriteTo(STDERR_FILENO)); }
+void Say(const Text& text) { base::WriteAll(STDERR_FILENO, text.view()); }
 
 // "1.50 GiB": enough to read, never more than nine characters.
 struct Readable {
@@ -149,46 +150,19 @@ bool ReadAll(Figures* all) {
   return true;
 }
 
-size_t ReadCommand(char (&into)[4096]) {
-  const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
-  const ssize_t bytes = read(file, into, sizeof into);
-  close(file);
-  return bytes > 0 ? static_cast<size_t>(bytes) - 1 : 0;  // without the last argument's end
+// The arguments with spaces between them.
+std::string_view ReadCommand(char (&into)[4096]) {
+  std::string_view words = base::ReadInto("/proc/self/cmdline", into);
+  if (!words.empty()) words.remove_suffix(1);  // the last argument's end
+  std::replace(into, into + words.size(), '\0', ' ');
+  return words;
 }
 
-// The length of the well-formed UTF-8 sequence that begins here, or 0. (RFC 3629, section 4)
-size_t SequenceBytes(const unsigned char* text, size_t left_bytes) {
-  const unsigned char first = text[0];
-  if (first < 0x80) return 1;
-  const size_t bytes = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-  if (bytes == 0 || bytes > left_bytes) return 0;
-  for (size_t i = 1; i < bytes; ++i) {
-    if ((text[i] & 0xc0) != 0x80) return 0;
-  }
-  const unsigned char second = text[1];
-  const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-  const bool no_character = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
-  return overlong || no_character ? 0 : bytes;
-}
-
-// Arguments are bytes; JSON is Unicode: a byte that is part of no character becomes the character of its number.
-void AddQuoted(const char* text, size_t size_bytes, Text* out) {
+void AddQuoted(std::string_view text, Text* out) {
   out->Add("\"");
-  for (size_t at = 0; at < size_bytes;) {
-    const auto* here = reinterpret_cast<const unsigned char*>(text + at);
-    const size_t bytes = SequenceBytes(here, size_bytes - at);
-    if (*here == 0) {
-      out->Add(" ");
-    } else if (*here == '"' || *here == '\\') {
-      out->Add("\\%c", *here);
-    } else if (*here < 0x20 || bytes == 0) {
-      out->Add("\\u%04x", static_cast<unsigned>(*here));
-    } else {
-      out->Add("%.*s", static_cast<int>(bytes), text + at);
-    }
-    at += std::max<size_t>(bytes, 1);
-  }
+  base::EscapeJson(text, [out](std::string_view piece) {
+    out->Add("%.*s", static_cast<int>(piece.size()), piece.data());
+  });
   out->Add("\"");
 }
 
@@ -197,7 +171,7 @@ void AddUnknownFunctions(Text* out) {
            driver::UnknownFunctionCount());
   for (size_t i = 0; const char* const name = driver::UnknownFunctionName(i); ++i) {
     out->Add(i == 0 ? "" : ", ");
-    AddQuoted(name, strlen(name), out);
+    AddQuoted(name, out);
   }
   out->Add("]");
 }
@@ -220,7 +194,7 @@ void AddLearning(Text* out) {
            all.lower_bound_ns, all.measured_iteration_ns, all.without_plan_iteration_ns,
            all.to_host_bytes_per_second, all.to_device_bytes_per_second);
   const char* const why = all.not_planned_because ? all.not_planned_because : "";
-  AddQuoted(why, strlen(why), out);
+  AddQuoted(why, out);
   out->Add("}");
 }
 
@@ -266,9 +240,9 @@ void AddCallSites(Text* out) {
   for (size_t i = 0; i < count; ++i) {
     const call_sites::Site& site = sites[i];
     out->Add("%s\n    {\"library\": ", i == 0 ? "" : ",");
-    AddQuoted(site.library, strlen(site.library), out);
+    AddQuoted(site.library, out);
     out->Add(", \"function\": ");
-    AddQuoted(site.function, strlen(site.function), out);
+    AddQuoted(site.function, out);
     out->Add(", \"offset\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"allocations\": %" PRIu64 "}", site.offset,
              site.bytes, site.allocations);
   }
@@ -278,8 +252,7 @@ void AddCallSites(Text* out) {
 void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
   out->Add("{\n  \"schema\": 1,\n  \"pid\": %d,\n  \"ended\": %s,\n  \"command\": ",
            static_cast<int>(getpid()), ended ? "true" : "false");
-  const size_t words_bytes = ReadCommand(words);
-  AddQuoted(words, words_bytes, out);
+  AddQuoted(ReadCommand(words), out);
   const auto add = [out](const char* name, uint64_t value) {
     out->Add(",\n  \"%s\": %" PRIu64, name, value);
   };
@@ -315,15 +288,16 @@ void WriteReport(const Figures& all) {
   const char* const path = ProcessConfig().report_path.c_str();
   if (!*path) return;
   AddJson(all, true, command, &json);
-  if (WriteWhole(path, IsChild(), "tmp", json)) return;
-  summary.Add("spillway: the report could not be written to %s: %s\n", path, strerrordesc_np(errno));
+  const int error = WriteWhole(path, IsChild(), "tmp", json.view());
+  if (error != 0)
+    summary.Add("spillway: the report could not be written to %s: %s\n", path, base::ErrnoText(error));
 }
 
 void RememberPeak(const Figures& all) {
   const char* const path = ProcessConfig().peak_path.c_str();
   if (!*path || IsChild()) return;
   peak.Add("%zu\n", all.wanted_peak_bytes);
-  WriteWhole(path, false, "tmp", peak);
+  WriteWhole(path, false, "tmp", peak.view());
 }
 
 void AddDroppedPlans(const LearningFigures& learned) {
@@ -394,17 +368,14 @@ void Report() {
   Say(summary);
 }
 
-uint64_t NowNs(clockid_t clock) {
-  timespec now;
-  clock_gettime(clock, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
+// Cheap to ask, and as exact as the kernel's ticks.
+uint64_t CoarseNs() { return static_cast<uint64_t>(base::NowNs(CLOCK_MONOTONIC_COARSE)); }
 
 // The first at once, then whenever a tenth of the process' life has gone by: what a killed process leaves is that old.
 bool IsTimeToKeep() {
   constexpr uint64_t kLeastNs = 10'000'000, kMostNs = 1'000'000'000;
   static constinit std::atomic<uint64_t> next_ns{0};
-  const uint64_t now_ns = NowNs(CLOCK_MONOTONIC_COARSE);
+  const uint64_t now_ns = CoarseNs();
   uint64_t due_ns = next_ns.load(std::memory_order_relaxed);
   const uint64_t pause_ns = std::clamp((now_ns - began_ns) / 10, kLeastNs, kMostNs);
   return now_ns >= due_ns && next_ns.compare_exchange_strong(due_ns, now_ns + pause_ns);
@@ -422,7 +393,7 @@ void KeepReport() {
   if (!exiting && ReadAll(&all)) {
     json_up_to_now.Clear();
     AddJson(all, false, command_up_to_now, &json_up_to_now);
-    WriteWhole(path, IsChild(), "now", json_up_to_now);
+    WriteWhole(path, IsChild(), "now", json_up_to_now.view());
   }
   keeping = false;
 }
@@ -434,7 +405,7 @@ bool ExitBegan() { return exiting.load(std::memory_order_relaxed); }
 void ReportAtExit(JobMemory* job) {
   reporting_pid = getpid();
   uint64_t not_begun = 0;
-  began_ns.compare_exchange_strong(not_begun, NowNs(CLOCK_MONOTONIC_COARSE));
+  began_ns.compare_exchange_strong(not_begun, CoarseNs());
   auto* const added = new Reported{job, reported.load()};
   while (!reported.compare_exchange_weak(added->next, added)) {
   }
@@ -446,11 +417,10 @@ void ShowProgress() {
   if (!newest) return;
   KeepReport();
   if (!ProcessConfig().shows_progress) return;
-  static std::atomic<time_t> last{0};
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  time_t before = last.load(std::memory_order_relaxed);
-  if (now.tv_sec <= before || !last.compare_exchange_strong(before, now.tv_sec)) return;
+  static std::atomic<uint64_t> last_second{0};
+  const uint64_t second = CoarseNs() / base::kNanosPerSecond;
+  uint64_t before = last_second.load(std::memory_order_relaxed);
+  if (second <= before || !last_second.compare_exchange_strong(before, second)) return;
   JobMemory* const job = newest->job;
   const JobMemory::Snapshot snapshot = job->Read();
   const Counters& c = snapshot.counters;

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 namespace spillway::interposer {
 namespace {
 
@@ -17,25 +19,17 @@ bool IsSameFile(const struct stat& status, int file) {
 }
 
 // A pipe that nobody reads, or that is full, is an error and no wait.
-bool WriteInPlace(const char* path, const Text& text) {
-  const int file = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool written = text.WriteTo(file);
-  return close(file) == 0 && written;
+int WriteInPlace(const char* path, std::string_view text) {
+  base::UniqueFd file(open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!file) return errno;
+  const int error = base::WriteAll(file.get(), text);
+  return close(file.Take()) == 0 || error != 0 ? error : errno;
 }
 
-bool WriteBesideAndRename(const char* path, const char* what, const Text& text) {
-  char beside[PATH_MAX + 32];
-  snprintf(beside, sizeof beside, "%s.%s%d", path, what, static_cast<int>(getpid()));
-  const int file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file < 0) return false;
-  const bool written = text.WriteTo(file);
-  const bool closed = close(file) == 0;
-  if (written && closed && rename(beside, path) == 0) return true;
-  const int error = errno;
-  unlink(beside);
-  errno = error;
-  return false;
+int WriteBesideAndRename(const char* path, const char* what, std::string_view text) {
+  char beside[32];
+  snprintf(beside, sizeof beside, ".%s%d", what, static_cast<int>(getpid()));
+  return base::TryReplaceFile(path, text, {.mode = 0666, .beside = beside});
 }
 
 }  // namespace
@@ -46,7 +40,7 @@ bool StaysInPlace(const char* path) {
   return !S_ISREG(status.st_mode) || IsSameFile(status, STDOUT_FILENO) || IsSameFile(status, STDERR_FILENO);
 }
 
-bool WriteWhole(const char* path, bool is_childs, const char* meanwhile, const Text& text) {
+int WriteWhole(const char* path, bool is_childs, const char* meanwhile, std::string_view text) {
   if (StaysInPlace(path)) return WriteInPlace(path, text);
   char target[PATH_MAX + 16];
   if (is_childs) {

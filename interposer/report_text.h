@@ -1,15 +1,14 @@
-// Text that is put together without the heap and without a lock, and written to a file: the report is made at exit.
+// Text that is put together without the heap and without a lock: the report is made at exit.
 //
 // Used by report and report_file; a Text belongs to one thread at a time.
 #pragma once
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
 
 namespace spillway::interposer {
 
@@ -24,14 +23,7 @@ class Text {
     if (added > 0) size_ = std::min(sizeof bytes_ - 1, size_ + static_cast<size_t>(added));
   }
   void Clear() { size_ = 0; }
-  bool WriteTo(int file) const {
-    for (size_t done = 0; done < size_;) {
-      const ssize_t written = write(file, bytes_ + done, size_ - done);
-      if (written < 0 && errno != EINTR) return false;
-      if (written > 0) done += static_cast<size_t>(written);
-    }
-    return true;
-  }
+  std::string_view view() const { return {bytes_, size_}; }
 
  private:
   char bytes_[65536] = {};  // a command of 4096 bytes, each escaped, names and the figures

@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "base/environment.h"
+#include "base/file.h"
 #include "interposer/driver/driver_search.h"
 #include "interposer/driver/real_dlsym.h"
 
@@ -51,7 +52,7 @@ void* OpenAskedFor(const char* path) {
 }
 
 void* OpenFirstFound() {
-  const std::string cache = ReadWholeFile("/etc/ld.so.cache");
+  const std::string cache = base::ReadFile("/etc/ld.so.cache").value_or("");
   for (const std::string& path : DriverCandidates(getenv("LD_LIBRARY_PATH"), cache)) {
     if (void* const library = TryToOpen(path.c_str())) return library;
   }

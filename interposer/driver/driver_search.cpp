@@ -1,9 +1,7 @@
 #include "interposer/driver/driver_search.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
@@ -95,17 +93,6 @@ bool IsStubLibrary(const std::string& path) {
   const std::string_view real =
       realpath(path.c_str(), resolved) == nullptr ? std::string_view(path) : resolved;
   return real.find("/stubs/") != std::string_view::npos;
-}
-
-std::string ReadWholeFile(const char* path) {
-  std::string bytes;
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return bytes;
-  char buffer[16384];
-  ssize_t count;
-  while ((count = read(file, buffer, sizeof(buffer))) > 0) bytes.append(buffer, static_cast<size_t>(count));
-  close(file);
-  return bytes;
 }
 
 }  // namespace spillway::driver

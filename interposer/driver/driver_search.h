@@ -24,7 +24,4 @@ std::vector<std::string> CachedPaths(std::string_view ld_cache, std::string_view
 // True for a path, symbolic links resolved, inside a folder called `stubs`.
 bool IsStubLibrary(const std::string& path);
 
-// All bytes of a file, or nothing if it cannot be read.
-std::string ReadWholeFile(const char* path);
-
 }  // namespace spillway::driver

@@ -5,23 +5,34 @@
 #include <string.h>
 
 #include <algorithm>
+#include <charconv>
+#include <string>
+
+#include "base/file.h"
+#include "base/lines.h"
 
 namespace spillway::driver {
 namespace {
 
 constexpr std::size_t kMostPath = 1024;
 
+std::string_view BehindSpaces(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(" \t"), text.size()));
+}
+
 // The first number after `key` at a line's beginning, in units of `unit_bytes`; `otherwise` where there is none ("max", no file).
 std::size_t NumberIn(const char* path, const char* key, std::size_t unit_bytes, std::size_t otherwise) {
-  FILE* const file = fopen(path, "re");
-  if (!file) return otherwise;
-  char line[256];
-  unsigned long long number = 0;
-  bool is_found = false;
-  while (!is_found && fgets(line, sizeof line, file))
-    is_found = strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), "%llu", &number) == 1;
-  fclose(file);
-  return is_found ? std::min<unsigned long long>(number, SIZE_MAX / unit_bytes) * unit_bytes : otherwise;
+  const base::Result<std::string> text = base::ReadFile(path);
+  if (!text) return otherwise;
+  std::string_view rest = *text;
+  while (const auto line = base::TakeLine(rest)) {
+    if (!line->starts_with(key)) continue;
+    const std::string_view digits = BehindSpaces(line->substr(strlen(key)));
+    std::size_t number = 0;
+    if (std::from_chars(digits.begin(), digits.end(), number).ec != std::errc()) continue;
+    return std::min(number, SIZE_MAX / unit_bytes) * unit_bytes;
+  }
+  return otherwise;
 }
 
 // How the files of a version are called, below the root of its hierarchy.
@@ -67,11 +78,13 @@ std::size_t BytesUpFrom(const Hierarchy& hierarchy, const char* root, const char
 }  // namespace
 
 std::size_t GroupsHostBytes(const char* groups, const char* root) {
-  FILE* const file = fopen(groups, "re");
-  if (!file) return SIZE_MAX;
+  const base::Result<std::string> text = base::ReadFile(groups);
+  if (!text) return SIZE_MAX;
   std::size_t least = SIZE_MAX;
-  for (char line[kMostPath]; fgets(line, sizeof line, file);) {
-    line[strcspn(line, "\n")] = 0;
+  std::string_view rest = *text;
+  while (const auto whole = base::TakeLine(rest)) {
+    const std::string held(*whole);
+    const char* const line = held.c_str();
     // "4:memory:/path", or "0::/path" of the second version.
     const char* const names = strchr(line, ':');
     const char* const path = names ? strchr(names + 1, ':') : nullptr;
@@ -86,7 +99,6 @@ std::size_t GroupsHostBytes(const char* groups, const char* root) {
       least = std::min(least, BytesUpFrom(kFirst, root, group));
     }
   }
-  fclose(file);
   return least;
 }
 

@@ -1,8 +1,5 @@
 #include "interposer/record/trace.h"
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +7,9 @@
 
 #include <string>
 
+#include "base/file.h"
 #include "base/pause.h"
+#include "base/quiet_thread.h"
 #include "interposer/config.h"
 #include "interposer/record/job_trace.h"
 #include "interposer/record/trace_file.h"
@@ -42,17 +41,15 @@ std::string PathOfThisProcess() {
 
 std::string CommandOfThisProcess() {
   char words[4096];
-  const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  const ssize_t bytes = file < 0 ? 0 : read(file, words, sizeof words);
-  if (file >= 0) close(file);
-  std::string command(words, bytes > 0 ? static_cast<std::size_t>(bytes) - 1 : 0);
+  std::string command(base::ReadInto("/proc/self/cmdline", words));
+  if (!command.empty()) command.pop_back();  // the last argument's end
   for (char& c : command) c = c ? c : ' ';
   return command;
 }
 
 void SayUnwritten(const char* path, int error) {
   fprintf(stderr, "spillway: the trace could not be written to %s: %s; the job goes on without\n", path,
-          strerrordesc_np(error));
+          base::ErrnoText(error));
 }
 
 // Events as they come, until the process exits.
@@ -110,21 +107,6 @@ void* WriterThread(void* writer) {
   return nullptr;
 }
 
-bool StartThread(Writer* writer) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  const bool made = pthread_create(&thread, &attributes, &WriterThread, writer) == 0;
-  if (made) pthread_setname_np(thread, "spillway trace");
-  pthread_attr_destroy(&attributes);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return made;
-}
-
 // The driver may be shut down: what is under way on the device is put as the host knows it.
 void AtExit() {
   if (pid.load() != getpid() || ended.load()) return;
@@ -146,7 +128,7 @@ void StartTrace() {
   queue.store(new TraceQueue);
   ended.store(false);
   atexit(&AtExit);
-  if (StartThread(writer))
+  if (base::StartQuietThread("spillway trace", &WriterThread, writer))
     internal::trace_is_on.store(true, std::memory_order_release);
   else
     ended.store(true);

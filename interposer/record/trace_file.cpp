@@ -10,7 +10,8 @@
 #include <algorithm>
 #include <cinttypes>
 
-#include "base/utf8.h"
+#include "base/file.h"
+#include "base/json_text.h"
 
 namespace spillway::interposer {
 namespace {
@@ -251,22 +252,11 @@ void TraceFile::PutTime(const char* key, std::int64_t time_ns) {
   Put(", \"%s\": %s%" PRId64 ".%03" PRId64, key, is_before ? "-" : "", whole / 1000, whole % 1000);
 }
 
-// Names are bytes; JSON is Unicode: a byte that is part of no character becomes the character of its number.
 void TraceFile::PutQuoted(const char* text) {
-  const std::size_t size_bytes = strnlen(text, kMostNameBytes);
   Put("\"");
-  for (std::size_t at = 0; at < size_bytes;) {
-    const auto* here = reinterpret_cast<const unsigned char*>(text + at);
-    const std::size_t bytes = base::Utf8SequenceBytes(here, size_bytes - at);
-    if (*here == '"' || *here == '\\') {
-      Put("\\%c", *here);
-    } else if (*here < 0x20 || bytes == 0) {
-      Put("\\u%04x", static_cast<unsigned>(*here));
-    } else {
-      Put("%.*s", static_cast<int>(bytes), text + at);
-    }
-    at += std::max<std::size_t>(bytes, 1);
-  }
+  base::EscapeJson({text, strnlen(text, kMostNameBytes)}, [this](std::string_view piece) {
+    Put("%.*s", static_cast<int>(piece.size()), piece.data());
+  });
   Put("\"");
 }
 
@@ -275,14 +265,8 @@ void TraceFile::Flush() {
 }
 
 void TraceFile::Write() {
-  for (std::size_t done = 0; file_ >= 0 && done < used_bytes_;) {
-    const ssize_t written = write(file_, buffer_ + done, used_bytes_ - done);
-    if (written >= 0) {
-      done += static_cast<std::size_t>(written);
-    } else if (errno != EINTR) {
-      Fail(errno);
-    }
-  }
+  const int error = file_ >= 0 ? base::WriteAll(file_, {buffer_, used_bytes_}) : 0;
+  if (error != 0) Fail(error);
   whole_bytes_ += static_cast<std::int64_t>(used_bytes_);
   used_bytes_ = 0;
 }

@@ -2,14 +2,15 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <span>
 #include <vector>
+
+#include "base/quiet_thread.h"
 
 namespace spillway::interposer::share {
 
@@ -32,23 +33,10 @@ bool IsOfThisUser(int connection) {
   return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &other, &length) == 0 && other.uid == geteuid();
 }
 
-bool SendMessage(int connection, const void* bytes, std::size_t size, const int* files,
-                 std::size_t file_count) {
-  alignas(cmsghdr) char control[CMSG_SPACE(kChunksPerPart * sizeof(int))] = {};
-  iovec content{const_cast<void*>(bytes), size};
-  msghdr header{};
-  header.msg_iov = &content;
-  header.msg_iovlen = 1;
-  if (file_count != 0) {
-    header.msg_control = control;
-    header.msg_controllen = CMSG_SPACE(file_count * sizeof(int));
-    cmsghdr* const part = CMSG_FIRSTHDR(&header);
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(file_count * sizeof(int));
-    memcpy(CMSG_DATA(part), files, file_count * sizeof(int));
-  }
-  return sendmsg(connection, &header, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
+template <class T>
+bool SendMessage(int connection, const T& message, std::span<const int> files = {}) {
+  return base::SendWithFiles(connection, base::BytesOf(message), files) ==
+         static_cast<ssize_t>(sizeof message);
 }
 
 }  // namespace
@@ -143,20 +131,12 @@ bool ExportService::StartOnce() {
   started_ = true;
   socket_name_ = RandomNumber();
   listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  sockaddr_un address;
-  const socklen_t length = AddressOf(socket_name_, &address);
-  if (listener_ < 0 || bind(listener_, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+  const base::UnixAddress address = AddressOf(socket_name_);
+  if (listener_ < 0 || bind(listener_, address.get(), address.size) != 0 ||
       listen(listener_, SOMAXCONN) != 0) {
     return false;
   }
-  // The program's signals are for the program's threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  works_ = pthread_create(&thread, nullptr, &ThreadMain, this) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (works_) pthread_detach(thread);
+  works_ = base::StartQuietThread("spillway-share", &ThreadMain, this);
   atexit([] { process_ends = true; });
   return works_;
 }
@@ -204,7 +184,7 @@ bool ExportService::AnswerOn(int connection, std::uint64_t* token) {
   const CUresult shared = ShareAgain(request.token);
   if (shared != CUDA_SUCCESS) {
     const Answer refusal{shared, 0, 0, 0, 0};
-    SendMessage(connection, &refusal, sizeof refusal, nullptr, 0);
+    SendMessage(connection, refusal);
     return false;
   }
   if (!SendAll(connection, request.token)) return false;
@@ -220,8 +200,7 @@ bool ExportService::SendAll(int connection, std::uint64_t token) {
   Answer answer{CUDA_SUCCESS, static_cast<std::uint32_t>(memory.chunks.size()), 0, memory.offset_bytes,
                 memory.size_bytes};
   for (const SharedMemory::Chunk& chunk : memory.chunks) answer.chunk_bytes += chunk.bytes;
-  if (!SendMessage(connection, &answer, sizeof answer, nullptr, 0) || !SendParts(connection, memory))
-    return false;
+  if (!SendMessage(connection, answer) || !SendParts(connection, memory)) return false;
   ++found->second.openers;
   return true;
 }
@@ -235,7 +214,7 @@ bool ExportService::SendParts(int connection, const SharedMemory& memory) {
       files[i] = memory.chunks[first + i].file;
       part.bytes[i] = memory.chunks[first + i].bytes;
     }
-    if (!SendMessage(connection, &part, sizeof part, files, part.count)) return false;
+    if (!SendMessage(connection, part, std::span(files).first(part.count))) return false;
   }
   return true;
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <iterator>
+#include <utility>
 #include <vector>
 
 #include "interposer/driver/driver_api.h"
@@ -28,10 +29,9 @@ int Connect(const Handle& handle) {
   const int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   if (connection < 0) return -1;
   setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
-  sockaddr_un address;
-  const socklen_t length = AddressOf(handle.socket, &address);
+  const base::UnixAddress address = AddressOf(handle.socket);
   const Request request{handle.token};
-  if (connect(connection, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+  if (connect(connection, address.get(), address.size) == 0 &&
       send(connection, &request, sizeof request, MSG_NOSIGNAL) == sizeof request) {
     return connection;
   }
@@ -41,49 +41,33 @@ int Connect(const Handle& handle) {
 
 // One chunk as it came: a descriptor of it.
 struct Received {
-  int file;
+  base::UniqueFd file;
   std::size_t bytes;
 };
 
 bool ReceivePart(int connection, std::vector<Received>* out) {
   Part part{};
-  alignas(cmsghdr) char control[CMSG_SPACE(kChunksPerPart * sizeof(int))];
-  iovec content{&part, sizeof part};
-  msghdr header{};
-  header.msg_iov = &content;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
-  if (recvmsg(connection, &header, MSG_CMSG_CLOEXEC) != sizeof part) return false;
-  const cmsghdr* const files = CMSG_FIRSTHDR(&header);
-  if (!files || files->cmsg_type != SCM_RIGHTS || part.count > kChunksPerPart ||
-      files->cmsg_len != CMSG_LEN(part.count * sizeof(int))) {
-    return false;
-  }
-  for (std::size_t i = 0; i < part.count; ++i) {
-    int file;
-    memcpy(&file, CMSG_DATA(files) + i * sizeof(int), sizeof file);
-    out->push_back({file, part.bytes[i]});
-  }
-  return part.count != 0;
+  std::vector<base::UniqueFd> files;
+  const ssize_t size = base::ReceiveWithFiles(connection, base::PlaceOf(part), kChunksPerPart, &files);
+  if (size != sizeof part || part.count == 0 || part.count != files.size()) return false;
+  for (std::size_t i = 0; i < files.size(); ++i) out->push_back({std::move(files[i]), part.bytes[i]});
+  return true;
 }
 
-// Maps what was received, one after the other, and closes the descriptors.
+// Maps what was received, one after the other.
 CUresult MapAll(CUdeviceptr base, const std::vector<Received>& chunks) {
   CUresult result = CUDA_SUCCESS;
   std::size_t done_bytes = 0;
   for (const Received& chunk : chunks) {
     CUmemGenericAllocationHandle handle = 0;
-    auto* const shareable = reinterpret_cast<void*>(static_cast<std::intptr_t>(chunk.file));
-    if (result == CUDA_SUCCESS) {
-      result = Driver().cuMemImportFromShareableHandle(&handle, shareable,
-                                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    }
-    close(chunk.file);
-    if (result != CUDA_SUCCESS) continue;
+    auto* const shareable = reinterpret_cast<void*>(static_cast<std::intptr_t>(chunk.file.get()));
+    result =
+        Driver().cuMemImportFromShareableHandle(&handle, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    if (result != CUDA_SUCCESS) break;
     result = driver::MemMap(base + done_bytes, chunk.bytes, handle);
     driver::MemRelease(handle);  // the mapping holds the memory
-    if (result == CUDA_SUCCESS) done_bytes += chunk.bytes;
+    if (result != CUDA_SUCCESS) break;
+    done_bytes += chunk.bytes;
   }
   CUmemAccessDesc access{};
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -127,9 +111,7 @@ CUresult Imports::Open(const CUipcMemHandle& packed, CUdeviceptr* out) {
   }
   CUdeviceptr mapped = 0;
   if (result == CUDA_SUCCESS) result = Driver().cuMemAddressReserve(&mapped, answer.chunk_bytes, 0, 0, 0);
-  if (result != CUDA_SUCCESS) {
-    for (const Received& chunk : chunks) close(chunk.file);
-  } else {
+  if (result == CUDA_SUCCESS) {
     result = MapAll(mapped, chunks);
     if (result != CUDA_SUCCESS) Driver().cuMemAddressFree(mapped, answer.chunk_bytes);
   }

@@ -7,14 +7,12 @@
 // processes of one user on one machine, and messages of another size or a wrong token end the connection.
 #pragma once
 
-#include <sys/socket.h>
-#include <sys/un.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 
+#include "base/unix_socket.h"
 #include "interposer/driver/cuda_abi.h"
 
 namespace spillway::interposer::share {
@@ -48,13 +46,10 @@ struct Part {
   std::uint64_t bytes[kChunksPerPart];
 };
 
-// An abstract address: it ends with the process, and no file is left.
-inline socklen_t AddressOf(std::uint64_t socket, sockaddr_un* address) {
-  *address = {};
-  address->sun_family = AF_UNIX;
-  const int length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "spillway-ipc-%016llx",
-                              static_cast<unsigned long long>(socket));
-  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
+inline base::UnixAddress AddressOf(std::uint64_t socket) {
+  char text[40];
+  snprintf(text, sizeof text, "@spillway-ipc-%016llx", static_cast<unsigned long long>(socket));
+  return base::UnixAddressOf(text);
 }
 
 }  // namespace spillway::interposer::share

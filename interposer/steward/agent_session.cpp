@@ -2,9 +2,7 @@
 
 #include <inttypes.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/pause.h"
+#include "base/quiet_thread.h"
 #include "interposer/config.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/lease/host_slabs.h"
@@ -418,9 +417,6 @@ void AgentSession::StartThreads() {
   threads_started_ = true;
   WatchExit();
   on_exit(&AtExit, this);
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   const auto run = [](void* session) -> void* {
     static_cast<AgentSession*>(session)->Run();
     return nullptr;
@@ -429,17 +425,8 @@ void AgentSession::StartThreads() {
     static_cast<AgentSession*>(session)->RunShrinking();
     return nullptr;
   };
-  shrinks_here_ = !StartThread("spillway-shrink", run_shrinking, this);
-  talks_ = StartThread("spillway-lease", run, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
-
-bool AgentSession::StartThread(const char* name, void* (*run)(void*), void* session) {
-  pthread_t thread;
-  if (pthread_create(&thread, nullptr, run, session) != 0) return false;
-  pthread_setname_np(thread, name);
-  pthread_detach(thread);
-  return true;
+  shrinks_here_ = !base::StartQuietThread("spillway-shrink", run_shrinking, this);
+  talks_ = base::StartQuietThread("spillway-lease", run, this);
 }
 
 // On the thread that exits; a forked child has not spoken to the agent. The agent hears of it anyway, a little later, when the lease's

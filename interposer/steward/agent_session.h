@@ -106,7 +106,6 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   void StopWaiting(int number) SPILLWAY_EXCLUDES(mutex_);
   void NobodyAnswers() SPILLWAY_REQUIRES(mutex_);
   void StartThreads();
-  static bool StartThread(const char* name, void* (*run)(void*), void* session);
   void Run() SPILLWAY_EXCLUDES(mutex_);
   void RunShrinking() SPILLWAY_EXCLUDES(mutex_);
   void ServeMemory() SPILLWAY_EXCLUDES(mutex_);

@@ -1,11 +1,10 @@
 #include "interposer/steward/job_key.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "interposer/record/operation_shape.h"
 
 namespace spillway::interposer {
@@ -13,13 +12,9 @@ namespace spillway::interposer {
 namespace {
 
 std::string CommandWord(int index) {
-  std::string all, word;
-  const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return word;
   char part[4096];
-  const ssize_t bytes = read(file, part, sizeof part);
-  close(file);
-  if (bytes > 0) all.assign(part, static_cast<std::size_t>(bytes));
+  const std::string all(base::ReadInto("/proc/self/cmdline", part));
+  std::string word;
   for (std::size_t at = 0; at < all.size(); at += word.size() + 1, --index) {
     word = all.c_str() + at;
     if (index == 0) return word;

@@ -1,7 +1,5 @@
 #include "interposer/steward/steward.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/pause.h"
+#include "base/quiet_thread.h"
 #include "base/units.h"
 #include "interposer/config.h"
 #include "interposer/driver/calling_context.h"
@@ -194,17 +193,7 @@ bool Steward::TakeTurn(Job* job, std::uint64_t now_ns) {
 
 void Steward::StartThread() {
   if (thread_started_.exchange(true)) return;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, std::size_t{8} << 20);
-  if (pthread_create(&thread, &attributes, &ThreadMain, this) == 0) pthread_setname_np(thread, "spillway");
-  pthread_attr_destroy(&attributes);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  base::StartQuietThread("spillway", &ThreadMain, this, std::size_t{8} << 20);
 }
 
 void* Steward::ThreadMain(void* steward) {

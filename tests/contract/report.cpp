@@ -2,29 +2,24 @@
 
 #include <cstdio>
 
+#include "base/json_text.h"
+
 namespace spillway::contract {
 namespace {
 
-std::string Quoted(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return quoted + '"';
-}
+using base::JsonQuoted;
 
 std::string List(const std::vector<std::string>& texts) {
   std::string list = "[";
-  for (const auto& text : texts) list += (list.size() > 1 ? ", " : "") + Quoted(text);
+  for (const auto& text : texts) list += (list.size() > 1 ? ", " : "") + JsonQuoted(text);
   return list + "]";
 }
 
 std::string Figures(const std::vector<Figure>& figures) {
   std::string list = "[";
   for (const Figure& figure : figures)
-    list += (list.size() > 1 ? ", " : "") + ("{\"name\": " + Quoted(figure.name)) +
-            ", \"value\": " + figure.value + ", \"unit\": " + Quoted(figure.unit) + "}";
+    list += (list.size() > 1 ? ", " : "") + ("{\"name\": " + JsonQuoted(figure.name)) +
+            ", \"value\": " + figure.value + ", \"unit\": " + JsonQuoted(figure.unit) + "}";
   return list + "]";
 }
 
@@ -52,10 +47,10 @@ bool WriteJson(const std::string& path, bool simulated, const std::vector<Outcom
   const char* separator = "\n";
   for (const auto& outcome : outcomes) {
     std::fprintf(file, "%s  {\"name\": %s, \"verdict\": \"%s\", \"seconds\": %.3f, \"source\": %s,\n",
-                 separator, Quoted(outcome.rule->FullName()).c_str(), outcome.Verdict(), outcome.seconds,
-                 Quoted(outcome.rule->source).c_str());
+                 separator, JsonQuoted(outcome.rule->FullName()).c_str(), outcome.Verdict(), outcome.seconds,
+                 JsonQuoted(outcome.rule->source).c_str());
     std::fprintf(file, "   \"failures\": %s, \"skip_reason\": %s,\n   \"observations\": %s, \"figures\": %s}",
-                 List(outcome.failures).c_str(), Quoted(outcome.skip_reason).c_str(),
+                 List(outcome.failures).c_str(), JsonQuoted(outcome.skip_reason).c_str(),
                  List(outcome.observations).c_str(), Figures(outcome.figures).c_str());
     separator = ",\n";
   }

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstring>
+#include <vector>
+
+#include "base/unix_socket.h"
 
 namespace spillway::contract {
 namespace {
@@ -14,21 +16,6 @@ namespace {
 struct Sockets {
   int ends[2];
   Sockets() { ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0); }
-};
-
-// A message of one byte with room for one descriptor beside it.
-struct DescriptorMessage {
-  char byte = 0;
-  iovec content{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr header{};
-
-  DescriptorMessage() {
-    header.msg_iov = &content;
-    header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-  }
 };
 
 }  // namespace
@@ -42,23 +29,15 @@ void Line::ReceiveBytes(void* bytes, std::size_t size) const {
 }
 
 void Line::SendDescriptor(int descriptor) const {
-  DescriptorMessage message;
-  cmsghdr* const part = CMSG_FIRSTHDR(&message.header);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(part), &descriptor, sizeof descriptor);
-  ASSERT_EQ(sendmsg(socket_, &message.header, MSG_NOSIGNAL), ssize_t{1});
+  ASSERT_EQ(base::SendWithFiles(socket_, "d", {&descriptor, 1}), ssize_t{1});
 }
 
 int Line::ReceiveDescriptor() const {
-  DescriptorMessage message;
-  ASSERT_EQ(recvmsg(socket_, &message.header, MSG_CMSG_CLOEXEC), ssize_t{1});
-  const cmsghdr* const part = CMSG_FIRSTHDR(&message.header);
-  ASSERT_TRUE(part != nullptr && part->cmsg_type == SCM_RIGHTS);
-  int descriptor = -1;
-  std::memcpy(&descriptor, CMSG_DATA(part), sizeof descriptor);
-  return descriptor;
+  char byte;
+  std::vector<base::UniqueFd> files;
+  ASSERT_EQ(base::ReceiveWithFiles(socket_, {&byte, 1}, 1, &files), ssize_t{1});
+  ASSERT_TRUE(files.size() == 1);
+  return files.front().Take();
 }
 
 Partner::Partner(const std::function<void(const Line&)>& body) : Partner(Sockets().ends, body) {}

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/file.h"
+
 namespace spillway::driver {
 namespace {
 
@@ -58,7 +60,8 @@ TEST(CachedPathsTest, DamagedBytesGiveNothingAndAreNotReadPastTheirEnd) {
 }
 
 TEST(CachedPathsTest, ReadsThisMachinesCache) {
-  EXPECT_THAT(CachedPaths(ReadWholeFile("/etc/ld.so.cache"), "libc.so.6"), Contains(HasSubstr("/libc.so.6")));
+  EXPECT_THAT(CachedPaths(base::ReadFile("/etc/ld.so.cache").value_or(""), "libc.so.6"),
+              Contains(HasSubstr("/libc.so.6")));
 }
 
 TEST(DriverCandidatesTest, FollowTheLoadersOrder) {

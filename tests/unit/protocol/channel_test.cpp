@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "base/unix_socket.h"
 #include "protocol/memory_channel.h"
 #include "protocol/socket_channel.h"
 
@@ -134,22 +135,11 @@ TEST(SocketChannelTest, AdditionalFilesNeverOpenHere) {
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, files), 0);
   const base::UniqueFd near(files[0]);
   SocketChannel far{base::UniqueFd(files[1])};
-  Frame frame = Encode(Goodbye{});
-  alignas(cmsghdr) char control[CMSG_SPACE(12 * sizeof(int))] = {};
-  iovec content{frame.data(), frame.size()};
-  msghdr header{};
-  header.msg_iov = &content;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
-  cmsghdr* const part = CMSG_FIRSTHDR(&header);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(12 * sizeof(int));
-  for (int i = 0; i < 12; ++i) memcpy(CMSG_DATA(part) + i * sizeof(int), &files[0], sizeof(int));
+  const Frame frame = Encode(Goodbye{});
+  const std::vector<int> too_many(12, files[0]);
   const base::UniqueFd before(dup(0));
 
-  ASSERT_GT(sendmsg(near.get(), &header, 0), 0);
+  ASSERT_GT(base::SendWithFiles(near.get(), base::BytesOf(frame), too_many), 0);
   { const Received received = far.Receive(); }
 
   const base::UniqueFd after(dup(0));
