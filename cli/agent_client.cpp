@@ -69,8 +69,9 @@ std::string AgentClient::Ask(const protocol::Ask& ask) {
   const protocol::Received received = Exchange(ask);
   if (const auto* done = std::get_if<protocol::Done>(&received.message)) throw Refused(*done);
   const auto* document = std::get_if<protocol::Document>(&received.message);
-  const auto text =
-      document == nullptr ? std::nullopt : protocol::ReadSealed(received.file(), document->size_bytes);
+  const base::Result<std::string> text = document
+                                             ? protocol::ReadSealed(received.file(), document->size_bytes)
+                                             : base::Error{"no document came"};
   if (!text)
     throw Failure(kExitNoAgent, "the agent's answer cannot be read", "it is not what was asked for",
                   "is the agent of the same version? see: spillwayd --version");

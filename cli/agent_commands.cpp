@@ -9,11 +9,12 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/json_text.h"
+#include "base/size_text.h"
 #include "cli/agent_client.h"
 #include "cli/help.h"
 #include "cli/installation.h"
 #include "cli/option_list.h"
-#include "cli/size.h"
 
 namespace spillway::cli {
 namespace {
@@ -113,10 +114,10 @@ int View(Question question, const std::vector<std::string>& arguments) {
 }
 
 // Bytes at once; a share when it is known of what.
-void TakeSize(const std::string& written, int64_t& bytes, std::optional<Size>& share) {
-  const std::optional<Size> size = ParseSize(written);
-  const bool is_share = size && size->kind == SizeKind::kShareOfDevice;
-  const bool is_good = size && size->kind != SizeKind::kShareOfPeak &&
+void TakeSize(const std::string& written, int64_t& bytes, std::optional<base::Size>& share) {
+  const std::optional<base::Size> size = base::ParseSize(written);
+  const bool is_share = size && size->kind == base::SizeKind::kShareOfDevice;
+  const bool is_good = size && size->kind != base::SizeKind::kShareOfPeak &&
                        size->bytes <= static_cast<uint64_t>(protocol::kMostBytes) &&
                        size->share_per_billion <= 1'000'000'000;
   if (!is_good)
@@ -156,8 +157,8 @@ uint64_t OnlyOne(const std::vector<uint64_t>& memories, const std::string& what)
   return memories.front();
 }
 
-void SetShare(const std::optional<Size>& share, uint64_t whole_bytes, int64_t& bytes) {
-  if (share) bytes = static_cast<int64_t>(ResolveSize(*share, whole_bytes));
+void SetShare(const std::optional<base::Size>& share, uint64_t whole_bytes, int64_t& bytes) {
+  if (share) bytes = static_cast<int64_t>(base::ResolveSize(*share, whole_bytes));
 }
 
 int32_t NumberIn(const std::string& written, int32_t least, int32_t most, const std::string& what) {
@@ -185,9 +186,8 @@ int32_t PermilleIn(std::string written) {
 void PrintDone(const protocol::Done& done, const std::string& what, bool json) {
   const bool dry = done.outcome == protocol::Outcome::kWouldBeDone;
   if (json) {
-    const std::string note = done.text.view().empty()
-                                 ? ""
-                                 : ", \"note\": \"" + EscapedForJson(std::string(done.text.view())) + "\"";
+    const std::string note =
+        done.text.view().empty() ? "" : ", \"note\": " + base::JsonQuoted(done.text.view());
     std::printf("{\"schema\": 1, \"done\": %s, \"would_be_done\": %s%s}\n", dry ? "false" : "true",
                 dry ? "true" : "false", note.c_str());
   } else {

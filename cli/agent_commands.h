@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/size_text.h"
 #include "cli/option_list.h"
-#include "cli/size.h"
 #include "protocol/message.h"
 
 namespace spillway::cli {
@@ -21,7 +21,7 @@ int RunAgentCommand(const std::vector<std::string>& arguments);
 struct BudgetOptions {
   protocol::SetBudget wanted;
   // Shares, whose bytes only the agent knows; none: `wanted` has it all.
-  std::optional<Size> limit_share, guaranteed_share, host_share;
+  std::optional<base::Size> limit_share, guaranteed_share, host_share;
   std::string socket;
   bool json = false;
   bool help = false;

@@ -123,10 +123,10 @@ void CheckElf(const std::string& path, const ElfFacts& elf) {
 std::optional<std::string> CheckOneFile(const std::string& path, const Identity& identity,
                                         std::string* loader) {
   CheckPrivileges(path, identity);
-  const std::optional<MappedFile> file = MappedFile::Open(path);
+  const base::Result<MappedFile> file = MappedFile::Open(path);
   if (!file) {
     throw NotPreloadable(
-        path, std::string("it cannot be read to see what it is: ") + std::strerror(errno),
+        path, "it cannot be read to see what it is: " + file.error().why,
         "make it readable: an execute-only program cannot be checked, and drops its preloads");
   }
   const std::optional<std::string> interpreter = ScriptInterpreter(file->view());

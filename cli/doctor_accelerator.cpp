@@ -5,12 +5,12 @@
 #include <cstring>
 
 #include "base/environment.h"
+#include "base/size_text.h"
 #include "cli/accelerator_probe.h"
 #include "cli/doctor.h"
 #include "cli/failure.h"
 #include "cli/files.h"
 #include "cli/launch_checks.h"
-#include "cli/size.h"
 #include "cli/subprocess.h"
 #include "cli/younger_driver.h"
 
@@ -71,7 +71,7 @@ void ExamineUnknownFunctions(const AcceleratorFacts& accelerator, const Installa
 }
 
 void ExamineDevice(const AcceleratorFacts& accelerator, Findings& findings) {
-  std::string fact = accelerator.device_name + ", " + FormatBytes(accelerator.device_bytes);
+  std::string fact = accelerator.device_name + ", " + base::FormatBytes(accelerator.device_bytes);
   if (accelerator.device_count > 1) fact += ", first of " + std::to_string(accelerator.device_count);
   findings.push_back({Level::kOk, "device", fact, ""});
   if (!accelerator.has_virtual_memory) {

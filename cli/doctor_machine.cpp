@@ -10,13 +10,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <optional>
+#include <sstream>
 
+#include "base/file.h"
+#include "base/size_text.h"
 #include "cli/doctor.h"
 #include "cli/files.h"
 #include "cli/peak_store.h"
-#include "cli/size.h"
 
 namespace spillway::cli {
 namespace {
@@ -31,7 +32,7 @@ std::optional<std::uint64_t> ReadNumber(const std::string& path) {
 }
 
 std::optional<std::uint64_t> AvailableBytes(const std::string& root) {
-  std::ifstream meminfo(root + "/proc/meminfo");
+  std::istringstream meminfo(base::ReadFile(root + "/proc/meminfo").value_or(""));
   std::string word;
   while (meminfo >> word) {
     std::uint64_t kibibytes = 0;
@@ -50,11 +51,11 @@ Finding ExamineHostMemory(const std::string& root) {
   if (!available_bytes) {
     return {Level::kWarning, "host memory", "unknown: /proc/meminfo cannot be read", "mount /proc"};
   }
-  std::string fact = FormatBytes(*available_bytes) + " available";
+  std::string fact = base::FormatBytes(*available_bytes) + " available";
   const std::optional<std::uint64_t> limit_bytes = CgroupLimitBytes(root);
   if (limit_bytes && *limit_bytes < *available_bytes) {
     available_bytes = limit_bytes;
-    fact += ", " + FormatBytes(*limit_bytes) + " by this control group";
+    fact += ", " + base::FormatBytes(*limit_bytes) + " by this control group";
   }
   if (*available_bytes >= kLittleHostBytes) return {Level::kOk, "host memory", fact, ""};
   return {Level::kWarning, "host memory", fact,
@@ -110,10 +111,12 @@ Finding ExamineSharedMemory() {
             "mount a tmpfs there: frameworks' data loaders need it"};
   }
   const std::uint64_t size_bytes = std::uint64_t{facts.f_blocks} * facts.f_frsize;
-  return {Level::kOk, "/dev/shm", FormatBytes(size_bytes), ""};
+  return {Level::kOk, "/dev/shm", base::FormatBytes(size_bytes), ""};
 }
 
-std::string LimitText(rlim_t limit) { return limit == RLIM_INFINITY ? "unlimited" : FormatBytes(limit); }
+std::string LimitText(rlim_t limit) {
+  return limit == RLIM_INFINITY ? "unlimited" : base::FormatBytes(limit);
+}
 
 Finding ExamineAddressLimit() {
   rlimit limit = {};

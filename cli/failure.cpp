@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
+
+#include "base/json_text.h"
 
 namespace spillway::cli {
 namespace {
@@ -17,27 +20,16 @@ std::string Indented(const std::string& text) {
 
 }  // namespace
 
-Failure::Failure(int exit_code, std::string what, std::string why, std::string remedy)
+Failure::Failure(int exit_code, base::Error error)
     : exit_code_(exit_code),
-      problem_(what),
-      why_(why),
-      text_("spillway: " + what + "\n  why: " + Indented(why) + "\n  do:  " + Indented(remedy) + "\n") {}
-
-std::string EscapedForJson(const std::string& text) {
-  std::string escaped;
-  for (const char letter : text) {
-    if (letter == '"' || letter == '\\') escaped += '\\';
-    const bool is_plain =
-        static_cast<unsigned char>(letter) >= 0x20 && static_cast<unsigned char>(letter) < 0x7f;
-    escaped += is_plain ? letter : '?';
-  }
-  return escaped;
-}
+      error_(std::move(error)),
+      text_("spillway: " + error_.what + "\n  why: " + Indented(error_.why) +
+            "\n  do:  " + Indented(error_.remedy) + "\n") {}
 
 std::string JsonOf(const Failure& failure) {
   return "{\"schema\": 1, \"done\": false, \"exit_code\": " + std::to_string(failure.exit_code()) +
-         ", \"problem\": \"" + EscapedForJson(failure.problem()) + "\", \"why\": \"" +
-         EscapedForJson(failure.why()) + "\"}\n";
+         ", \"problem\": " + base::JsonQuoted(failure.problem()) +
+         ", \"why\": " + base::JsonQuoted(failure.why()) + "}\n";
 }
 
 void PrintWhereJsonIsAsked(const std::vector<std::string>& arguments, const Failure& failure) {

@@ -11,7 +11,10 @@
 
 #include <exception>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "base/result.h"
 
 namespace spillway::cli {
 
@@ -24,22 +27,23 @@ inline constexpr int kExitCommandNotFound = 127;
 
 class Failure : public std::exception {
  public:
-  Failure(int exit_code, std::string what, std::string why, std::string remedy);
+  Failure(int exit_code, base::Error error);
+  Failure(int exit_code, std::string what, std::string why, std::string remedy)
+      : Failure(exit_code, base::Error{std::move(what), std::move(why), std::move(remedy)}) {}
 
   int exit_code() const { return exit_code_; }
-  const std::string& problem() const { return problem_; }  // `what`, alone
-  const std::string& why() const { return why_; }
+  const std::string& problem() const { return error_.what; }  // alone
+  const std::string& why() const { return error_.why; }
   // Several lines: "spillway: <what>", "  why: ...", "  do:  ..."; each ends with a newline.
   const std::string& text() const { return text_; }
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:
   int exit_code_;
-  std::string problem_, why_, text_;
+  base::Error error_;
+  std::string text_;
 };
 
-// A text within the quotes of JSON.
-std::string EscapedForJson(const std::string& text);
 // For scripts, beside the words on standard error: one line, with the schema of all --json.
 std::string JsonOf(const Failure& failure);
 // Puts it out where the arguments ask for --json.

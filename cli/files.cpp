@@ -8,26 +8,22 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
-#include <fstream>
+
+#include "base/file.h"
+#include "base/lines.h"
 
 namespace spillway::cli {
 
-std::optional<MappedFile> MappedFile::Open(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
+base::Result<MappedFile> MappedFile::Open(const std::string& path) {
+  const base::UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return base::ErrnoError("cannot read " + path);
   struct stat facts = {};
-  std::optional<MappedFile> file;
-  if (fstat(fd, &facts) == 0 && facts.st_size > 0) {
-    const auto size_bytes = static_cast<std::size_t>(facts.st_size);
-    void* address = mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (address != MAP_FAILED) file.emplace(MappedFile({static_cast<const char*>(address), size_bytes}));
-  } else if (facts.st_size == 0) {
-    file.emplace(MappedFile({}));
-  }
-  const int open_errno = errno;
-  close(fd);
-  errno = open_errno;
-  return file;
+  if (fstat(fd.get(), &facts) != 0) return base::ErrnoError("cannot read " + path);
+  if (facts.st_size == 0) return MappedFile({});
+  const auto size_bytes = static_cast<std::size_t>(facts.st_size);
+  void* address = mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (address == MAP_FAILED) return base::ErrnoError("cannot read " + path);
+  return MappedFile({static_cast<const char*>(address), size_bytes});
 }
 
 MappedFile::~MappedFile() {
@@ -53,18 +49,21 @@ std::string ParentFolder(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-bool MakePrivateFolders(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return true;
-  if (errno != ENOENT || path == "/" || path.empty()) return false;
-  if (!MakePrivateFolders(ParentFolder(path))) return false;
-  return mkdir(path.c_str(), 0700) == 0 || errno == EEXIST;
+base::Status MakePrivateFolders(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return base::Ok();
+  base::Status failed = base::ErrnoError("cannot make " + path);
+  if (failed.error().code != ENOENT || path == "/" || path.empty()) return failed;
+  if (base::Status parent = MakePrivateFolders(ParentFolder(path)); !parent.ok()) return parent;
+  if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return base::Ok();
+  return base::ErrnoError("cannot make " + path);
 }
 
 std::optional<std::string> ReadFirstLine(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
-  return line;
+  const base::Result<std::string> text = base::ReadFile(path);
+  if (!text) return std::nullopt;
+  std::string_view rest = *text;
+  const auto line = base::TakeLine(rest);
+  return line ? std::optional<std::string>(*line) : std::nullopt;
 }
 
 std::string EnvironmentValue(const char* name) {

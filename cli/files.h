@@ -6,13 +6,15 @@
 #include <string_view>
 #include <utility>
 
+#include "base/result.h"
+
 namespace spillway::cli {
 
 // A file's bytes, read through a private mapping for as long as this object lives.
 class MappedFile {
  public:
-  // Nothing (and errno) when the file cannot be read; an empty file has an empty view.
-  static std::optional<MappedFile> Open(const std::string& path);
+  // An empty file has an empty view.
+  static base::Result<MappedFile> Open(const std::string& path);
 
   MappedFile(MappedFile&& other) noexcept : view_(std::exchange(other.view_, {})) {}
   MappedFile& operator=(MappedFile&&) = delete;
@@ -35,8 +37,8 @@ std::optional<std::string> ResolvedPath(const std::string& path);
 // "/a/b" of "/a/b/c"; "." of "c".
 std::string ParentFolder(const std::string& path);
 
-// Makes the folder and its parents, readable by the user alone; false (and errno) when that fails.
-bool MakePrivateFolders(const std::string& path);
+// Makes the folder and its parents, readable by the user alone.
+base::Status MakePrivateFolders(const std::string& path);
 
 // The text of a kernel file such as /proc/sys/vm/max_map_count without its line end; nothing when unreadable.
 std::optional<std::string> ReadFirstLine(const std::string& path);

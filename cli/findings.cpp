@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/json_text.h"
+
 namespace spillway::cli {
 namespace {
+
+using base::JsonQuoted;
 
 constexpr std::size_t kSubjectWidth = 20;
 
@@ -24,26 +28,10 @@ std::string Padded(const std::string& text, std::size_t width) {
   return text.size() < width ? text + std::string(width - text.size(), ' ') : text + " ";
 }
 
-std::string JsonString(const std::string& text) {
-  std::string quoted = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
-      quoted += std::string("\\") + c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
-      quoted += escape;
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
-}
-
 std::string AsJson(const Finding& finding) {
-  return "{\"level\":" + JsonString(LevelName(finding.level)) +
-         ",\"subject\":" + JsonString(finding.subject) + ",\"fact\":" + JsonString(finding.fact) +
-         ",\"remedy\":" + JsonString(finding.remedy) + "}";
+  return "{\"level\":" + JsonQuoted(LevelName(finding.level)) +
+         ",\"subject\":" + JsonQuoted(finding.subject) + ",\"fact\":" + JsonQuoted(finding.fact) +
+         ",\"remedy\":" + JsonQuoted(finding.remedy) + "}";
 }
 
 }  // namespace

@@ -59,31 +59,24 @@ void SwitchFrameworks(EnvironmentChanges& environment) {
   environment.SetDefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false");
 }
 
-// Where this command's peak is kept; empty when there is no place for it.
-std::string PreparePeakFile(const Launch& launch, const std::string& profile, std::string& warning) {
+// Where this command's peak is kept.
+base::Result<std::string> PreparePeakFile(const Launch& launch, const std::string& profile) {
   const std::optional<std::string> folder = PeakFolder();
-  if (!folder) {
-    warning = "neither HOME nor XDG_STATE_HOME is set: this command's peak will not be remembered";
-    return "";
-  }
-  if (!MakePrivateFolders(*folder)) {
-    warning = "cannot make " + *folder + " (" + std::strerror(errno) +
-              "): this command's peak will not be remembered";
-    return "";
-  }
+  if (!folder) return base::Error{"neither HOME nor XDG_STATE_HOME is set"};
+  if (base::Status made = MakePrivateFolders(*folder); !made.ok()) return made;
   const std::vector<std::string> arguments(launch.arguments.begin() + 1, launch.arguments.end());
   const std::string program = ResolvedPath(launch.program_path).value_or(launch.program_path);
   return *folder + "/" + PeakKey(program, arguments, profile);
 }
 
 // Where plans are kept; empty when there is no place for them.
-std::string PreparePlanStore(const RunOptions& options, std::string& warning) {
-  if (!options.learn) return "";
+base::Result<std::string> PreparePlanStore(const RunOptions& options) {
+  if (!options.learn) return std::string();
   const std::optional<std::string> folder =
       options.plan_store.empty() ? StateFolder("plans") : AbsolutePath(options.plan_store);
-  if (!folder || MakePrivateFolders(*folder)) return folder.value_or("");
-  warning = "cannot make " + *folder + " (" + std::strerror(errno) + "): plans will not be kept";
-  return "";
+  if (!folder) return std::string();
+  if (base::Status made = MakePrivateFolders(*folder); !made.ok()) return made;
+  return *folder;
 }
 
 std::string MeasureCommand(const RunOptions& options) {
@@ -97,6 +90,12 @@ std::string MeasureCommand(const RunOptions& options) {
 
 void AddNote(Launch& launch, const std::string& kind, const std::string& text) {
   if (!text.empty()) launch.notes += "spillway: " + kind + text + "\n";
+}
+
+// Empty, and a note of what is not done for that reason, in the place of an error.
+std::string ValueOrWarning(base::Result<std::string> made, const std::string& consequence, Launch& launch) {
+  if (!made) AddNote(launch, "warning: ", made.text() + ": " + consequence);
+  return std::move(made).value_or("");
 }
 
 std::uint64_t DecideBudget(const RunOptions& options, const Machine& machine, const std::string& peak_file,
@@ -124,14 +123,14 @@ std::string DescribeStart(const RunOptions& options, const Machine& machine, con
   const std::string agent = AgentToFollow(options);
   const std::string own = options.budget
                               ? "budget " + std::to_string(budget_bytes) + " bytes (" +
-                                    FormatBytes(budget_bytes) + ", " + options.budget->written + ")"
+                                    base::FormatBytes(budget_bytes) + ", " + options.budget->written + ")"
                               : "no budget";
   std::string text = agent.empty() ? own : "the agent at " + agent + " sets the budget";
-  if (!agent.empty() && options.budget) text += ", at most " + FormatBytes(budget_bytes);
+  if (!agent.empty() && options.budget) text += ", at most " + base::FormatBytes(budget_bytes);
   if (options.requires_agent) text += ", and is required";
   text += " on " + device.device_name;
   if (options.simulate) text += " [simulated]";
-  text += " with " + FormatBytes(device.device_bytes);
+  text += " with " + base::FormatBytes(device.device_bytes);
   if (device.device_count > 1) text += ", first of " + std::to_string(device.device_count) + " devices";
   return text + "; preloading " + library;
 }
@@ -178,12 +177,9 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   const Machine machine = options.simulate ? SimulatedMachine(installation, *options.simulate, environment)
                                            : RealMachine(environment);
   CheckAccelerator(machine.accelerator);
-  std::string warning;
-  const std::string peak_file = PreparePeakFile(launch, machine.peak_profile, warning);
-  AddNote(launch, "warning: ", warning);
-  std::string store_warning;
-  const std::string plan_store = PreparePlanStore(options, store_warning);
-  AddNote(launch, "warning: ", store_warning);
+  const std::string peak_file = ValueOrWarning(PreparePeakFile(launch, machine.peak_profile),
+                                               "this command's peak will not be remembered", launch);
+  const std::string plan_store = ValueOrWarning(PreparePlanStore(options), "plans will not be kept", launch);
   const std::uint64_t budget_bytes = DecideBudget(options, machine, peak_file, launch);
   if (options.budget) environment.Set(environment::kBudget, std::to_string(budget_bytes));
   if (options.host) environment.Set(environment::kHostLimit, std::to_string(options.host->bytes));

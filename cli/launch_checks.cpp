@@ -52,7 +52,7 @@ Failure BudgetFailure(const BudgetQuestion& question, const std::string& why, co
 }
 
 std::uint64_t WholeBytes(const BudgetQuestion& question) {
-  if (question.size.kind != SizeKind::kShareOfPeak) return question.device_bytes;
+  if (question.size.kind != base::SizeKind::kShareOfPeak) return question.device_bytes;
   if (question.peak_bytes != 0) return question.peak_bytes;
   throw BudgetFailure(question,
                       "this command's peak is not known: no earlier run of exactly this command measured it",
@@ -163,17 +163,18 @@ std::string ClearFile(const std::string& file, const std::string& what) {
 }
 
 std::uint64_t DecideBudgetBytes(const BudgetQuestion& question, std::string& warning) {
-  const std::uint64_t budget_bytes = ResolveSize(question.size, WholeBytes(question));
+  const std::uint64_t budget_bytes = base::ResolveSize(question.size, WholeBytes(question));
   if (budget_bytes < kSmallestBudgetBytes) {
     throw BudgetFailure(question,
                         "it comes to " + std::to_string(budget_bytes) + " bytes (" +
-                            FormatBytes(budget_bytes) + "), below the smallest that can be kept, " +
-                            FormatBytes(kSmallestBudgetBytes),
+                            base::FormatBytes(budget_bytes) + "), below the smallest that can be kept, " +
+                            base::FormatBytes(kSmallestBudgetBytes),
                         "give the job more memory");
   }
   if (budget_bytes <= question.device_bytes) return budget_bytes;
-  warning = "the budget " + question.size.written + " (" + FormatBytes(budget_bytes) +
-            ") is more than the device has; " + "using all of it, " + FormatBytes(question.device_bytes);
+  warning = "the budget " + question.size.written + " (" + base::FormatBytes(budget_bytes) +
+            ") is more than the device has; " + "using all of it, " +
+            base::FormatBytes(question.device_bytes);
   return question.device_bytes;
 }
 

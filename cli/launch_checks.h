@@ -29,7 +29,7 @@ std::string ClearFile(const std::string& file, const std::string& what);
 // The budget in bytes, at most the device. `peak_bytes` is 0 when unknown; `warning` gets a line or stays
 // empty.
 struct BudgetQuestion {
-  Size size;
+  base::Size size;
   std::uint64_t device_bytes;
   std::uint64_t peak_bytes;
   std::string measure_command;  // what to run to make the peak known

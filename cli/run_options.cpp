@@ -28,8 +28,8 @@ constexpr option kRunOptions[] = {
     {},
 };
 
-Size ParseSizeOption(const std::string& option_name, const std::string& value) {
-  const std::optional<Size> size = ParseSize(value);
+base::Size ParseSizeOption(const std::string& option_name, const std::string& value) {
+  const std::optional<base::Size> size = base::ParseSize(value);
   if (!size) {
     throw Failure(kExitUsage, option_name + " cannot be '" + value + "'", "that is no size",
                   "write bytes with a unit (8GiB, 8192MiB, 500MB, 8G), a share of the device (25%),\n"
@@ -43,16 +43,16 @@ Size ParseSizeOption(const std::string& option_name, const std::string& value) {
   return *size;
 }
 
-Size ParseHostOption(const std::string& value) {
-  const std::optional<Size> given = ParseSize(value);
-  if (given && given->kind == SizeKind::kBytes && given->bytes == 0) {
+base::Size ParseHostOption(const std::string& value) {
+  const std::optional<base::Size> given = base::ParseSize(value);
+  if (given && given->kind == base::SizeKind::kBytes && given->bytes == 0) {
     throw Failure(
         kExitUsage, "--host cannot be zero", "memory that leaves the device must lie somewhere",
         "leave out --host (80 % of what is free), or give it some, for example --host 8GiB; for a job\n"
         "that is to move nothing leave out --budget");
   }
-  const Size size = ParseSizeOption("--host", value);
-  if (size.kind != SizeKind::kBytes) {
+  const base::Size size = ParseSizeOption("--host", value);
+  if (size.kind != base::SizeKind::kBytes) {
     throw Failure(kExitUsage, "--host cannot be '" + value + "'",
                   "host memory is no share of the device or the job",
                   "write it in bytes, for example --host 64GiB");

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "base/size_text.h"
 #include "cli/option_list.h"
-#include "cli/size.h"
 
 namespace spillway::cli {
 
 struct RunOptions {
-  std::optional<Size> budget;           // none: the whole device
-  std::optional<Size> host;             // always SizeKind::kBytes; none: the library's default
+  std::optional<base::Size> budget;     // none: the whole device
+  std::optional<base::Size> host;       // always base::SizeKind::kBytes; none: the library's default
   std::optional<std::string> simulate;  // profile name or path; none: a real device
   std::string agent;                    // the agent's socket; empty: the environment's, or none
   bool requires_agent = false;          // no device memory but what the agent grants

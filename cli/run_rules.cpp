@@ -3,12 +3,12 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "base/environment.h"
+#include "base/file.h"
+#include "base/lines.h"
 #include "cli/agent_client.h"
 #include "cli/failure.h"
-#include "cli/files.h"
 
 namespace spillway::cli {
 namespace {
@@ -57,10 +57,8 @@ bool IsAddressOf(const RunRules& rules, const std::string& address) {
 
 RunRules ParseRunRules(std::string_view text, const std::string& path) {
   RunRules rules;
-  for (int number = 1; !text.empty(); ++number) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = Trimmed(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (int number = 1; const auto written = base::TakeLine(text); ++number) {
+    const std::string_view line = Trimmed(*written);
     if (!line.empty() && !line.starts_with('#')) TakeRule(line, path + ":" + std::to_string(number), rules);
   }
   return rules;
@@ -69,10 +67,10 @@ RunRules ParseRunRules(std::string_view text, const std::string& path) {
 RunRules ReadRunRules(const std::string& path) {
   struct stat facts {};
   if (stat(path.c_str(), &facts) != 0 && (errno == ENOENT || errno == ENOTDIR)) return {};
-  const std::optional<MappedFile> file = MappedFile::Open(path);
-  if (!file) throw BadRules(path, std::strerror(errno));
-  if (!S_ISREG(facts.st_mode)) throw BadRules(path, "it is no file");
-  return ParseRunRules(file->view(), path);
+  if (facts.st_mode != 0 && !S_ISREG(facts.st_mode)) throw BadRules(path, "it is no file");
+  const base::Result<std::string> text = base::ReadFile(path);
+  if (!text) throw BadRules(path, text.error().why);
+  return ParseRunRules(*text, path);
 }
 
 RunOptions UnderRules(RunOptions options, const RunRules& rules, const std::string& path) {

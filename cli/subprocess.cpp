@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/file.h"
+
 namespace spillway::cli {
 namespace {
 
@@ -22,16 +24,6 @@ namespace {
   _exit(127);
 }
 
-std::string ReadAll(int fd) {
-  std::string text;
-  char buffer[1024];
-  for (;;) {
-    const ssize_t got = read(fd, buffer, sizeof buffer);
-    if (got > 0) text.append(buffer, static_cast<std::size_t>(got));
-    if (got == 0 || (got < 0 && errno != EINTR)) return text;
-  }
-}
-
 }  // namespace
 
 SubprocessResult RunSubprocess(const std::vector<std::string>& command, const EnvironmentChanges& changes) {
@@ -40,7 +32,7 @@ SubprocessResult RunSubprocess(const std::vector<std::string>& command, const En
   const pid_t child = fork();
   if (child == 0) RunChild(fds[1], command, changes);
   close(fds[1]);
-  SubprocessResult result = {.exit_code = -1, .output = ReadAll(fds[0])};
+  SubprocessResult result = {.exit_code = -1, .output = base::ReadRest(fds[0], "its output").value_or("")};
   close(fds[0]);
   int wait_status = 0;
   while (child > 0 && waitpid(child, &wait_status, 0) < 0 && errno == EINTR) {

@@ -7,10 +7,10 @@
 //     as many bytes as the caller expects: its maker can neither fault nor surprise the reader.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "base/unique_fd.h"
 
 namespace spillway::protocol {
@@ -18,7 +18,7 @@ namespace spillway::protocol {
 base::UniqueFd SealedCopy(std::string_view bytes);
 // Whether a file can no longer change, and is exactly so long.
 bool IsSealed(int file, uint64_t size_bytes);
-// Nothing unless it is.
-std::optional<std::string> ReadSealed(int file, uint64_t size_bytes);
+// An error unless it is.
+base::Result<std::string> ReadSealed(int file, uint64_t size_bytes);
 
 }  // namespace spillway::protocol

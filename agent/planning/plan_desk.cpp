@@ -52,8 +52,7 @@ std::string ReadAnswer(int file, uint64_t most_bytes) {
 }
 
 bool IsPlan(const std::string& bytes) {
-  std::string why_not;
-  return scheduler::IsUndamaged(std::as_bytes(std::span(bytes)), &why_not);
+  return scheduler::CheckUndamaged(std::as_bytes(std::span(bytes))).ok();
 }
 
 // A child that could not become the planner wrote the error's number.

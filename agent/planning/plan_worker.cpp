@@ -53,9 +53,8 @@ int Answer(WorkerEnd end, const std::string& why) { return Answer(end, std::as_b
 int RunPlanWorker(const WorkerLimits& limits) {
   std::set_new_handler(&EndForMemory);
   if (!Confine(limits)) return static_cast<int>(WorkerEnd::kNotConfined);
-  std::string why_not;
-  std::optional<PlanOrder> order = scheduler::DecodeOrder(ReadRequest(), &why_not);
-  if (!order) return Answer(WorkerEnd::kRefused, why_not);
+  base::Result<PlanOrder> order = scheduler::DecodeOrder(ReadRequest());
+  if (!order) return Answer(WorkerEnd::kRefused, order.text());
   const Strategy* const strategy = scheduler::FindStrategy(order->job.plan.strategy);
   if (strategy == nullptr) return Answer(WorkerEnd::kRefused, "there is no such strategy");
   scheduler::PlanAnswer made =
@@ -63,7 +62,7 @@ int RunPlanWorker(const WorkerLimits& limits) {
                           .device = order->device,
                           .budget_bytes = order->job.budget_bytes,
                           .strategy = strategy});
-  if (!made.live) return Answer(WorkerEnd::kNone, made.why_not);
+  if (!made.live) return Answer(WorkerEnd::kNone, made.status.text());
   order->job.plan = std::move(made.plan);
   return Answer(WorkerEnd::kMade, scheduler::Encode(order->job));
 }

@@ -142,12 +142,13 @@ std::optional<std::string> PlanStore::Read(const std::string& owner, const Entry
   const PlanKey key = entry.key;
   const std::string path = PathOf(owner, key);
   std::optional<std::string> bytes = ReadWhole(path);
-  std::string why_not = "it cannot be read";
-  if (bytes && scheduler::IsUndamaged(std::as_bytes(std::span(*bytes)), &why_not)) {
+  const base::Status checked =
+      bytes ? scheduler::CheckUndamaged(std::as_bytes(std::span(*bytes))) : base::Error{"it cannot be read"};
+  if (checked.ok()) {
     NoteUse(owner, key);
     return bytes;
   }
-  say_("plan " + path + " is discarded: " + why_not);
+  say_("plan " + path + " is discarded: " + checked.text());
   ++counts_.damaged;
   Remove(owner, key);
   return std::nullopt;

@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/size_text.h"
 #include "cli/failure.h"
 #include "cli/planner/plan_command.h"
 #include "cli/planner/profile_source.h"
-#include "cli/size.h"
 #include "scheduler/plan/advice.h"
 
 namespace spillway::cli {
@@ -14,7 +14,7 @@ namespace {
 
 using namespace scheduler;
 
-std::string Bytes(int64_t bytes) { return FormatBytes(static_cast<uint64_t>(bytes)); }
+std::string Bytes(int64_t bytes) { return base::FormatBytes(static_cast<uint64_t>(bytes)); }
 
 void PrintAdvice(const AdviceRequest& request, const Advice& advice, bool modelled) {
   for (const BatchObservation& it : request.observations) {
@@ -99,15 +99,15 @@ int RunAdviseCommand(const AdviseOptions& options) {
   request.most_batch = options.most_batch;
   request.base_batch = options.base_batch;
   if (!options.learning_rate.empty()) request.learning_rate_nano = ParseLearningRate(options.learning_rate);
-  const AdviceOutcome outcome = Advise(request);
-  if (!outcome.advice) {
-    std::printf("no advice: %s\n", outcome.why_not.c_str());
+  const base::Result<Advice> advice = Advise(request);
+  if (!advice) {
+    std::printf("no advice: %s\n", advice.text().c_str());
     return 1;
   }
   if (options.json)
-    PrintJson(*outcome.advice, modelled);
+    PrintJson(*advice, modelled);
   else
-    PrintAdvice(request, *outcome.advice, modelled);
+    PrintAdvice(request, *advice, modelled);
   return 0;
 }
 

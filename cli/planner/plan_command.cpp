@@ -4,12 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/size_text.h"
 #include "base/units.h"
 #include "cli/failure.h"
 #include "cli/planner/curve_picture.h"
 #include "cli/planner/plan_pictures.h"
 #include "cli/planner/profile_source.h"
-#include "cli/size.h"
 #include "scheduler/plan/lower_bound.h"
 #include "scheduler/plan/placing.h"
 #include "scheduler/plan/plan_explainer.h"
@@ -62,7 +62,9 @@ double Milliseconds(int64_t nanos) { return static_cast<double>(nanos) / 1e6; }
 double Percent(int64_t value, int64_t whole) {
   return whole > 0 ? 100.0 * static_cast<double>(value - whole) / static_cast<double>(whole) : 0;
 }
-std::string Bytes(int64_t bytes) { return FormatBytes(static_cast<uint64_t>(std::max<int64_t>(0, bytes))); }
+std::string Bytes(int64_t bytes) {
+  return base::FormatBytes(static_cast<uint64_t>(std::max<int64_t>(0, bytes)));
+}
 
 // The iteration with unlimited memory: every operation with its fastest workspace, nothing moves.
 int64_t UnlimitedTime(Problem problem) {
@@ -71,7 +73,7 @@ int64_t UnlimitedTime(Problem problem) {
 }
 
 std::string WhyBad(const Result& result) {
-  if (!result.outcome.plan) return "no plan: " + result.outcome.why_not;
+  if (!result.outcome.plan) return "no plan: " + result.outcome.plan.text();
   if (!result.fault.empty()) return "INVALID: " + result.fault;
   return std::string("does not run: ") + ToString(result.prediction.verdict) + " at step " +
          std::to_string(result.prediction.stuck_step);
@@ -221,20 +223,20 @@ void DrawCurves(const std::string& path, Problem problem) {
 }  // namespace
 
 int64_t ParseChunk(const std::string& written) {
-  const auto size = ParseSize(written);
-  if (!size || size->kind != SizeKind::kBytes || size->bytes == 0)
+  const auto size = base::ParseSize(written);
+  if (!size || size->kind != base::SizeKind::kBytes || size->bytes == 0)
     throw Failure(kExitUsage, "no chunk size '" + written + "'", "it is a number of bytes",
                   "for example: --chunk 2MiB");
   return static_cast<int64_t>(size->bytes);
 }
 
 int64_t ResolveBudget(const std::string& written, int64_t capacity_bytes, int64_t peak_bytes) {
-  const auto size = ParseSize(written);
+  const auto size = base::ParseSize(written);
   if (!size)
     throw Failure(kExitUsage, "no budget '" + written + "'", "it is not a size",
                   "for example: --budget 8GiB or 50%peak");
-  const int64_t whole_bytes = size->kind == SizeKind::kShareOfPeak ? peak_bytes : capacity_bytes;
-  return static_cast<int64_t>(ResolveSize(*size, static_cast<uint64_t>(whole_bytes)));
+  const int64_t whole_bytes = size->kind == base::SizeKind::kShareOfPeak ? peak_bytes : capacity_bytes;
+  return static_cast<int64_t>(base::ResolveSize(*size, static_cast<uint64_t>(whole_bytes)));
 }
 
 int RunPlanCommand(const PlanOptions& options) {

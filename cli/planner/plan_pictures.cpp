@@ -4,7 +4,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/size.h"
+#include "base/size_text.h"
+#include "cli/html_text.h"
 
 namespace spillway::cli {
 namespace {
@@ -18,23 +19,6 @@ std::string Format(const char* format, auto... values) {
   char text[512];
   std::snprintf(text, sizeof text, format, values...);
   return text;
-}
-
-std::string Escape(const std::string& text) {
-  std::string escaped;
-  for (char c : text) {
-    if (c == '<')
-      escaped += "&lt;";
-    else if (c == '>')
-      escaped += "&gt;";
-    else if (c == '&')
-      escaped += "&amp;";
-    else if (c == '"')
-      escaped += "&quot;";
-    else
-      escaped += c;
-  }
-  return escaped;
 }
 
 class SvgPicture {
@@ -55,7 +39,7 @@ class SvgPicture {
         kWidth, kLaneTop + 4 * kLaneHeight + 40);
     Text(kLeft, 24,
          plan_.strategy + ", " + problem_.iteration().name + ", budget " +
-             FormatBytes(static_cast<uint64_t>(problem_.budget_bytes)) + " (modelled)");
+             base::FormatBytes(static_cast<uint64_t>(problem_.budget_bytes)) + " (modelled)");
     DrawMemory();
     DrawLanes();
     return text_ + "</svg>\n";
@@ -71,7 +55,7 @@ class SvgPicture {
            kMemoryHeight * (1.0 - static_cast<double>(bytes) / (1.05 * static_cast<double>(most_bytes_)));
   }
   void Text(double x, double y, const std::string& text) {
-    text_ += Format("<text x=\"%.1f\" y=\"%.1f\">", x, y) + Escape(text) + "</text>\n";
+    text_ += Format("<text x=\"%.1f\" y=\"%.1f\">", x, y) + EscapeHtml(text) + "</text>\n";
   }
 
   void DrawMemory() {
@@ -108,7 +92,7 @@ class SvgPicture {
     text_ += Format("<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\"><title>", X(start_ns),
                     kLaneTop + lane * kLaneHeight, std::max(0.2, X(end_ns) - X(start_ns)), kLaneHeight - 6,
                     colour) +
-             Escape(title) + "</title></rect>\n";
+             EscapeHtml(title) + "</title></rect>\n";
   }
 
   void DrawLanes() {

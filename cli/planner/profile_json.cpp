@@ -178,14 +178,14 @@ std::string TraceToJson(const EventTrace& trace) {
   return json.dump(1) + "\n";
 }
 
-ReadResult<IterationProfile> ProfileFromJson(const std::string& text, const networks::ComputeRates& rates,
-                                             bool& modelled) {
+base::Result<IterationProfile> ProfileFromJson(const std::string& text, const networks::ComputeRates& rates,
+                                               bool& modelled) {
   try {
     const Json json = Json::parse(text);
     modelled = json.contains("tensors");
-    return {modelled ? GeneratorsForm(json, rates) : OwnForm(json), {}};
+    return modelled ? GeneratorsForm(json, rates) : OwnForm(json);
   } catch (const nlohmann::json::exception& error) {
-    return {std::nullopt, std::string("this is no profile in JSON: ") + error.what()};
+    return base::Error{std::string("this is no profile in JSON: ") + error.what()};
   }
 }
 

@@ -17,7 +17,8 @@ std::string ProfileToJson(const scheduler::IterationProfile& profile);
 std::string TraceToJson(const scheduler::EventTrace& trace);
 
 // Where the text has work instead of durations, `rates` turn it into durations and `modelled` becomes true.
-scheduler::ReadResult<scheduler::IterationProfile> ProfileFromJson(
-    const std::string& text, const scheduler::networks::ComputeRates& rates, bool& modelled);
+base::Result<scheduler::IterationProfile> ProfileFromJson(const std::string& text,
+                                                          const scheduler::networks::ComputeRates& rates,
+                                                          bool& modelled);
 
 }  // namespace spillway::cli

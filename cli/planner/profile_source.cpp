@@ -2,11 +2,8 @@
 
 #include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "base/file.h"
 #include "cli/failure.h"
 #include "cli/planner/profile_json.h"
 #include "scheduler/networks/catalog.h"
@@ -52,9 +49,9 @@ IterationProfile MakeNetworkProfile(const std::string& written, const networks::
 }
 
 template <class T>
-T Unwrap(ReadResult<T> read, const std::string& path) {
-  if (!read.value) throw Failure(kExitUsage, "cannot use " + path, read.error, "see docs/trace_format.md");
-  return std::move(*read.value);
+T Unwrap(base::Result<T> read, const std::string& path) {
+  if (!read) throw Failure(kExitUsage, "cannot use " + path, read.text(), "see docs/trace_format.md");
+  return *std::move(read);
 }
 
 }  // namespace
@@ -66,25 +63,23 @@ networks::Device LoadDevice(const std::string& name) {
 }
 
 std::vector<uint8_t> ReadBytes(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error))  // opens like a file, and then throws when it is read
-    throw Failure(kExitUsage, "cannot read " + path, "it is a folder", "name a file");
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Failure(kExitUsage, "cannot read " + path, std::strerror(errno), "check the path");
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const base::Result<std::string> bytes = base::ReadFile(path);
+  if (bytes) return {bytes->begin(), bytes->end()};
+  base::Error error = bytes.error();
+  error.remedy = error.code == EISDIR ? "it is a folder: name a file" : "check the path";
+  throw Failure(kExitUsage, error);
 }
 
 void WriteBytes(const std::string& path, const std::vector<uint8_t>& bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  file.flush();
-  if (!file)
-    throw Failure(kExitUsage, "cannot write " + path, std::strerror(errno),
-                  "check the path and the free space");
+  WriteText(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-void WriteText(const std::string& path, const std::string& text) {
-  WriteBytes(path, {text.begin(), text.end()});
+void WriteText(const std::string& path, std::string_view text) {
+  const base::Status written = base::WriteFile(path, text);
+  if (written.ok()) return;
+  base::Error error = written.error();
+  error.remedy = "check the path and the free space";
+  throw Failure(kExitUsage, error);
 }
 
 LoadedProfile LoadProfile(const std::string& source, const networks::Device& device) {
@@ -104,8 +99,8 @@ LoadedProfile LoadProfile(const std::string& source, const networks::Device& dev
           Unwrap(ProfileFromJson({bytes.begin(), bytes.end()}, RatesOf(device), loaded.modelled), source);
       break;
   }
-  if (const auto complaint = CheckProfile(loaded.profile))
-    throw Failure(kExitUsage, "cannot use " + source, *complaint, "see docs/trace_format.md");
+  if (const base::Status checked = CheckProfile(loaded.profile); !checked.ok())
+    throw Failure(kExitUsage, "cannot use " + source, checked.text(), "see docs/trace_format.md");
   if (loaded.profile.operations.empty())
     throw Failure(kExitUsage, "cannot use " + source, "it has no operations",
                   "record an iteration of the job");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scheduler/networks/devices.h"
@@ -24,6 +25,6 @@ scheduler::networks::Device LoadDevice(const std::string& name);
 
 std::vector<uint8_t> ReadBytes(const std::string& path);
 void WriteBytes(const std::string& path, const std::vector<uint8_t>& bytes);
-void WriteText(const std::string& path, const std::string& text);
+void WriteText(const std::string& path, std::string_view text);
 
 }  // namespace spillway::cli

@@ -3,10 +3,10 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "base/size_text.h"
 #include "cli/failure.h"
 #include "cli/planner/profile_json.h"
 #include "cli/planner/profile_source.h"
-#include "cli/size.h"
 #include "scheduler/trace/file/trace_file.h"
 
 namespace spillway::cli {
@@ -19,9 +19,9 @@ bool IsTraceFile(const std::string& source) {
 }
 
 EventTrace LoadTrace(const std::string& source) {
-  ReadResult<EventTrace> read = ReadTrace(ReadBytes(source));
-  if (!read.value) throw Failure(kExitUsage, "cannot use " + source, read.error, "see docs/trace_format.md");
-  return std::move(*read.value);
+  base::Result<EventTrace> read = ReadTrace(ReadBytes(source));
+  if (!read) throw Failure(kExitUsage, "cannot use " + source, read.text(), "see docs/trace_format.md");
+  return *std::move(read);
 }
 
 std::string Names(const IterationProfile& profile, const std::vector<BufferId>& ids) {
@@ -34,14 +34,14 @@ int PrintProfile(const IterationProfile& profile) {
   std::printf("%s: %zu operations, %zu buffers, batch %" PRId64 ", %.3f ms, peak %s\n", profile.name.c_str(),
               profile.operations.size(), profile.buffers.size(), profile.batch_size,
               static_cast<double>(BusyNs(profile)) / 1e6,
-              FormatBytes(static_cast<uint64_t>(PeakBytes(profile))).c_str());
+              base::FormatBytes(static_cast<uint64_t>(PeakBytes(profile))).c_str());
   const std::vector<int64_t> live = LiveBytesByOperation(profile);
   for (size_t i = 0; i < profile.operations.size(); ++i) {
     const Operation& operation = profile.operations[i];
     std::printf("%6zu %-28s %10.3f ms  live %10s  reads %s  writes %s\n", i, operation.name.c_str(),
                 static_cast<double>(operation.duration_ns) / 1e6,
-                FormatBytes(static_cast<uint64_t>(live[i])).c_str(), Names(profile, operation.reads).c_str(),
-                Names(profile, operation.writes).c_str());
+                base::FormatBytes(static_cast<uint64_t>(live[i])).c_str(),
+                Names(profile, operation.reads).c_str(), Names(profile, operation.writes).c_str());
   }
   return 0;
 }

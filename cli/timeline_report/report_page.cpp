@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "cli/size.h"
+#include "base/size_text.h"
+#include "cli/html_text.h"
 #include "cli/timeline_report/run_figures.h"
 #include "cli/timeline_report/timeline_picture.h"
 
@@ -37,7 +38,7 @@ summary{cursor:pointer}
 )";
 
 std::string Bytes(std::int64_t bytes) {
-  return FormatBytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
+  return base::FormatBytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
 }
 
 std::string Share(std::int64_t part, std::int64_t whole) {

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "cli/size.h"
+#include "base/size_text.h"
+#include "cli/html_text.h"
 #include "cli/timeline_report/run_figures.h"
 
 namespace spillway::cli {
@@ -110,7 +111,7 @@ class Picture {
     for (int i = 0; i <= 2; ++i) {
       const std::int64_t bytes = curves_.most_bytes / 2 * i;
       text_ += Format("<path class=\"grid\" d=\"M%d %.1fH%d\"/>\n", kLeft, Y(bytes), kLeft + kPictureWidth);
-      Label(kLeft - 6, Y(bytes) + 4, "end", FormatBytes(static_cast<std::uint64_t>(bytes)));
+      Label(kLeft - 6, Y(bytes) + 4, "end", base::FormatBytes(static_cast<std::uint64_t>(bytes)));
     }
     Steps(curves_.resident, "resident", true);
     Steps(curves_.wanted, "wanted", false);
@@ -225,29 +226,6 @@ std::string FormatTime(std::int64_t time_ns) {
   if (time_ns >= 1'000'000'000) return Format("%.2f s", time / 1e9);
   if (time_ns >= 1'000'000) return Format("%.2f ms", time / 1e6);
   return Format("%.1f µs", time / 1e3);
-}
-
-std::string EscapeHtml(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
 }
 
 }  // namespace spillway::cli

@@ -19,6 +19,5 @@ std::string TimelinePicture(const RecordedDevice& device, const RecordedSpan& wi
 
 // "1.25 ms"
 std::string FormatTime(std::int64_t time_ns);
-std::string EscapeHtml(const std::string& text);
 
 }  // namespace spillway::cli

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/file.h"
 #include "cli/failure.h"
 #include "cli/timeline_report/recorded_run.h"
 #include "cli/timeline_report/report_page.h"
@@ -29,11 +30,9 @@ std::string OutputFor(const ViewOptions& options) {
 }
 
 void Write(const std::string& page, const std::string& path) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << page;
-  file.close();
-  if (!file)
-    throw Failure(kExitFailed, "cannot write " + path, std::strerror(errno),
+  const base::Status written = base::WriteFile(path, page);
+  if (!written.ok())
+    throw Failure(kExitFailed, "cannot write " + path, written.error().why,
                   "choose another place with -o FILE");
 }
 

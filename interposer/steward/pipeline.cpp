@@ -446,7 +446,7 @@ void Pipeline::Remember(Pattern pattern, scheduler::Plan plan) {
 
 void Pipeline::NoteRefusal(const PlanAnswer& answer) {
   ++(answer.is_invalid ? counts_.plans_invalid : counts_.plans_refused);
-  if (!live_) counts_.not_planned_because = refusals_.insert(answer.why_not).first->c_str();
+  if (!live_) counts_.not_planned_because = refusals_.insert(answer.status.text()).first->c_str();
 }
 
 void Pipeline::KeepInStore(const PlanAnswer& answer) {

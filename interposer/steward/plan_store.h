@@ -1,12 +1,11 @@
 // Plans of earlier runs, in a folder: a job that comes again has its plan before it has shown its iteration twice.
 //
 // Called by the steward, one thread at a time; several processes may share a folder. One file per job and iteration
-// (plan_codec.h), named after both.
+// (plan_codec.h), named after both, in a base::FileStore.
 //
 // Invariants
-//  1. A file appears whole or not at all: written beside and renamed.
-//  2. The folder's plans stay below most_bytes together: those used longest ago go first.
-//  3. What cannot be read as a plan is deleted, with one line on standard error; a folder that cannot be written to is said
+//  1. The folder's plans stay below most_bytes together: those used longest ago go first.
+//  2. What cannot be read as a plan is deleted, with one line on standard error; a folder that cannot be written to is said
 //     once, and nothing is kept from then on.
 // Never: fails its caller.
 #pragma once
@@ -15,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_store.h"
 #include "scheduler/plan/plan_codec.h"
 
 namespace spillway::interposer {
@@ -38,17 +38,7 @@ class PlanStore {
   void Keep(std::uint64_t job, const StoredPlan& plan);
 
  private:
-  struct File {
-    std::string path;
-    std::int64_t size_bytes = 0;
-    std::int64_t used_ns = 0;
-  };
-  std::string PathOf(std::uint64_t job, std::uint64_t fingerprint) const;
-  std::vector<File> Files(const std::string& prefix) const;  // the one used last first
-  bool Write(const std::string& path, const std::vector<std::byte>& bytes) const;
-  void RemoveOldest() const;
-
-  const std::string folder_;
+  const base::FileStore files_;
   const std::int64_t most_bytes_;
   bool works_;
 };

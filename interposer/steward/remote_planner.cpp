@@ -53,10 +53,9 @@ std::uint64_t DeviceKeyOf(const PlanOrder& order) {
   return key;
 }
 
-std::optional<StoredPlan> PlanIn(const UniqueFd& file, std::uint64_t size_bytes, std::string* why_not) {
-  const std::optional<std::string> bytes = protocol::ReadSealed(file.get(), size_bytes);
-  *why_not = "it is not sealed";
-  return bytes ? scheduler::Decode(std::as_bytes(std::span(*bytes)), why_not) : std::nullopt;
+base::Result<StoredPlan> PlanIn(const UniqueFd& file, std::uint64_t size_bytes) {
+  const base::Result<std::string> bytes = protocol::ReadSealed(file.get(), size_bytes);
+  return bytes ? scheduler::Decode(std::as_bytes(std::span(*bytes))) : bytes.error();
 }
 
 void SayUseless(const std::string& why) {
@@ -94,13 +93,10 @@ std::optional<scheduler::Plan> RemotePlanner::Make(int device, std::uint64_t pro
       reply && reply->files.size() == 1 &&
       (reply->told.outcome == PlanOutcome::kMade || reply->told.outcome == PlanOutcome::kKept);
   if (!has_plan) return std::nullopt;
-  std::string why_not;
-  std::optional<StoredPlan> made = PlanIn(reply->files.front(), reply->told.size_bytes, &why_not);
-  if (made && made->pattern.fingerprint != order.job.pattern.fingerprint) {
-    made.reset();
-    why_not = "it is of another iteration";
-  }
-  if (!made) return SayUseless(why_not), std::nullopt;
+  base::Result<StoredPlan> made = PlanIn(reply->files.front(), reply->told.size_bytes);
+  if (made && made->pattern.fingerprint != order.job.pattern.fingerprint)
+    made = base::Error{"it is of another iteration"};
+  if (!made) return SayUseless(made.text()), std::nullopt;
   return std::move(made->plan);
 }
 
@@ -112,10 +108,9 @@ std::vector<StoredPlan> RemotePlanner::Recall(int device, std::uint64_t program)
   const std::optional<Reply> reply = Await(ticket, patience_.recall_ns);
   if (!reply) return plans;
   for (std::size_t i = 0; i < reply->files.size(); ++i) {
-    std::string why_not;
-    std::optional<StoredPlan> plan = PlanIn(reply->files[i], reply->recalled.sizes_bytes[i], &why_not);
+    base::Result<StoredPlan> plan = PlanIn(reply->files[i], reply->recalled.sizes_bytes[i]);
     if (!plan) {
-      SayUseless(why_not);
+      SayUseless(plan.text());
       continue;
     }
     plans.push_back(std::move(*plan));

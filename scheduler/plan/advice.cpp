@@ -38,21 +38,21 @@ class Line {
   Wide slope_ = 0, scale_ = 0;  // slope_ / scale_ per sample
 };
 
-std::string WhyUnusable(const AdviceRequest& request) {
-  if (request.batch_step < 1) return "the batch step must be at least one";
-  if (request.budget_bytes <= 0) return "the budget must be positive";
+base::Status CheckUsable(const AdviceRequest& request) {
+  if (request.batch_step < 1) return base::Error{"the batch step must be at least one"};
+  if (request.budget_bytes <= 0) return base::Error{"the budget must be positive"};
   int64_t smallest = INT64_MAX, largest = 0;
   for (const BatchObservation& it : request.observations) {
     const bool plausible = it.batch_size > 0 && it.batch_size <= request.most_batch && it.iteration_ns > 0 &&
                            it.iteration_ns <= kMostNanos && it.floor_bytes >= 0 &&
                            it.peak_bytes >= it.floor_bytes && it.peak_bytes <= kMostBytes;
-    if (!plausible) return "an observation has an impossible batch size, time or memory";
+    if (!plausible) return base::Error{"an observation has an impossible batch size, time or memory"};
     smallest = std::min(smallest, it.batch_size);
     largest = std::max(largest, it.batch_size);
   }
   if (largest <= smallest)
-    return "it takes iterations at two different batch sizes to see how time and memory grow";
-  return "";
+    return base::Error{"it takes iterations at two different batch sizes to see how time and memory grow"};
+  return base::Ok();
 }
 
 class Tuner {
@@ -126,11 +126,10 @@ BatchObservation Observe(const Problem& problem) {
           FindLowerBound(problem).memory_bytes};
 }
 
-AdviceOutcome Advise(const AdviceRequest& request) {
-  if (std::string why_not = WhyUnusable(request); !why_not.empty()) return {std::nullopt, std::move(why_not)};
-  AdviceOutcome outcome{Tuner(request).Run(), ""};
-  if (!outcome.advice) outcome.why_not = "not even the smallest batch fits the budget";
-  return outcome;
+base::Result<Advice> Advise(const AdviceRequest& request) {
+  if (base::Status usable = CheckUsable(request); !usable.ok()) return usable;
+  if (std::optional<Advice> advice = Tuner(request).Run()) return *advice;
+  return base::Error{"not even the smallest batch fits the budget"};
 }
 
 }  // namespace spillway::scheduler

@@ -11,10 +11,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "scheduler/plan/problem.h"
 
 namespace spillway::scheduler {
@@ -53,11 +52,6 @@ struct Advice {
   bool operator==(const Advice&) const = default;
 };
 
-struct AdviceOutcome {
-  std::optional<Advice> advice;
-  std::string why_not;  // one sentence, when there is none
-};
-
-AdviceOutcome Advise(const AdviceRequest& request);
+base::Result<Advice> Advise(const AdviceRequest& request);
 
 }  // namespace spillway::scheduler

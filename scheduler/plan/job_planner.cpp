@@ -51,7 +51,7 @@ PlanAnswer Refused(std::string why_not, bool is_invalid) {
           .plan = {},
           .lower_bound_ns = 0,
           .is_invalid = is_invalid,
-          .why_not = std::move(why_not)};
+          .status = base::Error{std::move(why_not)}};
 }
 
 std::string WhyNone(const Problem& problem, std::string why_not) {
@@ -75,7 +75,7 @@ int64_t LowerBoundOf(const PlanRequest& request, const std::optional<IterationPr
 PlanAnswer PlanFrom(const PlanRequest& request, const IterationProfile& profile) {
   const Problem problem = ProblemOf(request, profile);
   StrategyOutcome outcome = request.strategy->MakeRunnablePlan(problem);
-  if (!outcome.plan) return Refused(WhyNone(problem, std::move(outcome.why_not)), false);
+  if (!outcome.plan) return Refused(WhyNone(problem, outcome.plan.text()), false);
   return Accept(request, std::move(*outcome.plan));
 }
 
@@ -98,7 +98,7 @@ PlanAnswer Accept(const PlanRequest& request, Plan plan) {
           .plan = std::move(plan),
           .lower_bound_ns = LowerBoundOf(request, held),
           .is_invalid = false,
-          .why_not = {}};
+          .status = base::Ok()};
 }
 
 // Once more with inputs held where that may pay; what holds some that it does not need is not accepted.

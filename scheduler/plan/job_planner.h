@@ -26,12 +26,12 @@ struct PlanRequest {
 };
 
 struct PlanAnswer {
-  std::shared_ptr<const LivePlan> live;  // null: why_not says why
+  std::shared_ptr<const LivePlan> live;  // null: `status` says why
   Plan plan;
   std::int64_t lower_bound_ns =
       0;  // what any plan's iteration takes at least, by the quick bound: a job waits for its plan
   bool is_invalid = false;  // the validator refused it: a strategy is at fault
-  std::string why_not;      // one sentence
+  base::Status status;
 };
 
 PlanAnswer PlanFor(const PlanRequest& request);

@@ -6,6 +6,11 @@
 #include <utility>
 
 namespace spillway::scheduler {
+
+using base::Error;
+using base::Result;
+using base::Status;
+
 namespace {
 
 using Magic = std::array<char, 8>;
@@ -270,12 +275,14 @@ bool EnumsAreSound(const StoredPlan& stored) {
   return true;
 }
 
-std::string FaultOf(const StoredPlan& stored) {
+Status CheckStored(const StoredPlan& stored) {
   if (!EnumsAreSound(stored) || !EventsAreSound(stored.pattern) || !BuffersAreSound(stored.pattern))
-    return "it names what is not there";
-  if (const auto offence = CheckProfile(stored.pattern.profile)) return *offence;
-  if (FingerprintOf(stored.pattern) != stored.pattern.fingerprint) return "its fingerprint is not its own";
-  return stored.budget_bytes > 0 ? "" : "it has no budget";
+    return Error{"it names what is not there"};
+  if (Status checked = CheckProfile(stored.pattern.profile); !checked.ok()) return checked;
+  if (FingerprintOf(stored.pattern) != stored.pattern.fingerprint)
+    return Error{"its fingerprint is not its own"};
+  if (stored.budget_bytes <= 0) return Error{"it has no budget"};
+  return base::Ok();
 }
 
 bool IsPossible(const DeviceModel& device) {
@@ -307,12 +314,9 @@ std::vector<std::byte> WithHeader(const Magic& magic, const Object& object) {
   return std::move(file.out());
 }
 
-std::optional<std::span<const std::byte>> PayloadOf(const Magic& magic, std::span<const std::byte> bytes,
-                                                    std::string* why_not) {
-  if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) {
-    *why_not = "it is no plan";
-    return std::nullopt;
-  }
+Result<std::span<const std::byte>> PayloadOf(const Magic& magic, std::span<const std::byte> bytes) {
+  if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0)
+    return Error{"it is no plan"};
   std::uint32_t version = 0, reserved = 0;
   std::uint64_t size = 0, hash = 0;
   Reader header(bytes.subspan(magic.size(), kHeaderBytes - magic.size()));
@@ -320,49 +324,43 @@ std::optional<std::span<const std::byte>> PayloadOf(const Magic& magic, std::spa
   header.Number(reserved);
   header.Number(size);
   header.Number(hash);
+  if (version != kPlanFileVersion) return Error{"it is of version " + std::to_string(version)};
   const std::span<const std::byte> payload = bytes.subspan(kHeaderBytes);
-  *why_not = version != kPlanFileVersion ? "it is of version " + std::to_string(version) : "it is damaged";
-  if (version != kPlanFileVersion || reserved != 0 || payload.size() != size || HashOf(payload) != hash)
-    return std::nullopt;
-  why_not->clear();
+  if (reserved != 0 || payload.size() != size || HashOf(payload) != hash) return Error{"it is damaged"};
   return payload;
 }
 
 template <class Object>
-std::optional<Object> Parse(const Magic& magic, std::span<const std::byte> bytes, std::string* why_not) {
-  const std::optional<std::span<const std::byte>> payload = PayloadOf(magic, bytes, why_not);
-  if (!payload) return std::nullopt;
+Result<Object> Parse(const Magic& magic, std::span<const std::byte> bytes) {
+  const Result<std::span<const std::byte>> payload = PayloadOf(magic, bytes);
+  if (!payload) return payload.error();
   Object object;
   Reader reader(*payload);
   Describe(reader, object);
-  if (reader.AtEnd()) return object;
-  *why_not = "it is damaged";
-  return std::nullopt;
+  if (!reader.AtEnd()) return Error{"it is damaged"};
+  return object;
 }
 
 }  // namespace
 
 std::vector<std::byte> Encode(const StoredPlan& stored) { return WithHeader(kMagic, stored); }
 
-bool IsUndamaged(std::span<const std::byte> bytes, std::string* why_not) {
-  return PayloadOf(kMagic, bytes, why_not).has_value();
-}
+Status CheckUndamaged(std::span<const std::byte> bytes) { return PayloadOf(kMagic, bytes).status(); }
 
-std::optional<StoredPlan> Decode(std::span<const std::byte> bytes, std::string* why_not) {
-  std::optional<StoredPlan> stored = Parse<StoredPlan>(kMagic, bytes, why_not);
-  if (!stored) return std::nullopt;
-  if (*why_not = FaultOf(*stored); !why_not->empty()) return std::nullopt;
+Result<StoredPlan> Decode(std::span<const std::byte> bytes) {
+  Result<StoredPlan> stored = Parse<StoredPlan>(kMagic, bytes);
+  if (!stored) return stored;
+  if (Status checked = CheckStored(*stored); !checked.ok()) return checked;
   return stored;
 }
 
 std::vector<std::byte> EncodeOrder(const PlanOrder& order) { return WithHeader(kOrderMagic, order); }
 
-std::optional<PlanOrder> DecodeOrder(std::span<const std::byte> bytes, std::string* why_not) {
-  std::optional<PlanOrder> order = Parse<PlanOrder>(kOrderMagic, bytes, why_not);
-  if (!order) return std::nullopt;
-  *why_not = FaultOf(order->job);
-  if (why_not->empty() && !IsPossible(order->device)) *why_not = "there is no such device";
-  if (!why_not->empty()) return std::nullopt;
+Result<PlanOrder> DecodeOrder(std::span<const std::byte> bytes) {
+  Result<PlanOrder> order = Parse<PlanOrder>(kOrderMagic, bytes);
+  if (!order) return order;
+  if (Status checked = CheckStored(order->job); !checked.ok()) return checked;
+  if (!IsPossible(order->device)) return Error{"there is no such device"};
   return order;
 }
 

@@ -12,11 +12,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "scheduler/learn/iteration_pattern.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/problem.h"
@@ -35,10 +35,10 @@ struct StoredPlan {
 };
 
 std::vector<std::byte> Encode(const StoredPlan& stored);
-// `why_not` is one phrase when nothing is given.
-std::optional<StoredPlan> Decode(std::span<const std::byte> bytes, std::string* why_not);
+// An error is one phrase about the bytes.
+base::Result<StoredPlan> Decode(std::span<const std::byte> bytes);
 // Whether bytes are a plan of this version that nothing happened to: header and hash alone, in the time that it takes to read them.
-bool IsUndamaged(std::span<const std::byte> bytes, std::string* why_not);
+base::Status CheckUndamaged(std::span<const std::byte> bytes);
 
 // A plan that is to be made: the job's plan names the strategy, and has no steps yet.
 struct PlanOrder {
@@ -48,6 +48,6 @@ struct PlanOrder {
 
 std::vector<std::byte> EncodeOrder(const PlanOrder& order);
 // Like Decode. The device's numbers are within what a machine can have.
-std::optional<PlanOrder> DecodeOrder(std::span<const std::byte> bytes, std::string* why_not);
+base::Result<PlanOrder> DecodeOrder(std::span<const std::byte> bytes);
 
 }  // namespace spillway::scheduler

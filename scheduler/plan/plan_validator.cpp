@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scheduler/plan/lifetimes.h"
+
 namespace spillway::scheduler {
 namespace {
 
@@ -33,15 +35,7 @@ class Walk {
         plan_(plan),
         contents_(profile_.buffers.size()),
         first_runs_(profile_.operations.size()),
-        born_at_(profile_.operations.size()),
-        dies_at_(profile_.operations.size()) {
-    for (size_t i = 0; i < profile_.buffers.size(); ++i) {
-      const Buffer& buffer = profile_.buffers[i];
-      if (buffer.persistent) continue;
-      born_at_[static_cast<size_t>(buffer.born.index)].push_back({static_cast<int32_t>(i)});
-      dies_at_[static_cast<size_t>(buffer.dies.index)].push_back({static_cast<int32_t>(i)});
-    }
-  }
+        lives_(profile_) {}
 
   Offence Run() {
     if (Offence offence = CheckIds()) return offence;
@@ -223,7 +217,7 @@ class Walk {
       it.writer = step.operation;
       first.written.push_back(it.version);
     }
-    const std::vector<BufferId>& dying = dies_at_[static_cast<size_t>(step.operation.index)];
+    const std::vector<BufferId>& dying = lives_.dies_at[static_cast<size_t>(step.operation.index)];
     for (BufferId id : dying) {
       if (CanStillBeMade(id)) continue;
       if (Offence offence = CheckNotDropped(at, id, "freed")) return offence;
@@ -248,7 +242,7 @@ class Walk {
   }
 
   Offence ClearForBirth(int32_t at, OperationId operation) {
-    for (BufferId id : born_at_[static_cast<size_t>(operation.index)]) {
+    for (BufferId id : lives_.born_at[static_cast<size_t>(operation.index)]) {
       content(id).is_alive = true;
       if (content(id).on_device == kNothing) continue;
       return MakeOffence(PlanFault::kLeftBehind, at, id,
@@ -314,7 +308,7 @@ class Walk {
   const Plan& plan_;
   std::vector<Content> contents_;
   std::vector<FirstRun> first_runs_;
-  std::vector<std::vector<BufferId>> born_at_, dies_at_;  // by operation
+  const Lifetimes lives_;
 };
 
 }  // namespace

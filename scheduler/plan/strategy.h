@@ -6,19 +6,18 @@
 #pragma once
 
 #include <memory>
-#include <optional>
-#include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/problem.h"
 
 namespace spillway::scheduler {
 
 struct StrategyOutcome {
-  std::optional<Plan> plan;  // may exceed the budget where the paper's rule knows no budget: the model tells
-  std::string why_not;       // one sentence, when there is no plan
-  int64_t evaluations = 0;   // how often the cost model was asked
+  // May exceed the budget where the paper's rule knows no budget: the model tells.
+  base::Result<Plan> plan = base::Error{"no plan was made"};
+  int64_t evaluations = 0;  // how often the cost model was asked
 };
 
 class Strategy {

@@ -3,6 +3,8 @@
 
 #include "scheduler/plan/plan_validator.h"
 
+#include "scheduler/plan/lifetimes.h"
+
 namespace spillway::scheduler {
 namespace {
 
@@ -28,15 +30,7 @@ class Reading {
         plan_(plan),
         timeline_(timeline),
         places_(profile_.buffers.size()),
-        born_at_(profile_.operations.size()),
-        dies_at_(profile_.operations.size()) {
-    for (size_t i = 0; i < profile_.buffers.size(); ++i) {
-      const Buffer& buffer = profile_.buffers[i];
-      if (buffer.persistent) continue;
-      born_at_[static_cast<size_t>(buffer.born.index)].push_back({static_cast<int32_t>(i)});
-      dies_at_[static_cast<size_t>(buffer.dies.index)].push_back({static_cast<int32_t>(i)});
-    }
-  }
+        lives_(profile_) {}
 
   Offence Run() {
     if (Offence offence = CheckSteps()) return offence;
@@ -281,7 +275,7 @@ class Reading {
       if (!step.recomputes) it.host_equal = false;
     }
     if (step.recomputes) return std::nullopt;
-    for (BufferId id : born_at_[static_cast<size_t>(step.operation.index)]) Bring(id, start_ns);
+    for (BufferId id : lives_.born_at[static_cast<size_t>(step.operation.index)]) Bring(id, start_ns);
     return std::nullopt;
   }
 
@@ -300,7 +294,7 @@ class Reading {
   }
 
   void ReadDeaths(OperationId operation, int64_t end_ns) {
-    for (BufferId id : dies_at_[static_cast<size_t>(operation.index)]) {
+    for (BufferId id : lives_.dies_at[static_cast<size_t>(operation.index)]) {
       Place& it = place(id);
       if (it.on_device && it.usable_from_ns != kNotYet) {
         Give(id, std::max(end_ns, it.usable_from_ns));
@@ -333,9 +327,9 @@ class Reading {
   const Plan& plan_;
   const Timeline& timeline_;
   std::vector<Place> places_;
-  std::vector<std::vector<BufferId>> born_at_, dies_at_;  // by operation
-  std::vector<std::pair<int64_t, int64_t>> host_calls_;   // by when they must be over, how long they take
-  std::map<int64_t, int32_t> dead_;                       // by footprint: still mapped, and nobody's
+  const Lifetimes lives_;
+  std::vector<std::pair<int64_t, int64_t>> host_calls_;  // by when they must be over, how long they take
+  std::map<int64_t, int32_t> dead_;                      // by footprint: still mapped, and nobody's
   std::map<int64_t, Change> change_;  // of bytes in use, by time; what is given at a time can be taken at it
   size_t next_out_ = 0, next_in_ = 0;
 };

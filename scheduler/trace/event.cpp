@@ -6,7 +6,9 @@
 namespace spillway::scheduler {
 namespace {
 
-using Complaint = std::optional<std::string>;
+using base::Error;
+using base::Ok;
+using base::Status;
 
 struct Life {
   int64_t size_bytes = 0;
@@ -17,21 +19,22 @@ class Checker {
  public:
   explicit Checker(const EventTrace& trace) : trace_(trace) {}
 
-  Complaint Check() {
+  Status Check() {
     for (size_t i = 0; i < trace_.events.size(); ++i) {
       const Event& event = trace_.events[i];
-      if (Complaint complaint = CheckEvent(event)) return "event " + std::to_string(i) + ": " + *complaint;
+      if (Status checked = CheckEvent(event); !checked.ok())
+        return std::move(checked).Annotate("event " + std::to_string(i));
       last_start_ns_ = event.start_ns;
     }
-    return std::nullopt;
+    return Ok();
   }
 
  private:
-  Complaint CheckEvent(const Event& event) {
+  Status CheckEvent(const Event& event) {
     if (event.start_ns < last_start_ns_ || event.start_ns > kMostNanos)
-      return "its time runs backwards or is too large";
+      return Error{"its time runs backwards or is too large"};
     if (event.duration_ns < 0 || event.duration_ns > kMostNanos)
-      return "its duration is negative or too large";
+      return Error{"its duration is negative or too large"};
     switch (event.kind) {
       case EventKind::kAllocate:
         return Allocate(event);
@@ -40,36 +43,37 @@ class Checker {
       case EventKind::kOperation:
         return Operate(event);
       case EventKind::kSynchronize:
-        return std::nullopt;
+        return Ok();
     }
-    return "its kind is unknown";
+    return Error{"its kind is unknown"};
   }
 
-  Complaint Allocate(const Event& event) {
-    if (event.allocation < 0) return "an allocation has a negative number";
-    if (event.size_bytes <= 0 || event.size_bytes > kMostBytes) return "an allocation has no possible size";
+  Status Allocate(const Event& event) {
+    if (event.allocation < 0) return Error{"an allocation has a negative number"};
+    if (event.size_bytes <= 0 || event.size_bytes > kMostBytes)
+      return Error{"an allocation has no possible size"};
     if (!lives_.emplace(event.allocation, Life{event.size_bytes}).second)
-      return "an allocation is made twice";
-    return std::nullopt;
+      return Error{"an allocation is made twice"};
+    return Ok();
   }
 
-  Complaint Free(const Event& event) {
+  Status Free(const Event& event) {
     const auto life = lives_.find(event.allocation);
-    if (life == lives_.end()) return "what was never allocated is freed";
-    if (life->second.freed) return "an allocation is freed twice";
+    if (life == lives_.end()) return Error{"what was never allocated is freed"};
+    if (life->second.freed) return Error{"an allocation is freed twice"};
     life->second.freed = true;
-    return std::nullopt;
+    return Ok();
   }
 
-  Complaint Operate(const Event& event) const {
+  Status Operate(const Event& event) const {
     if (event.identity < 0 || static_cast<size_t>(event.identity) >= trace_.identities.size())
-      return "its identity is not in the list";
+      return Error{"its identity is not in the list"};
     for (const TraceTouch& touch : event.touches) {
       const auto life = lives_.find(touch.allocation);
-      if (life == lives_.end()) return "it touches what was never allocated";
-      if (life->second.freed) return "it touches what was freed";
+      if (life == lives_.end()) return Error{"it touches what was never allocated"};
+      if (life->second.freed) return Error{"it touches what was freed"};
     }
-    return std::nullopt;
+    return Ok();
   }
 
   const EventTrace& trace_;
@@ -159,7 +163,7 @@ class ProfileMaker {
 
 }  // namespace
 
-std::optional<std::string> CheckTrace(const EventTrace& trace) { return Checker(trace).Check(); }
+base::Status CheckTrace(const EventTrace& trace) { return Checker(trace).Check(); }
 
 EventTrace CutTrace(const EventTrace& trace, size_t from, size_t until) {
   until = std::min(until, trace.events.size());

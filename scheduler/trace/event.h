@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,7 +50,7 @@ struct EventTrace {
 };
 
 // The first broken invariant as a sentence, or nothing.
-std::optional<std::string> CheckTrace(const EventTrace& trace);
+base::Status CheckTrace(const EventTrace& trace);
 
 // The events [from, until); what is alive at `from` is allocated by events at the cut's begin. Clamped to the trace.
 EventTrace CutTrace(const EventTrace& trace, size_t from, size_t until);

@@ -5,7 +5,9 @@
 namespace spillway::scheduler {
 namespace {
 
-using Complaint = std::optional<std::string>;
+using base::Error;
+using base::Ok;
+using base::Status;
 
 bool Exists(const IterationProfile& profile, OperationId id) {
   return id.index >= 0 && static_cast<size_t>(id.index) < profile.operations.size();
@@ -15,75 +17,77 @@ bool Exists(const IterationProfile& profile, BufferId id) {
   return id.index >= 0 && static_cast<size_t>(id.index) < profile.buffers.size();
 }
 
-Complaint CheckBuffers(const IterationProfile& profile) {
+Status CheckBuffers(const IterationProfile& profile) {
   int64_t sum_bytes = 0;
   for (const Buffer& buffer : profile.buffers) {
-    if (buffer.size_bytes <= 0) return "buffer '" + buffer.name + "' has no positive size";
+    if (buffer.size_bytes <= 0) return Error{"buffer '" + buffer.name + "' has no positive size"};
     if (buffer.size_bytes > kMostBytes - sum_bytes)
-      return "the buffers' sizes add up to more than 2^50 bytes";
+      return Error{"the buffers' sizes add up to more than 2^50 bytes"};
     sum_bytes += buffer.size_bytes;
     if (buffer.persistent) continue;
     if (!Exists(profile, buffer.born) || !Exists(profile, buffer.dies))
-      return "buffer '" + buffer.name + "' is born or dies at an operation that does not exist";
-    if (buffer.born > buffer.dies) return "buffer '" + buffer.name + "' dies before it is born";
+      return Error{"buffer '" + buffer.name + "' is born or dies at an operation that does not exist"};
+    if (buffer.born > buffer.dies) return Error{"buffer '" + buffer.name + "' dies before it is born"};
   }
-  return std::nullopt;
+  return Ok();
 }
 
-Complaint CheckWorkspaces(const Operation& operation, int64_t& sum_ns) {
+Status CheckWorkspaces(const Operation& operation, int64_t& sum_ns) {
   int64_t longest_ns = operation.duration_ns;
   for (const WorkspaceChoice& choice : operation.workspaces) {
     if (choice.size_bytes < 0 || choice.size_bytes > kMostBytes)
-      return "operation '" + operation.name + "' has a workspace of impossible size";
+      return Error{"operation '" + operation.name + "' has a workspace of impossible size"};
     if (choice.duration_ns < 0)
-      return "operation '" + operation.name + "' has a workspace with a negative duration";
+      return Error{"operation '" + operation.name + "' has a workspace with a negative duration"};
     longest_ns = std::max(longest_ns, choice.duration_ns);
   }
-  if (operation.duration_ns < 0) return "operation '" + operation.name + "' has a negative duration";
-  if (longest_ns > kMostNanos - sum_ns) return "the operations' durations add up to more than 2^55 ns";
+  if (operation.duration_ns < 0) return Error{"operation '" + operation.name + "' has a negative duration"};
+  if (longest_ns > kMostNanos - sum_ns) return Error{"the operations' durations add up to more than 2^55 ns"};
   sum_ns += longest_ns;
-  return std::nullopt;
+  return Ok();
 }
 
-Complaint CheckTouches(const IterationProfile& profile, OperationId id, const std::vector<BufferId>& touched,
-                       std::vector<int32_t>& seen_at) {
+Status CheckTouches(const IterationProfile& profile, OperationId id, const std::vector<BufferId>& touched,
+                    std::vector<int32_t>& seen_at) {
   const std::string& name = profile.at(id).name;
   for (BufferId buffer_id : touched) {
-    if (!Exists(profile, buffer_id)) return "operation '" + name + "' touches a buffer that does not exist";
+    if (!Exists(profile, buffer_id))
+      return Error{"operation '" + name + "' touches a buffer that does not exist"};
     int32_t& seen = seen_at[static_cast<size_t>(buffer_id.index)];
     const Buffer& buffer = profile.at(buffer_id);
-    if (seen == id.index) return "operation '" + name + "' names buffer '" + buffer.name + "' twice";
+    if (seen == id.index) return Error{"operation '" + name + "' names buffer '" + buffer.name + "' twice"};
     seen = id.index;
     if (!buffer.persistent && (id < buffer.born || id > buffer.dies))
-      return "operation '" + name + "' touches buffer '" + buffer.name + "' outside its lifetime";
+      return Error{"operation '" + name + "' touches buffer '" + buffer.name + "' outside its lifetime"};
   }
-  return std::nullopt;
+  return Ok();
 }
 
-Complaint CheckFirstTouches(const IterationProfile& profile) {
+Status CheckFirstTouches(const IterationProfile& profile) {
   std::vector<bool> written(profile.buffers.size(), false);
   for (const Operation& operation : profile.operations) {
     for (BufferId id : operation.reads) {
       if (!profile.at(id).persistent && !written[static_cast<size_t>(id.index)])
-        return "operation '" + operation.name + "' reads buffer '" + profile.at(id).name +
-               "' before it is written";
+        return Error{"operation '" + operation.name + "' reads buffer '" + profile.at(id).name +
+                     "' before it is written"};
     }
     for (BufferId id : operation.writes) written[static_cast<size_t>(id.index)] = true;
   }
-  return std::nullopt;
+  return Ok();
 }
 
-Complaint CheckOperations(const IterationProfile& profile) {
+Status CheckOperations(const IterationProfile& profile) {
   std::vector<int32_t> read_at(profile.buffers.size(), -1), written_at(profile.buffers.size(), -1);
   int64_t sum_ns = 0;
   for (size_t i = 0; i < profile.operations.size(); ++i) {
     const OperationId id{static_cast<int32_t>(i)};
     const Operation& operation = profile.operations[i];
-    if (Complaint complaint = CheckWorkspaces(operation, sum_ns)) return complaint;
-    if (Complaint complaint = CheckTouches(profile, id, operation.reads, read_at)) return complaint;
-    if (Complaint complaint = CheckTouches(profile, id, operation.writes, written_at)) return complaint;
+    if (Status checked = CheckWorkspaces(operation, sum_ns); !checked.ok()) return checked;
+    if (Status checked = CheckTouches(profile, id, operation.reads, read_at); !checked.ok()) return checked;
+    if (Status checked = CheckTouches(profile, id, operation.writes, written_at); !checked.ok())
+      return checked;
   }
-  return std::nullopt;
+  return Ok();
 }
 
 // The idle intervals of one buffer, given the operations that touch it.
@@ -110,13 +114,14 @@ void AppendIntervals(const IterationProfile& profile, BufferId id, const std::ve
 
 }  // namespace
 
-std::optional<std::string> CheckProfile(const IterationProfile& profile) {
-  if (profile.buffers.size() > static_cast<size_t>(kMostBuffers)) return "there are more than 2^20 buffers";
+base::Status CheckProfile(const IterationProfile& profile) {
+  if (profile.buffers.size() > static_cast<size_t>(kMostBuffers))
+    return Error{"there are more than 2^20 buffers"};
   if (profile.operations.size() > static_cast<size_t>(kMostOperations))
-    return "there are more than 2^20 operations";
-  if (profile.batch_size < 0) return "the batch size is negative";
-  if (Complaint complaint = CheckBuffers(profile)) return complaint;
-  if (Complaint complaint = CheckOperations(profile)) return complaint;
+    return Error{"there are more than 2^20 operations"};
+  if (profile.batch_size < 0) return Error{"the batch size is negative"};
+  if (Status checked = CheckBuffers(profile); !checked.ok()) return checked;
+  if (Status checked = CheckOperations(profile); !checked.ok()) return checked;
   return CheckFirstTouches(profile);
 }
 

@@ -14,9 +14,10 @@
 
 #include <compare>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
+
+#include "base/result.h"
 
 namespace spillway::scheduler {
 
@@ -134,7 +135,7 @@ struct IdleInterval {
 };
 
 // The first broken invariant as a sentence, or nothing.
-std::optional<std::string> CheckProfile(const IterationProfile& profile);
+base::Status CheckProfile(const IterationProfile& profile);
 
 // Adds what is known of an operation's use of a buffer. One without content yet is written whole, whatever else is known: there
 // is nothing in it to read.

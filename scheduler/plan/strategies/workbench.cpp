@@ -111,7 +111,7 @@ StrategyOutcome ChoosingStrategy::OutcomeOf(const Workbench& bench,
   StrategyOutcome outcome;
   outcome.evaluations = bench.evaluations();
   if (!choices) {
-    outcome.why_not = "no choice of what moves and what is recomputed keeps within the budget";
+    outcome.plan = base::Error{"no choice of what moves and what is recomputed keeps within the budget"};
     return outcome;
   }
   outcome.plan = bench.Lower(*choices);

@@ -12,11 +12,6 @@ constexpr uint8_t kReads = 1, kWrites = 2;
 constexpr flatbuffers::uoffset_t kMostTables = 1u << 26;  // the verifier's default ends at a million
 constexpr flatbuffers::uoffset_t kMostDepth = 8;
 
-template <class T>
-ReadResult<T> Refuse(std::string error) {
-  return {std::nullopt, std::move(error)};
-}
-
 std::string TextOf(const flatbuffers::String* string) { return string ? string->str() : std::string(); }
 
 std::vector<int32_t> Numbers(const std::vector<BufferId>& ids) {
@@ -34,12 +29,13 @@ std::vector<BufferId> Ids(const flatbuffers::Vector<int32_t>* numbers) {
 
 // Size, identifier, structure: what must hold before a single field is read.
 template <class Verify>
-std::string Damage(std::span<const uint8_t> bytes, const char* identifier, Verify verify) {
-  if (bytes.size() < 8) return "the file is too short to be one of ours";
-  if (bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE) return "the file is larger than 2 GiB";
-  if (std::memcmp(bytes.data() + 4, identifier, 4) != 0) return "the file is of another kind";
+base::Status CheckFile(std::span<const uint8_t> bytes, const char* identifier, Verify verify) {
+  if (bytes.size() < 8) return base::Error{"the file is too short to be one of ours"};
+  if (bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE) return base::Error{"the file is larger than 2 GiB"};
+  if (std::memcmp(bytes.data() + 4, identifier, 4) != 0) return base::Error{"the file is of another kind"};
   flatbuffers::Verifier verifier(bytes.data(), bytes.size(), kMostDepth, kMostTables);
-  return verify(verifier) ? "" : "the file is truncated or damaged";
+  if (!verify(verifier)) return base::Error{"the file is truncated or damaged"};
+  return base::Ok();
 }
 
 std::string UnknownVersion(int version, int known) {
@@ -217,17 +213,15 @@ std::vector<uint8_t> WriteProfile(const IterationProfile& profile) {
   return BytesOf(builder);
 }
 
-ReadResult<IterationProfile> ReadProfile(std::span<const uint8_t> bytes) {
-  const std::string damaged = Damage(bytes, file::ProfileIdentifier(), [](flatbuffers::Verifier& verifier) {
-    return file::VerifyProfileBuffer(verifier);
-  });
-  if (!damaged.empty()) return Refuse<IterationProfile>(damaged);
+base::Result<IterationProfile> ReadProfile(std::span<const uint8_t> bytes) {
+  const base::Status checked_file =
+      CheckFile(bytes, file::ProfileIdentifier(),
+                [](flatbuffers::Verifier& verifier) { return file::VerifyProfileBuffer(verifier); });
+  if (!checked_file.ok()) return checked_file;
   const file::Profile& from = *file::GetProfile(bytes.data());
-  if (from.version() != kProfileVersion)
-    return Refuse<IterationProfile>(UnknownVersion(from.version(), kProfileVersion));
-  if (ClaimsTooMuch(from, bytes)) return Refuse<IterationProfile>(kTooLarge);
-  if (!HasKnownValues(from))
-    return Refuse<IterationProfile>("the file has kinds that this program does not know");
+  if (from.version() != kProfileVersion) return base::Error{UnknownVersion(from.version(), kProfileVersion)};
+  if (ClaimsTooMuch(from, bytes)) return base::Error{kTooLarge};
+  if (!HasKnownValues(from)) return base::Error{"the file has kinds that this program does not know"};
   IterationProfile profile;
   profile.name = TextOf(from.name());
   profile.batch_size = from.batch_size();
@@ -238,9 +232,8 @@ ReadResult<IterationProfile> ReadProfile(std::span<const uint8_t> bytes) {
     for (const file::Operation* operation : *from.operations())
       profile.operations.push_back(ReadOperation(*operation));
   }
-  if (std::optional<std::string> complaint = CheckProfile(profile))
-    return Refuse<IterationProfile>(*complaint);
-  return {std::move(profile), ""};
+  if (base::Status checked = CheckProfile(profile); !checked.ok()) return checked;
+  return profile;
 }
 
 std::vector<uint8_t> WriteTrace(const EventTrace& trace) {
@@ -254,15 +247,14 @@ std::vector<uint8_t> WriteTrace(const EventTrace& trace) {
   return BytesOf(builder);
 }
 
-ReadResult<EventTrace> ReadTrace(std::span<const uint8_t> bytes) {
-  const std::string damaged = Damage(bytes, file::TraceIdentifier(), [](flatbuffers::Verifier& verifier) {
-    return file::VerifyTraceBuffer(verifier);
-  });
-  if (!damaged.empty()) return Refuse<EventTrace>(damaged);
+base::Result<EventTrace> ReadTrace(std::span<const uint8_t> bytes) {
+  const base::Status checked_file =
+      CheckFile(bytes, file::TraceIdentifier(),
+                [](flatbuffers::Verifier& verifier) { return file::VerifyTraceBuffer(verifier); });
+  if (!checked_file.ok()) return checked_file;
   const file::Trace& from = *file::GetTrace(bytes.data());
-  if (from.version() != kTraceVersion)
-    return Refuse<EventTrace>(UnknownVersion(from.version(), kTraceVersion));
-  if (ClaimsTooMuch(from, bytes)) return Refuse<EventTrace>(kTooLarge);
+  if (from.version() != kTraceVersion) return base::Error{UnknownVersion(from.version(), kTraceVersion)};
+  if (ClaimsTooMuch(from, bytes)) return base::Error{kTooLarge};
   EventTrace trace;
   trace.name = TextOf(from.name());
   if (from.identities()) {
@@ -272,8 +264,8 @@ ReadResult<EventTrace> ReadTrace(std::span<const uint8_t> bytes) {
   if (from.events()) {
     for (const file::Event* event : *from.events()) trace.events.push_back(ReadEvent(*event));
   }
-  if (std::optional<std::string> complaint = CheckTrace(trace)) return Refuse<EventTrace>(*complaint);
-  return {std::move(trace), ""};
+  if (base::Status checked = CheckTrace(trace); !checked.ok()) return checked;
+  return trace;
 }
 
 }  // namespace spillway::scheduler

@@ -5,11 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "scheduler/trace/event.h"
 #include "scheduler/trace/profile.h"
 
@@ -23,17 +23,10 @@ enum class TraceFileKind : uint8_t { kUnknown, kProfile, kTrace };
 // By the file's identifier only.
 TraceFileKind KindOfFile(std::span<const uint8_t> bytes);
 
-// What was read, or why not, as one sentence.
-template <class T>
-struct ReadResult {
-  std::optional<T> value;
-  std::string error;
-};
-
 std::vector<uint8_t> WriteProfile(const IterationProfile& profile);
-ReadResult<IterationProfile> ReadProfile(std::span<const uint8_t> bytes);  // passes CheckProfile()
+base::Result<IterationProfile> ReadProfile(std::span<const uint8_t> bytes);  // passes CheckProfile()
 
 std::vector<uint8_t> WriteTrace(const EventTrace& trace);
-ReadResult<EventTrace> ReadTrace(std::span<const uint8_t> bytes);  // passes CheckTrace()
+base::Result<EventTrace> ReadTrace(std::span<const uint8_t> bytes);  // passes CheckTrace()
 
 }  // namespace spillway::scheduler

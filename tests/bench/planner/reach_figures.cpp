@@ -24,7 +24,7 @@ constexpr int64_t kDepthBatch = 16;
 bool Fits(const networks::LayerGraph& graph, const networks::Device& device) {
   networks::TrainingStep step = networks::MakeTrainingStep(graph, networks::UpdatePlace::kAfterGradient);
   networks::SetDurations(step, device.rates);
-  if (CheckProfile(step.profile)) return false;
+  if (!CheckProfile(step.profile).ok()) return false;
   Problem problem;
   problem.profile = &step.profile;
   problem.device = device.model;

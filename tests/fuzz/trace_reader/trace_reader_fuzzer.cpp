@@ -17,22 +17,21 @@ void Demand(bool holds, const char* what) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace spillway::scheduler;
   const std::vector<uint8_t> bytes(data, data + size);  // aligned, as readers get them from files
-  const ReadResult<IterationProfile> profile = ReadProfile(bytes);
-  Demand(profile.value.has_value() == profile.error.empty(),
-         "a refused profile without a reason, or the reverse");
-  if (profile.value) {
-    Demand(!CheckProfile(*profile.value), "an invalid profile was accepted");
-    Demand(ReadProfile(WriteProfile(*profile.value)).value == profile.value, "a profile changed on its way");
-    IdleIntervals(*profile.value, 1);
-    LiveBytesByOperation(*profile.value);
+  const spillway::base::Result<IterationProfile> profile = ReadProfile(bytes);
+  Demand(profile.ok() == profile.text().empty(), "a refused profile without a reason, or the reverse");
+  if (profile) {
+    Demand(CheckProfile(*profile).ok(), "an invalid profile was accepted");
+    Demand(*ReadProfile(WriteProfile(*profile)) == *profile, "a profile changed on its way");
+    IdleIntervals(*profile, 1);
+    LiveBytesByOperation(*profile);
   }
-  const ReadResult<EventTrace> trace = ReadTrace(bytes);
-  Demand(trace.value.has_value() == trace.error.empty(), "a refused trace without a reason, or the reverse");
-  if (trace.value) {
-    Demand(!CheckTrace(*trace.value), "an invalid trace was accepted");
-    Demand(ReadTrace(WriteTrace(*trace.value)).value == trace.value, "a trace changed on its way");
-    Demand(!CheckProfile(ProfileFromTrace(*trace.value)), "a valid trace made an invalid profile");
-    CutTrace(*trace.value, 1, 2);
+  const spillway::base::Result<EventTrace> trace = ReadTrace(bytes);
+  Demand(trace.ok() == trace.text().empty(), "a refused trace without a reason, or the reverse");
+  if (trace) {
+    Demand(CheckTrace(*trace).ok(), "an invalid trace was accepted");
+    Demand(*ReadTrace(WriteTrace(*trace)) == *trace, "a trace changed on its way");
+    Demand(CheckProfile(ProfileFromTrace(*trace)).ok(), "a valid trace made an invalid profile");
+    CutTrace(*trace, 1, 2);
   }
   return 0;
 }

@@ -29,7 +29,7 @@ std::string RefusalOf(const std::function<void()>& check) {
 }
 
 std::uint64_t Decide(const std::string& size, std::uint64_t peak_bytes, std::string& warning) {
-  return DecideBudgetBytes({.size = *ParseSize(size),
+  return DecideBudgetBytes({.size = *base::ParseSize(size),
                             .device_bytes = 8 * kGiB,
                             .peak_bytes = peak_bytes,
                             .measure_command = "spillway run -- train"},

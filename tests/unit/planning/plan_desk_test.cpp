@@ -131,13 +131,11 @@ class PlanDeskTest : public ::testing::Test {
   }
   std::optional<scheduler::StoredPlan> PlanIn(const PlanReply& reply) {
     if (last_.files.size() != 1) return std::nullopt;
-    const std::optional<std::string> bytes =
-        protocol::ReadSealed(last_.files.front().get(), reply.size_bytes);
-    std::string why_not = "it is not sealed";
-    std::optional<scheduler::StoredPlan> plan;
-    if (bytes) plan = scheduler::Decode(std::as_bytes(std::span(*bytes)), &why_not);
-    if (!plan) ADD_FAILURE() << why_not;
-    return plan;
+    const base::Result<std::string> bytes = protocol::ReadSealed(last_.files.front().get(), reply.size_bytes);
+    base::Result<scheduler::StoredPlan> plan =
+        bytes ? scheduler::Decode(std::as_bytes(std::span(*bytes))) : bytes.error();
+    if (!plan) ADD_FAILURE() << plan.text();
+    return std::move(plan).optional();
   }
   // Of a request that a worker of this kind gets.
   PlanReply OutcomeWith(const std::vector<std::string>& worker, const PlanDeskRules& rules = {}) {

@@ -94,11 +94,10 @@ PlanOrder SmallOrder() {
 
 TEST(PlanOrderTest, GivesBackWhatItWasGiven) {
   const PlanOrder order = SmallOrder();
-  std::string why_not;
 
-  const std::optional<PlanOrder> read = scheduler::DecodeOrder(scheduler::EncodeOrder(order), &why_not);
+  const base::Result<PlanOrder> read = scheduler::DecodeOrder(scheduler::EncodeOrder(order));
 
-  ASSERT_TRUE(read) << why_not;
+  ASSERT_TRUE(read) << read.text();
   EXPECT_EQ(read->device, order.device);
   EXPECT_EQ(read->job.plan, order.job.plan);
   EXPECT_EQ(read->job.pattern.profile, order.job.pattern.profile);
@@ -106,18 +105,17 @@ TEST(PlanOrderTest, GivesBackWhatItWasGiven) {
 }
 
 TEST(PlanOrderTest, APlanIsNoOrderAndAnOrderNoPlan) {
-  std::string why_not;
-  EXPECT_FALSE(scheduler::DecodeOrder(scheduler::Encode(interposer::SmallStoredPlan()), &why_not));
-  EXPECT_FALSE(scheduler::Decode(scheduler::EncodeOrder(SmallOrder()), &why_not));
-  EXPECT_FALSE(scheduler::IsUndamaged(scheduler::EncodeOrder(SmallOrder()), &why_not));
+  EXPECT_FALSE(scheduler::DecodeOrder(scheduler::Encode(interposer::SmallStoredPlan())));
+  EXPECT_FALSE(scheduler::Decode(scheduler::EncodeOrder(SmallOrder())));
+  EXPECT_FALSE(scheduler::CheckUndamaged(scheduler::EncodeOrder(SmallOrder())).ok());
 }
 
 TEST(PlanOrderTest, ImpossibleDevicesAreRefused) {
   const auto refusal_of = [](auto change) {
     PlanOrder order = SmallOrder();
     change(&order.device);
-    std::string why_not;
-    return scheduler::DecodeOrder(scheduler::EncodeOrder(order), &why_not) ? "accepted" : why_not;
+    const base::Result<PlanOrder> read = scheduler::DecodeOrder(scheduler::EncodeOrder(order));
+    return read ? "accepted" : read.text();
   };
   const std::string none = "there is no such device";
   EXPECT_EQ(refusal_of([](auto*) {}), "accepted");
@@ -168,12 +166,11 @@ TEST(PlanOrderFuzzTest, HostileOrdersAreRefusedOrSound) {
   int accepted = 0, refused_behind_the_header = 0;
 
   for (int round = 0; round < 20'000; ++round) {
-    std::string why_not;
-    const std::optional<PlanOrder> order = scheduler::DecodeOrder(Mutant(random), &why_not);
+    const base::Result<PlanOrder> order = scheduler::DecodeOrder(Mutant(random));
     accepted += order ? 1 : 0;
-    refused_behind_the_header += !order && why_not != "it is damaged" ? 1 : 0;
+    refused_behind_the_header += !order && order.text() != "it is damaged" ? 1 : 0;
     if (!order) continue;
-    ASSERT_EQ(scheduler::CheckProfile(order->job.pattern.profile), std::nullopt) << "seed " << Seed();
+    ASSERT_TRUE(scheduler::CheckProfile(order->job.pattern.profile).ok()) << "seed " << Seed();
   }
 
   EXPECT_GT(accepted, 100) << "no mutant is sound";

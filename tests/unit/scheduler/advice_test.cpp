@@ -19,31 +19,31 @@ AdviceRequest Request(int64_t budget_bytes, int64_t link_bytes_per_second) {
 }
 
 TEST(AdviceTest, WithoutALinkTheLargestBatchThatFitsIsBest) {
-  const AdviceOutcome outcome = Advise(Request(500'000, 1));
+  const base::Result<Advice> advice = Advise(Request(500'000, 1));
 
-  ASSERT_TRUE(outcome.advice.has_value()) << outcome.why_not;
-  EXPECT_EQ(outcome.advice->batch_size, 40);
-  EXPECT_EQ(outcome.advice->iteration_ns, 5000);
-  EXPECT_EQ(outcome.advice->moved_bytes, 0);
-  EXPECT_EQ(outcome.advice->most_batch_without_moving, 40);
-  EXPECT_EQ(outcome.advice->most_batch, 80);
+  ASSERT_TRUE(advice) << advice.text();
+  EXPECT_EQ(advice->batch_size, 40);
+  EXPECT_EQ(advice->iteration_ns, 5000);
+  EXPECT_EQ(advice->moved_bytes, 0);
+  EXPECT_EQ(advice->most_batch_without_moving, 40);
+  EXPECT_EQ(advice->most_batch, 80);
 }
 
 TEST(AdviceTest, WithAFastLinkTheBatchGrowsToTheFloor) {
-  const AdviceOutcome outcome = Advise(Request(500'000, 1'000'000'000'000));
+  const base::Result<Advice> advice = Advise(Request(500'000, 1'000'000'000'000));
 
-  ASSERT_TRUE(outcome.advice.has_value()) << outcome.why_not;
-  EXPECT_EQ(outcome.advice->batch_size, 80);
-  EXPECT_EQ(outcome.advice->waiting_ns, 0);
-  EXPECT_EQ(outcome.advice->moved_bytes, 400'000);
+  ASSERT_TRUE(advice) << advice.text();
+  EXPECT_EQ(advice->batch_size, 80);
+  EXPECT_EQ(advice->waiting_ns, 0);
+  EXPECT_EQ(advice->moved_bytes, 400'000);
 }
 
 TEST(AdviceTest, StopsWhereWaitingEatsTheGain) {
   // Given a link that hides what 56 samples have too much, but not what 80 have.
-  const AdviceOutcome outcome = Advise(Request(500'000, 80'000'000'000));
+  const base::Result<Advice> advice = Advise(Request(500'000, 80'000'000'000));
 
-  ASSERT_TRUE(outcome.advice.has_value()) << outcome.why_not;
-  EXPECT_EQ(outcome.advice->batch_size, 56);
+  ASSERT_TRUE(advice) << advice.text();
+  EXPECT_EQ(advice->batch_size, 56);
 }
 
 TEST(AdviceTest, LearningRateGrowsWithTheBatch) {
@@ -51,7 +51,7 @@ TEST(AdviceTest, LearningRateGrowsWithTheBatch) {
   request.base_batch = 8;
   request.learning_rate_nano = 100'000'000;
 
-  EXPECT_EQ(Advise(request).advice->learning_rate_nano, 500'000'000);
+  EXPECT_EQ(Advise(request)->learning_rate_nano, 500'000'000);
 }
 
 TEST(AdviceTest, RefusesWhatTeachesNothing) {
@@ -60,10 +60,10 @@ TEST(AdviceTest, RefusesWhatTeachesNothing) {
   AdviceRequest negative = Request(500'000, 1);
   negative.observations[0].iteration_ns = -1;
 
-  EXPECT_FALSE(Advise(same).advice.has_value());
-  EXPECT_FALSE(Advise(negative).advice.has_value());
-  EXPECT_FALSE(Advise(Request(0, 1)).advice.has_value());
-  EXPECT_FALSE(Advise(Request(120'000, 1)).why_not.empty());
+  EXPECT_FALSE(Advise(same).ok());
+  EXPECT_FALSE(Advise(negative).ok());
+  EXPECT_FALSE(Advise(Request(0, 1)).ok());
+  EXPECT_FALSE(Advise(Request(120'000, 1)).text().empty());
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST(PlacingPropertyTest, PlansOnRandomIterationsArePlacedRightly) {
     const IterationProfile profile = testing::RandomProfile(dice);
     Problem problem = testing::RandomProblem(dice, profile);
     problem.node_limit = 20;
-    std::optional<Plan> plan = FindStrategy(kDefaultStrategy)->MakePlan(problem).plan;
+    base::Result<Plan> plan = FindStrategy(kDefaultStrategy)->MakePlan(problem).plan;
     if (!plan) continue;
     Timeline timeline;
     const Prediction prediction = CostModel(problem).Predict(*plan, &timeline);

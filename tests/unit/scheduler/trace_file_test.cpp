@@ -36,38 +36,38 @@ TEST(ProfileFileTest, WhatIsWrittenIsRead) {
   const IterationProfile profile = AlexnetProfile();
   const std::vector<uint8_t> bytes = WriteProfile(profile);
   EXPECT_EQ(KindOfFile(bytes), TraceFileKind::kProfile);
-  const ReadResult<IterationProfile> read = ReadProfile(bytes);
-  ASSERT_TRUE(read.value.has_value()) << read.error;
-  EXPECT_EQ(*read.value, profile);
-  EXPECT_EQ(WriteProfile(*read.value), bytes);
+  const base::Result<IterationProfile> read = ReadProfile(bytes);
+  ASSERT_TRUE(read.ok()) << read.text();
+  EXPECT_EQ(*read, profile);
+  EXPECT_EQ(WriteProfile(*read), bytes);
 }
 
 TEST(TraceFileTest, WhatIsWrittenIsRead) {
-  const ReadResult<EventTrace> read = ReadTrace(WriteTrace(SmallTrace()));
-  ASSERT_TRUE(read.value.has_value()) << read.error;
-  EXPECT_EQ(*read.value, SmallTrace());
+  const base::Result<EventTrace> read = ReadTrace(WriteTrace(SmallTrace()));
+  ASSERT_TRUE(read.ok()) << read.text();
+  EXPECT_EQ(*read, SmallTrace());
 }
 
 TEST(TraceFileTest, EveryTruncationIsAnError) {
   const std::vector<uint8_t> profile = WriteProfile(AlexnetProfile());
   for (size_t size = 0; size < profile.size(); size += 1 + size / 50)
-    EXPECT_FALSE(ReadProfile(std::span(profile).first(size)).value.has_value()) << size;
+    EXPECT_FALSE(ReadProfile(std::span(profile).first(size)).ok()) << size;
   const std::vector<uint8_t> trace = WriteTrace(SmallTrace());
   for (size_t size = 0; size < trace.size(); ++size) {
-    EXPECT_FALSE(ReadTrace(std::span(trace).first(size)).error.empty()) << size;
+    EXPECT_FALSE(ReadTrace(std::span(trace).first(size)).text().empty()) << size;
   }
 }
 
 TEST(TraceFileTest, AnotherKindOrVersionIsNamed) {
-  EXPECT_THAT(ReadProfile(WriteTrace(SmallTrace())).error, HasSubstr("another kind"));
-  EXPECT_THAT(ReadTrace(WriteProfile(AlexnetProfile())).error, HasSubstr("another kind"));
+  EXPECT_THAT(ReadProfile(WriteTrace(SmallTrace())).text(), HasSubstr("another kind"));
+  EXPECT_THAT(ReadTrace(WriteProfile(AlexnetProfile())).text(), HasSubstr("another kind"));
   // The version is the only field of the root with the value 1 in two bytes.
   std::vector<uint8_t> bytes = WriteTrace({"", {}, {}});
   bool found = false;
   for (size_t i = 8; i + 1 < bytes.size() && !found; ++i) {
     std::vector<uint8_t> changed = bytes;
     if (changed[i] == 1 && changed[i + 1] == 0) changed[i] = 9;
-    found = ReadTrace(changed).error.find("version 9") != std::string::npos;
+    found = ReadTrace(changed).text().find("version 9") != std::string::npos;
   }
   EXPECT_TRUE(found);
 }
@@ -80,8 +80,8 @@ TEST(TraceFileTest, AClaimOfTenGigabytesIsDamage) {
     std::vector<uint8_t> hostile = bytes;
     hostile[i] = hostile[i + 1] = hostile[i + 2] = 0xF0;
     hostile[i + 3] = 0x7F;
-    const ReadResult<IterationProfile> read = ReadProfile(hostile);
-    refused += read.value ? 0 : 1;
+    const base::Result<IterationProfile> read = ReadProfile(hostile);
+    refused += read ? 0 : 1;
   }
   EXPECT_GT(refused, 100);
 }
@@ -94,7 +94,7 @@ TEST(TraceFileTest, AFileThatUsesOneVectorAThousandTimesIsRefusedBeforeItIsBuilt
   for (int i = 0; i < 1000; ++i) profile.operations[0].reads.push_back({i});
   profile.operations[1].reads = {{0}};
   std::vector<uint8_t> bytes = WriteProfile(profile);
-  ASSERT_TRUE(ReadProfile(bytes).value.has_value());
+  ASSERT_TRUE(ReadProfile(bytes).ok());
 
   // When its vector of operations names the first operation a thousand times
   uint32_t offset = 0;
@@ -113,7 +113,7 @@ TEST(TraceFileTest, AFileThatUsesOneVectorAThousandTimesIsRefusedBeforeItIsBuilt
   }
 
   // Then a million reads are not built
-  EXPECT_THAT(ReadProfile(bytes).error, HasSubstr("more than it does"));
+  EXPECT_THAT(ReadProfile(bytes).text(), HasSubstr("more than it does"));
 }
 
 TEST(TraceFileTest, RandomDamageNeverGetsThroughUnchecked) {
@@ -124,32 +124,32 @@ TEST(TraceFileTest, RandomDamageNeverGetsThroughUnchecked) {
     for (int64_t changes = dice.Roll(1, 8); changes > 0; --changes)
       damaged[static_cast<size_t>(dice.Roll(0, static_cast<int64_t>(damaged.size()) - 1))] =
           static_cast<uint8_t>(dice.Roll(0, 255));
-    const ReadResult<IterationProfile> read_one = ReadProfile(damaged);
-    EXPECT_TRUE(!read_one.value || !CheckProfile(*read_one.value));
-    const ReadResult<EventTrace> read_other = ReadTrace(damaged);
-    EXPECT_TRUE(!read_other.value || !CheckTrace(*read_other.value));
+    const base::Result<IterationProfile> read_one = ReadProfile(damaged);
+    EXPECT_TRUE(!read_one || CheckProfile(*read_one).ok());
+    const base::Result<EventTrace> read_other = ReadTrace(damaged);
+    EXPECT_TRUE(!read_other || CheckTrace(*read_other).ok());
   }
 }
 
 TEST(TraceFileTest, ProfilesThatBreakAnInvariantAreRefusedWithTheReason) {
   IterationProfile profile = AlexnetProfile();
   profile.buffers[1].size_bytes = -5;
-  EXPECT_THAT(ReadProfile(WriteProfile(profile)).error, HasSubstr("no positive size"));
+  EXPECT_THAT(ReadProfile(WriteProfile(profile)).text(), HasSubstr("no positive size"));
   profile = AlexnetProfile();
   std::swap(profile.buffers[1].born, profile.buffers[1].dies);
-  EXPECT_THAT(ReadProfile(WriteProfile(profile)).error, HasSubstr("dies before it is born"));
+  EXPECT_THAT(ReadProfile(WriteProfile(profile)).text(), HasSubstr("dies before it is born"));
   profile = AlexnetProfile();
   profile.buffers[0].kind = static_cast<BufferKind>(99);
-  EXPECT_THAT(ReadProfile(WriteProfile(profile)).error, HasSubstr("does not know"));
+  EXPECT_THAT(ReadProfile(WriteProfile(profile)).text(), HasSubstr("does not know"));
 }
 
 TEST(EventTest, RefusesLivesThatCannotBe) {
   const auto complaint = [](size_t event, auto change) {
     EventTrace trace = SmallTrace();
     change(trace.events[event]);
-    return CheckTrace(trace).value_or("none");
+    return CheckTrace(trace).text();
   };
-  EXPECT_EQ(CheckTrace(SmallTrace()), std::nullopt);
+  EXPECT_EQ(CheckTrace(SmallTrace()).text(), "");
   EXPECT_THAT(complaint(1, [](Event& event) { event.allocation = 1; }), HasSubstr("made twice"));
   EXPECT_THAT(complaint(1, [](Event& event) { event.size_bytes = -1; }), HasSubstr("no possible size"));
   EXPECT_THAT(complaint(2, [](Event& event) { event.identity = 2; }), HasSubstr("identity"));
@@ -167,12 +167,12 @@ TEST(EventTest, ACutBeginsWithWhatIsAlive) {
   ASSERT_EQ(cut.events.size(), 4u);
   EXPECT_EQ(cut.events[0].allocation, 1);
   EXPECT_EQ(cut.events[1].allocation, 2);
-  EXPECT_EQ(CheckTrace(cut), std::nullopt);
+  EXPECT_EQ(CheckTrace(cut).text(), "");
 }
 
 TEST(EventTest, ATraceBecomesAProfileInWhichWhatStaysPersists) {
   const IterationProfile profile = ProfileFromTrace(SmallTrace());
-  ASSERT_EQ(CheckProfile(profile), std::nullopt);
+  ASSERT_EQ(CheckProfile(profile).text(), "");
   ASSERT_EQ(profile.operations.size(), 2u);
   EXPECT_TRUE(profile.buffers[0].persistent);
   EXPECT_FALSE(profile.buffers[1].persistent);

@@ -58,7 +58,7 @@ TEST(HeldInputsTest, WhatIsLargeIsMadeAgainFromWhatIsSmallAndFreed) {
   const PlanAnswer answer = PlanFor(request);
 
   // Then it is made again before the update, and nothing is copied
-  ASSERT_TRUE(answer.live) << answer.why_not;
+  ASSERT_TRUE(answer.live) << answer.status.text();
   EXPECT_TRUE(RunsAgainWhatIsFreed(pattern->profile, answer.plan));
   EXPECT_EQ(answer.live->predicted_ns(), 17 * kMs);
   EXPECT_LE(answer.lower_bound_ns, answer.live->predicted_ns());

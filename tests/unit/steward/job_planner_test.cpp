@@ -23,7 +23,7 @@ PlanRequest RequestFor(std::int64_t budget_bytes, std::string_view strategy = sc
 TEST(JobPlannerTest, PlansAnIterationAtHalfItsPeak) {
   const PlanAnswer answer = PlanFor(RequestFor(kPeakBytes / 2));
 
-  ASSERT_TRUE(answer.live) << answer.why_not;
+  ASSERT_TRUE(answer.live) << answer.status.text();
   EXPECT_GT(answer.live->action_count(), 0);
   EXPECT_GE(answer.live->predicted_ns(), 2 * kLayers * kOperationNs);
   EXPECT_EQ(answer.live->budget_bytes(), kPeakBytes / 2);
@@ -32,7 +32,7 @@ TEST(JobPlannerTest, PlansAnIterationAtHalfItsPeak) {
 TEST(JobPlannerTest, WhatFitsNeedsNoActions) {
   const PlanAnswer answer = PlanFor(RequestFor(kPeakBytes));
 
-  ASSERT_TRUE(answer.live) << answer.why_not;
+  ASSERT_TRUE(answer.live) << answer.status.text();
   EXPECT_EQ(answer.live->action_count(), 0);
   EXPECT_EQ(answer.live->predicted_ns(), 2 * kLayers * kOperationNs);
 }
@@ -43,7 +43,7 @@ TEST(JobPlannerTest, APlanThatExceedsTheBudgetIsRefused) {
 
   EXPECT_FALSE(answer.live);
   EXPECT_FALSE(answer.is_invalid);
-  EXPECT_THAT(answer.why_not, HasSubstr("budget"));
+  EXPECT_THAT(answer.status.text(), HasSubstr("budget"));
 }
 
 TEST(JobPlannerTest, AnInvalidPlanIsRefusedAndCalledSo) {
@@ -54,14 +54,14 @@ TEST(JobPlannerTest, AnInvalidPlanIsRefusedAndCalledSo) {
 
   EXPECT_FALSE(answer.live);
   EXPECT_TRUE(answer.is_invalid);
-  EXPECT_NE(answer.why_not, "");
+  EXPECT_NE(answer.status.text(), "");
 }
 
 TEST(JobPlannerTest, ABudgetThatNoPlanMeetsIsAReason) {
   const PlanAnswer answer = PlanFor(RequestFor(kActivationBytes));
 
   EXPECT_FALSE(answer.live);
-  EXPECT_THAT(answer.why_not, HasSubstr("one operation touches"));
+  EXPECT_THAT(answer.status.text(), HasSubstr("one operation touches"));
 }
 
 }  // namespace

@@ -12,23 +12,22 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string RefusalOf(const std::vector<std::byte>& bytes) {
-  std::string why_not = "accepted";
-  return scheduler::Decode(bytes, &why_not) ? "accepted" : why_not;
+  const base::Result<StoredPlan> read = scheduler::Decode(bytes);
+  return read ? "accepted" : read.text();
 }
 
 TEST(PlanCodecTest, TheSmallJobsPatternIsSound) {
-  EXPECT_EQ(scheduler::CheckProfile(SmallPattern().profile), std::nullopt);
+  EXPECT_EQ(scheduler::CheckProfile(SmallPattern().profile).text(), "");
 }
 
 TEST(PlanCodecTest, GivesBackWhatItWasGiven) {
   StoredPlan stored = SmallStoredPlan();
   stored.plan.actions = {{.kind = scheduler::ActionKind::kOffload, .buffer = {2}, .step = 3},
                          {.kind = scheduler::ActionKind::kPrefetch, .buffer = {2}, .step = 8}};
-  std::string why_not;
 
-  const std::optional<StoredPlan> read = scheduler::Decode(Encode(stored), &why_not);
+  const base::Result<StoredPlan> read = scheduler::Decode(Encode(stored));
 
-  ASSERT_TRUE(read) << why_not;
+  ASSERT_TRUE(read) << read.text();
   EXPECT_EQ(read->pattern.events, stored.pattern.events);
   EXPECT_EQ(read->pattern.touches, stored.pattern.touches);
   EXPECT_EQ(read->pattern.buffers, stored.pattern.buffers);
@@ -42,11 +41,10 @@ TEST(PlanCodecTest, GivesBackWhatItWasGiven) {
 TEST(PlanCodecTest, AllocationsOfAnotherProcessAreNotKept) {
   StoredPlan stored = SmallStoredPlan();
   stored.pattern.buffers[0].allocation = 12;
-  std::string why_not;
 
-  const std::optional<StoredPlan> read = scheduler::Decode(Encode(stored), &why_not);
+  const base::Result<StoredPlan> read = scheduler::Decode(Encode(stored));
 
-  ASSERT_TRUE(read) << why_not;
+  ASSERT_TRUE(read) << read.text();
   EXPECT_EQ(read->pattern.buffers[0].allocation, 0u);
 }
 

@@ -1,8 +1,9 @@
 #include "interposer/steward/plan_store.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -147,20 +148,40 @@ TEST_F(PlanStoreTest, SaysOnceThatNothingCanBeKept) {
   EXPECT_FALSE(store.Has(kStoredJob));
 }
 
-// /dev/full has room for nothing: a link to it stands for a disk that is full. It is not followed to be written through.
 TEST_F(PlanStoreTest, AFullDiskLeavesNothingBehind) {
+  // Given a child on a disk that takes a few bytes more
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{300, 300};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    ::testing::internal::CaptureStderr();
+    PlanStore store(folder_.string());
+    store.Keep(kStoredJob, PlanNumber(1));
+    store.Keep(kStoredJob, PlanNumber(2));
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    const bool is_said_once = std::count(said.begin(), said.end(), '\n') == 1;
+    _exit(is_said_once && said.find("File too large; plans of this run are not kept") != said.npos ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(Files().empty());
+}
+
+// Whoever may write in the folder could leave one: it is not followed, and not in the way.
+TEST_F(PlanStoreTest, ALinkThatIsInTheWayIsNotWrittenThrough) {
   PlanStore store(folder_.string());
   store.Keep(kStoredJob, PlanNumber(1));
   const std::string beside = Files()[0].string() + ".tmp" + std::to_string(getpid());
-  fs::remove(Files()[0]);
-  ASSERT_EQ(symlink("/dev/full", beside.c_str()), 0);
+  const fs::path elsewhere = folder_ / "elsewhere";
+  ASSERT_EQ(symlink(elsewhere.c_str(), beside.c_str()), 0);
 
-  ::testing::internal::CaptureStderr();
   store.Keep(kStoredJob, PlanNumber(1));
-  const std::string said = ::testing::internal::GetCapturedStderr();
 
-  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
-  EXPECT_TRUE(store.Find(kStoredJob).empty());
+  EXPECT_FALSE(fs::exists(elsewhere));
+  EXPECT_EQ(store.Find(kStoredJob).size(), 1u);
 }
 
 TEST_F(PlanStoreTest, WhatAKilledProcessLeftIsCleanedUp) {

@@ -82,10 +82,8 @@ TEST_F(RemotePlannerTest, HandsOverTheWholeRequest) {
   EXPECT_EQ(wire_.asked[0].key.program, 7u);
   EXPECT_EQ(wire_.asked[0].key.fingerprint, SmallPattern().fingerprint);
   EXPECT_EQ(wire_.asked[0].key.budget_bytes, SmallOrder().job.budget_bytes);
-  std::string why_not;
-  const std::optional<PlanOrder> order =
-      scheduler::DecodeOrder(std::as_bytes(std::span(wire_.requests[0])), &why_not);
-  ASSERT_TRUE(order) << why_not;
+  const base::Result<PlanOrder> order = scheduler::DecodeOrder(std::as_bytes(std::span(wire_.requests[0])));
+  ASSERT_TRUE(order) << order.text();
   EXPECT_EQ(order->device, kSmallDevice);
   EXPECT_EQ(order->job.pattern.profile, SmallPattern().profile);
 }

@@ -1,0 +1,33 @@
+// Text within HTML and SVG. Pure; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace spillway::cli {
+
+// Between tags or within a quoted attribute.
+inline std::string EscapeHtml(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
+}  // namespace spillway::cli
