@@ -28,6 +28,10 @@ ROOMS = {
     "simulator": ["dnn", "runtime", "nvml", "driver", "kernels"],
     "scheduler": ["networks", "plan", "learn", "trace"],
 }
+# The same inside a room whose files stand in folders. Files beside these folders belong to the last.
+INNER_ROOMS = {
+    "simulator/driver": ["api", "calls", "device", "engine", "memory", "machine"],
+}
 # Lists that several rooms expand, each for its own part.
 SHARED_LISTS = {"interposer/entry/hook_table.inc"}
 # Only these may include cuda.h and friends by name; the rest reaches the driver through them.
@@ -69,6 +73,20 @@ def room_offence(path, included):
     return f"{folder}/{own} may not include {folder}/{other} ({included}): calls go forward only"
 
 
+def inner_offence(path, included):
+    room = "/".join(path.parts[:2])
+    order = INNER_ROOMS.get(room)
+    if order is None or "/".join(included.parts[:2]) != room:
+        return None
+    own, other = (place.parts[2] if len(place.parts) > 3 else order[-1] for place in (path, included))
+    for folder in (own, other):
+        if folder not in order:
+            return f"folder {room}/{folder} has no place in the order of tools/layers.py"
+    if order.index(own) <= order.index(other):
+        return None
+    return f"{room}/{own} may not include {room}/{other} ({included}): calls go forward only"
+
+
 def cuda_offence(path, included):
     owner = CUDA_HEADER_OWNERS.get(folder_of(path))
     if owner is None or str(path) == owner or str(included) not in ("cuda.h", "cudaTypedefs.h"):
@@ -82,7 +100,7 @@ def offences(path):
         if match is None:
             continue
         included = type(path)(match.group(1))
-        for check in (folder_offence, room_offence, cuda_offence):
+        for check in (folder_offence, room_offence, inner_offence, cuda_offence):
             offence = check(path, included)
             if offence is not None:
                 yield f"{path}:{number}: {offence}"

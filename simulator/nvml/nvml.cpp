@@ -15,9 +15,9 @@
 
 #include "base/environment.h"
 #include "base/nvml_abi.h"
-#include "simulator/driver/identity.h"
-#include "simulator/driver/node_books.h"
-#include "simulator/driver/profile.h"
+#include "simulator/driver/machine/identity.h"
+#include "simulator/driver/machine/node_books.h"
+#include "simulator/driver/machine/profile.h"
 
 namespace spillway::nvml {
 

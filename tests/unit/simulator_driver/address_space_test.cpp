@@ -1,4 +1,4 @@
-#include "simulator/driver/address_space.h"
+#include "simulator/driver/memory/address_space.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "simulator/driver/device_heap.h"
+#include "simulator/driver/memory/device_heap.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "simulator/driver/engine.h"
+#include "simulator/driver/engine/engine.h"
 
 #include <gtest/gtest.h>
 
-#include "simulator/driver/address_space.h"
-#include "simulator/driver/books.h"
-#include "simulator/driver/fault_guard.h"
-#include "simulator/driver/profile.h"
+#include "simulator/driver/engine/fault_guard.h"
+#include "simulator/driver/machine/books.h"
+#include "simulator/driver/machine/profile.h"
+#include "simulator/driver/memory/address_space.h"
 
 namespace spillway::simulator {
 namespace {

@@ -1,11 +1,11 @@
-#include "simulator/driver/fault_guard.h"
+#include "simulator/driver/engine/fault_guard.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "simulator/driver/operation.h"
+#include "simulator/driver/engine/operation.h"
 
 namespace spillway::simulator {
 namespace {

@@ -1,4 +1,4 @@
-#include "simulator/driver/profile.h"
+#include "simulator/driver/machine/profile.h"
 
 #include <gtest/gtest.h>
 

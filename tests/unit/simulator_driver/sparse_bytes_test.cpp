@@ -1,5 +1,5 @@
 // Copies and clears over memory of which few pages exist: the results of memmove and memset.
-#include "simulator/driver/sparse_bytes.h"
+#include "simulator/driver/memory/sparse_bytes.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // What operations leave in memory in the compute mode `tags`, and how programs declare their kernels' uses.
-#include "simulator/driver/tags.h"
+#include "simulator/driver/memory/tags.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "simulator/driver/declared_uses.h"
+#include "simulator/driver/device/declared_uses.h"
 #include "tests/unit/simulator_driver/units.h"
 
 namespace spillway::simulator {

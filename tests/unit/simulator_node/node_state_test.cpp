@@ -1,5 +1,5 @@
 // The rules of a machine that several processes share, alone.
-#include "simulator/driver/node_state.h"
+#include "simulator/driver/machine/node_state.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "simulator/driver/node_books.h"
+#include "simulator/driver/machine/node_books.h"
 
 namespace spillway::test {
 namespace {

@@ -1,0 +1,87 @@
+// Texture and surface objects: made, asked, destroyed.
+#include "simulator/driver/calls/copy.h"
+
+namespace spillway::simulator {
+namespace {
+
+// Linear memory that the device may not read is refused at once.
+void CheckMemory(Call& call, const CUDA_RESOURCE_DESC& resource) {
+  if (resource.resType == CU_RESOURCE_TYPE_LINEAR) {
+    const auto& linear = resource.res.linear;
+    Require(IsDeviceAccessible(call.sim, linear.devPtr, linear.sizeInBytes, false));
+  } else if (resource.resType == CU_RESOURCE_TYPE_PITCH2D) {
+    const auto& plane = resource.res.pitch2D;
+    Require(plane.height != 0);
+    Require(IsDeviceAccessible(call.sim, plane.devPtr, plane.pitchInBytes * (plane.height - 1) + 1, false));
+  }
+}
+
+}  // namespace
+}  // namespace spillway::simulator
+
+using namespace spillway::simulator;
+
+SIM_API(cuDeviceGetTexture1DLinearMaxWidth)
+(size_t* texels, CUarray_format format, unsigned channels, CUdevice device) {
+  return WithDriver([&](Call& call) {
+    call.sim.devices.At(device);
+    Require(texels != nullptr && ChannelBytes(format) != 0);
+    Require(channels == 1 || channels == 2 || channels == 4);
+    *texels = kMostLinearTexels;
+  });
+}
+
+SIM_API(cuTexObjectCreate)
+(CUtexObject* object, const CUDA_RESOURCE_DESC* resource, const CUDA_TEXTURE_DESC* texture,
+ const CUDA_RESOURCE_VIEW_DESC* view) {
+  return WithContext([&](Call& call) {
+    Require(object != nullptr && resource != nullptr && texture != nullptr);
+    CheckMemory(call, *resource);
+    *object = call.sim.textures.CreateTexture(call.sim.arrays, *resource, *texture, view);
+  });
+}
+
+SIM_API(cuTexObjectDestroy)(CUtexObject object) {
+  return WithContext([&](Call& call) { call.sim.textures.DestroyTexture(object); });
+}
+
+SIM_API(cuTexObjectGetResourceDesc)(CUDA_RESOURCE_DESC* resource, CUtexObject object) {
+  return WithContext([&](Call& call) {
+    Require(resource != nullptr);
+    *resource = call.sim.textures.Texture(object).resource;
+  });
+}
+
+SIM_API(cuTexObjectGetTextureDesc)(CUDA_TEXTURE_DESC* texture, CUtexObject object) {
+  return WithContext([&](Call& call) {
+    Require(texture != nullptr);
+    *texture = call.sim.textures.Texture(object).texture;
+  });
+}
+
+SIM_API(cuTexObjectGetResourceViewDesc)(CUDA_RESOURCE_VIEW_DESC* view, CUtexObject object) {
+  return WithContext([&](Call& call) {
+    Require(view != nullptr);
+    const auto& given = call.sim.textures.Texture(object).view_descriptor;
+    Require(given.has_value());
+    *view = *given;
+  });
+}
+
+SIM_API(cuSurfObjectCreate)(CUsurfObject* object, const CUDA_RESOURCE_DESC* resource) {
+  return WithContext([&](Call& call) {
+    Require(object != nullptr && resource != nullptr);
+    *object = call.sim.textures.CreateSurface(call.sim.arrays, *resource);
+  });
+}
+
+SIM_API(cuSurfObjectDestroy)(CUsurfObject object) {
+  return WithContext([&](Call& call) { call.sim.textures.DestroySurface(object); });
+}
+
+SIM_API(cuSurfObjectGetResourceDesc)(CUDA_RESOURCE_DESC* resource, CUsurfObject object) {
+  return WithContext([&](Call& call) {
+    Require(resource != nullptr);
+    *resource = call.sim.textures.Surface(object).resource;
+  });
+}

@@ -1,0 +1,90 @@
+// What every exported function does first and last: take the engine's mutex, let the call's time pass, find the
+// current context, turn a Failure into its CUresult.
+//
+// Called on application threads. A body runs with the mutex held; Call::Wait gives it up while it waits.
+#pragma once
+
+#include <new>
+#include <type_traits>
+
+#include "simulator/driver/calls/simulator.h"
+#include "simulator/driver/failure.h"
+#include "simulator/driver/machine/process.h"
+
+namespace spillway::simulator {
+
+class Call {
+ public:
+  Call(Simulator& simulator, Engine::Lock& held) : sim(simulator), lock(held) {}
+
+  Simulator& sim;
+  Engine::Lock& lock;
+  Context* context = nullptr;  // the current one; null in calls that need none
+
+  Stream& StreamOf(CUstream handle);
+  Event& EventOf(CUevent handle);
+
+  // Adds work to a stream; throws if it captures, or if a capture has made it unusable.
+  OperationRef Submit(Stream& stream, Operation operation, const std::vector<OperationRef>& also_after = {});
+
+  // The calling thread is busy in the driver for this long, on the virtual clock.
+  void Spend(std::uint64_t time_ns);
+
+  // Wait until these are done, then report the context's sticky error, if any.
+  void Wait(const Context& whose, const std::vector<OperationRef>& operations);
+  void WaitForStream(const Stream& stream) { Wait(*stream.context, EndOf(stream)); }
+  void WaitForContext(const Context& whose) { Wait(whose, whose.Tails()); }
+  // What a synchronisation does beside waiting: pools give back what exceeds their thresholds.
+  void TrimPools();
+};
+
+enum class NeedsContext { kNo, kWhereThereIsOne, kYes };
+
+template <class Body>
+CUresult Guarded(NeedsContext needs, Body body) noexcept {
+  Simulator* const sim = TheSimulator();
+  if (sim == nullptr || IsForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (HasShutDown()) return CUDA_ERROR_DEINITIALIZED;
+  try {
+    Engine::Lock lock = sim->engine.Acquire();
+    sim->engine.ChargeApiCall(lock);
+    Call call(*sim, lock);
+    const bool is_current = !CurrentContexts().empty() && CurrentContexts().back() != nullptr;
+    Require(is_current || needs != NeedsContext::kYes, CUDA_ERROR_INVALID_CONTEXT);
+    if (is_current && needs != NeedsContext::kNo) {
+      call.context = CurrentContexts().back();
+      Require(sim->IsContext(call.context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+      Require(call.context->errors->sticky == CUDA_SUCCESS, call.context->errors->sticky);
+    }
+    if constexpr (std::is_void_v<decltype(body(call))>) {
+      body(call);
+      return CUDA_SUCCESS;
+    } else {
+      return body(call);
+    }
+  } catch (const Failure& failure) {
+    return failure.code;
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+// For calls that work without a current context.
+template <class Body>
+CUresult WithDriver(Body body) noexcept {
+  return Guarded(NeedsContext::kNo, body);
+}
+
+// For calls that need a current context without a sticky error.
+template <class Body>
+CUresult WithContext(Body body) noexcept {
+  return Guarded(NeedsContext::kYes, body);
+}
+
+// For calls that work without a current context, and report the sticky error of one that there is.
+template <class Body>
+CUresult WithContextIfAny(Body body) noexcept {
+  return Guarded(NeedsContext::kWhereThereIsOne, body);
+}
+
+}  // namespace spillway::simulator

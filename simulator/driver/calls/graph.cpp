@@ -1,0 +1,220 @@
+#include "simulator/driver/calls/graph.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "simulator/driver/calls/node_work.h"
+
+namespace spillway::simulator {
+namespace {
+
+OperationRef Nothing(GraphPass& pass, const std::vector<OperationRef>& after) {
+  Operation nothing;
+  nothing.name = "graph edge";
+  return pass.Submit(std::move(nothing), after);
+}
+
+using Places = std::unordered_map<const GraphNode*, std::size_t>;
+
+std::vector<std::size_t> LeavesFrom(const std::vector<ExecNode>& nodes, std::size_t first) {
+  std::set<std::size_t> leaves;
+  for (std::size_t i = first; i < nodes.size(); ++i) leaves.insert(i);
+  for (std::size_t i = first; i < nodes.size(); ++i) {
+    for (const std::size_t before : nodes[i].after) leaves.erase(before);
+  }
+  return {leaves.begin(), leaves.end()};
+}
+
+void FlattenInto(const Graph& graph, const std::vector<std::size_t>& before_all, std::vector<ExecNode>& out) {
+  Places places;
+  for (const GraphNode* node : graph.InOrder()) {
+    std::vector<std::size_t> after = node->after.empty() ? before_all : std::vector<std::size_t>{};
+    for (const GraphEdge& edge : node->after) after.push_back(places.at(edge.from));
+    WorkRef work = node->work;
+    if (const auto* child = dynamic_cast<const ChildWork*>(work.get())) {
+      const std::size_t first = out.size();
+      FlattenInto(*child->graph(), after, out);
+      if (out.size() > first) after = LeavesFrom(out, first);
+      work = std::make_shared<EmptyWork>();
+    }
+    places[node] = out.size();
+    out.push_back({node->id, node->work->type(), std::move(work), std::move(after)});
+  }
+}
+
+// What the launch does to graph memory, checked and done before anything is enqueued. Returns what it must keep.
+std::vector<GraphAllocationRef> PrepareMemory(Call& call, const GraphExec& executable) {
+  GraphMemory& memory = call.sim.graph_memory;
+  const bool frees_itself = (executable.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+  std::vector<GraphAllocationRef> used;
+  for (const ExecNode& node : executable.nodes) {
+    if (const auto* alloc = dynamic_cast<const AllocWork*>(node.work.get())) {
+      Require(frees_itself || !memory.IsLive(alloc->allocation()->base));
+      alloc->allocation()->Materialise();
+    }
+  }
+  for (const ExecNode& node : executable.nodes) {
+    if (const auto* alloc = dynamic_cast<const AllocWork*>(node.work.get())) {
+      const GraphAllocationRef& allocation = alloc->allocation();
+      if (memory.EndLife(allocation->base) != nullptr) call.sim.allocations.Remove(allocation->base);
+      memory.MakeLive(allocation);
+      call.sim.allocations.Add({.base = allocation->base,
+                                .size_bytes = allocation->size_bytes,
+                                .kind = AllocationKind::kGraph,
+                                .context = call.context,
+                                .device = allocation->device.ordinal});
+      used.push_back(allocation);
+    } else if (const auto* free = dynamic_cast<const FreeWork*>(node.work.get())) {
+      const GraphAllocationRef freed = memory.EndLife(free->address());
+      Require(freed != nullptr);
+      call.sim.allocations.Remove(free->address());
+      used.push_back(freed);
+    }
+  }
+  return used;
+}
+
+}  // namespace
+
+OperationRef GraphPass::Submit(Operation operation, const std::vector<OperationRef>& after) {
+  auto submitted = std::make_shared<Operation>(std::move(operation));
+  BelongTo(stream, *submitted);
+  call.sim.engine.Submit(call.lock, submitted, after);
+  return submitted;
+}
+
+bool GraphNode::ComesAfter(const GraphNode* other) const {
+  return std::any_of(after.begin(), after.end(), [&](const GraphEdge& edge) { return edge.from == other; });
+}
+
+Graph::~Graph() {
+  for (const auto& node : nodes) tables.nodes.erase(node.get());
+  tables.graphs.erase(this);
+}
+
+GraphNode& Graph::Add(WorkRef work, const std::vector<GraphNode*>& after, const CUgraphEdgeData* data) {
+  const std::uint64_t id = tables.next_id++;
+  auto node = std::make_unique<GraphNode>(GraphNode{id, id, this, std::move(work)});
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    node->after.push_back({after[i], data == nullptr ? CUgraphEdgeData{} : data[i]});
+  }
+  tables.nodes.insert(node.get());
+  nodes.push_back(std::move(node));
+  return *nodes.back();
+}
+
+void Graph::Remove(GraphNode* node) {
+  for (const auto& other : nodes) {
+    std::erase_if(other->after, [&](const GraphEdge& edge) { return edge.from == node; });
+  }
+  tables.nodes.erase(node);
+  std::erase_if(nodes, [&](const auto& other) { return other.get() == node; });
+}
+
+GraphRef Graph::Clone() const {
+  auto clone = std::make_shared<Graph>(tables);
+  std::unordered_map<const GraphNode*, GraphNode*> twins;
+  for (const auto& node : nodes) {
+    WorkRef work = node->work;
+    if (const auto* child = dynamic_cast<const ChildWork*>(work.get())) {
+      work = std::make_shared<ChildWork>(child->graph()->Clone());
+    }
+    GraphNode& twin = clone->Add(std::move(work), {});
+    twin.original_id = node->id;
+    twin.attributes = node->attributes;
+    twins[node.get()] = &twin;
+  }
+  for (const auto& node : nodes) {
+    for (const GraphEdge& edge : node->after) {
+      twins.at(node.get())->after.push_back({twins.at(edge.from), edge.data});
+    }
+  }
+  clone->objects = objects;
+  for (const auto& [object, count] : objects) object->references += count;
+  return clone;
+}
+
+std::vector<GraphNode*> Graph::InOrder() const {
+  std::vector<GraphNode*> order;
+  std::set<const GraphNode*> placed;
+  while (order.size() < nodes.size()) {
+    const std::size_t before = order.size();
+    for (const auto& node : nodes) {
+      if (placed.contains(node.get())) continue;
+      const bool ready = std::all_of(node->after.begin(), node->after.end(),
+                                     [&](const GraphEdge& edge) { return placed.contains(edge.from); });
+      if (!ready) continue;
+      placed.insert(node.get());
+      order.push_back(node.get());
+    }
+    Require(order.size() > before);
+  }
+  return order;
+}
+
+bool Graph::HasMemoryNodes() const {
+  return std::any_of(nodes.begin(), nodes.end(), [](const auto& node) {
+    if (const auto* child = dynamic_cast<const ChildWork*>(node->work.get())) {
+      return child->graph()->HasMemoryNodes();
+    }
+    const CUgraphNodeType type = node->work->type();
+    return type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+  });
+}
+
+std::set<const GraphNode*> AncestorsOf(const std::vector<GraphNode*>& nodes) {
+  std::set<const GraphNode*> found;
+  std::vector<const GraphNode*> open(nodes.begin(), nodes.end());
+  while (!open.empty()) {
+    const GraphNode* const node = open.back();
+    open.pop_back();
+    if (!found.insert(node).second) continue;
+    for (const GraphEdge& edge : node->after) open.push_back(edge.from);
+  }
+  return found;
+}
+
+ExecNode& GraphExec::NodeOf(std::uint64_t id) {
+  const auto found =
+      std::find_if(nodes.begin(), nodes.end(), [&](const ExecNode& node) { return node.id == id; });
+  Require(found != nodes.end());
+  return *found;
+}
+
+std::vector<ExecNode> Flatten(const Graph& graph) {
+  std::vector<ExecNode> nodes;
+  FlattenInto(graph, {}, nodes);
+  return nodes;
+}
+
+GraphRef GraphFrom(GraphTables& tables, const GraphExec& executable) {
+  auto graph = std::make_shared<Graph>(tables);
+  std::vector<GraphNode*> made;
+  for (const ExecNode& node : executable.nodes) {
+    std::vector<GraphNode*> after;
+    for (const std::size_t before : node.after) after.push_back(made[before]);
+    made.push_back(&graph->Add(node.enabled ? node.work : std::make_shared<EmptyWork>(), after));
+  }
+  return graph;
+}
+
+void LaunchGraph(Call& call, GraphExec& executable, Stream& stream) {
+  std::vector<GraphAllocationRef> memory = PrepareMemory(call, executable);
+  Operation begin;
+  begin.name = "graph begin";
+  const OperationRef first = call.Submit(stream, std::move(begin), {executable.last_launch});
+  GraphPass pass{call, stream};
+  std::vector<OperationRef> done;
+  for (const ExecNode& node : executable.nodes) {
+    std::vector<OperationRef> after = {first};
+    for (const std::size_t before : node.after) after.push_back(done[before]);
+    done.push_back(node.enabled ? node.work->Run(pass, after) : Nothing(pass, after));
+  }
+  Operation end;
+  end.name = "graph end";
+  end.effect = [memory] {};  // the addresses stay while the launch runs
+  executable.last_launch = call.Submit(stream, std::move(end), done);
+  for (const GraphAllocationRef& allocation : memory) allocation->last_use = executable.last_launch;
+}
+
+}  // namespace spillway::simulator

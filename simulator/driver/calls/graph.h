@@ -1,0 +1,113 @@
+// Graphs as a program builds them, and what they become when they are instantiated.
+//
+// Called by the capture, the graph functions and graph launches, under the engine's mutex.
+// Ownership: the program owns graphs and executables by their handles (GraphTables keeps them); a child graph belongs to
+// its node. What a node does (NodeWork) is constant and shared between a graph, its clones and its executables; changing
+// a node's parameters gives it another one.
+//
+// Invariants
+//  1. Dependencies stay inside one graph. A graph may be cyclic while it is built; instantiation refuses that.
+//  2. An executable is flat: a child graph's nodes stand among the others, and its own node after them.
+//  3. Launches of one executable follow one another; each starts after the stream's earlier work.
+//  4. GraphTables knows every live graph and node: a handle that it does not know is invalid.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "simulator/driver/calls/call.h"
+#include "simulator/driver/device/graph_tables.h"
+
+namespace spillway::simulator {
+
+struct Graph;
+using GraphRef = std::shared_ptr<Graph>;
+
+// One launch of an executable into a stream.
+struct GraphPass {
+  Call& call;
+  Stream& stream;
+
+  OperationRef Submit(Operation operation, const std::vector<OperationRef>& after);
+};
+
+class NodeWork {
+ public:
+  virtual ~NodeWork() = default;
+
+  virtual CUgraphNodeType type() const = 0;
+  // The documented parameters; what they point to lives as long as this.
+  virtual void Describe(CUgraphNodeParams& params) const = 0;
+  // Starts it after `after`; it is done when the returned operation is.
+  virtual OperationRef Run(GraphPass& pass, const std::vector<OperationRef>& after) const = 0;
+};
+using WorkRef = std::shared_ptr<const NodeWork>;
+
+struct GraphEdge {
+  GraphNode* from;
+  CUgraphEdgeData data;
+};
+
+struct GraphNode {
+  std::uint64_t id;
+  std::uint64_t original_id;  // of the node that this one was cloned from, or its own
+  Graph* graph;
+  WorkRef work;
+  std::vector<GraphEdge> after = {};
+  std::map<int, CUkernelNodeAttrValue> attributes = {};
+
+  bool ComesAfter(const GraphNode* other) const;
+};
+
+// The user objects that a graph or an executable keeps alive, and how often.
+using HeldObjects = std::map<UserObject*, unsigned>;
+
+struct Graph : std::enable_shared_from_this<Graph> {
+  explicit Graph(GraphTables& in) : tables(in) { tables.graphs.insert(this); }
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  GraphNode& Add(WorkRef work, const std::vector<GraphNode*>& after, const CUgraphEdgeData* data = nullptr);
+  void Remove(GraphNode* node);
+  GraphRef Clone() const;
+  // Throws CUDA_ERROR_INVALID_VALUE if there is a cycle. Ties go to the node that was added first.
+  std::vector<GraphNode*> InOrder() const;
+  bool HasMemoryNodes() const;
+
+  GraphTables& tables;
+  std::vector<std::unique_ptr<GraphNode>> nodes;  // as they were added
+  HeldObjects objects;
+  int executables = 0;
+};
+
+// The nodes themselves and all that come before them.
+std::set<const GraphNode*> AncestorsOf(const std::vector<GraphNode*>& nodes);
+
+struct ExecNode {
+  std::uint64_t id;  // of the graph's node
+  CUgraphNodeType type;
+  WorkRef work;
+  std::vector<std::size_t> after;  // indices of earlier nodes
+  bool enabled = true;
+};
+
+struct GraphExec {
+  std::vector<ExecNode> nodes;
+  unsigned long long flags = 0;
+  std::weak_ptr<Graph> source;
+  HeldObjects objects = {};
+  OperationRef last_launch = nullptr;
+
+  ExecNode& NodeOf(std::uint64_t id);  // throws CUDA_ERROR_INVALID_VALUE
+};
+
+// The nodes of `graph` and of its child graphs, in an order of execution.
+std::vector<ExecNode> Flatten(const Graph& graph);
+// A graph that does what the executable does.
+GraphRef GraphFrom(GraphTables& tables, const GraphExec& executable);
+void LaunchGraph(Call& call, GraphExec& executable, Stream& stream);
+
+}  // namespace spillway::simulator

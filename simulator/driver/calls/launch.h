@@ -1,0 +1,57 @@
+// A kernel launch as a thing: checked, with its own copy of the parameters, ready to become an operation any number of
+// times. A stream carries one out at once; a graph keeps one per kernel node.
+//
+// Called by the launch functions and kernel nodes under the engine's mutex. Owns its parameters; kernels' entries live
+// as long as the process.
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "simulator/driver/calls/call.h"
+
+namespace spillway::simulator {
+
+// A launch's private copy of its parameters.
+class Arguments {
+ public:
+  explicit Arguments(const KernelEntry& entry);
+
+  void CopyEach(void* const* parameters);
+  void CopyPacked(const void* buffer, std::size_t size_bytes);
+
+  void* const* pointers() const { return pointers_.data(); }
+  // All that might be addresses.
+  std::vector<std::uint64_t> Words() const;
+
+ private:
+  struct Freer {
+    void operator()(char* buffer) const { std::free(buffer); }
+  };
+
+  const KernelEntry& entry_;
+  std::size_t bytes_ = 0;
+  std::unique_ptr<char, Freer> buffer_;
+  std::vector<void*> pointers_;
+};
+
+enum class Blocks { kAnyNumber, kAllResident };
+
+struct KernelLaunch {
+  void* handle;  // the CUfunction or CUkernel that the program named
+  const KernelEntry* entry;
+  LaunchShape shape;
+  std::shared_ptr<const Arguments> arguments;
+  std::uint64_t multiprocessors;
+  // Where it is said what the kernel does with memory, in the compute mode `tags`; both null: it is run.
+  KernelUses uses = nullptr;
+  const DeclaredKernel* declared = nullptr;
+};
+
+// Throws what the launch functions answer for shapes and parameters that cannot be.
+KernelLaunch DescribeLaunch(Call& call, const void* handle, const LaunchShape& shape, void* const* parameters,
+                            void* const* extra, Blocks blocks);
+Operation MakeLaunch(const Simulator& sim, const KernelLaunch& launch);
+
+}  // namespace spillway::simulator

@@ -1,0 +1,193 @@
+#include "simulator/driver/calls/simulator.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <stdexcept>
+#include <string_view>
+
+#include "base/environment.h"
+#include "simulator/driver/machine/books.h"
+#include "simulator/driver/machine/compute_mode.h"
+#include "simulator/driver/machine/node_settings.h"
+#include "simulator/driver/machine/process.h"
+#include "simulator/driver/memory/sparse_bytes.h"
+
+namespace spillway::simulator {
+namespace {
+
+std::atomic<Simulator*> the_simulator{nullptr};
+
+std::string ProfilesFolder() {
+  Dl_info here;
+  if (dladdr(reinterpret_cast<void*>(&Initialise), &here) == 0) return "profiles";
+  return std::filesystem::path(here.dli_fname).parent_path() / "profiles";
+}
+
+const char* Setting(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? otherwise : value;
+}
+
+bool ReadCapacity(std::uint64_t& capacity_bytes) {
+  const char* text = Setting(environment::kSimCapacity, nullptr);
+  if (text == nullptr) return true;
+  char* end = nullptr;
+  capacity_bytes = std::strtoull(text, &end, 10);
+  return *end == '\0' && capacity_bytes >= PhysicalMemory::kGranuleBytes;
+}
+
+// Beside each plug-in, under the same name but for the ending.
+base::Status ReadDeclaredUses(DeclaredUses& uses) {
+  const PluginPaths plugins = FindPluginPaths();
+  std::vector<std::string> paths = plugins.listed;
+  paths.push_back(plugins.beside_program);
+  for (std::string path : paths) {
+    constexpr std::string_view kEnding = ".kernels.so";
+    if (!path.ends_with(kEnding)) continue;
+    path.replace(path.size() - kEnding.size(), kEnding.size(), ".uses");
+    const base::Status added = uses.AddFile(path);
+    const bool is_missing = !added.ok() && added.error().code != 0;
+    if (!added.ok() && !is_missing) return added;
+  }
+  return base::Ok();
+}
+
+// An exit handler that runs after the driver has shut down.
+void LeaveNode() {
+  Simulator* const sim = the_simulator;
+  if (sim != nullptr && sim->node != nullptr && !IsForkedChild()) sim->node->Leave();
+}
+
+CUresult Refuse(const std::string& reason) {
+  std::fprintf(stderr, "simulated GPU: %s\n", reason.c_str());
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+Simulator::Simulator(const Profile& device, int device_count, std::uint64_t capacity_bytes, bool real_clock,
+                     std::unique_ptr<Node> shared_with)
+    : profile(device),
+      node(std::move(shared_with)),
+      engine(profile, addresses, real_clock, device_count, real_clock ? nullptr : node.get()),
+      addresses(device_count),
+      devices(device_count, capacity_bytes, addresses, node.get()),
+      managed_heap(devices.At(0).physical, addresses, Location::kHost),
+      vmm(devices, addresses, engine),
+      imports(devices, addresses) {}
+
+std::unique_ptr<Context> Simulator::MakeContext(Device& device, unsigned flags, bool is_primary) {
+  auto context = std::make_unique<Context>();
+  context->id = next_id++;
+  context->device = &device;
+  ++TheBooks().contexts_of_device[static_cast<std::size_t>(device.ordinal)];
+  context->primary = is_primary;
+  context->flags = flags;
+  context->limits = {{CU_LIMIT_STACK_SIZE, 1024},
+                     {CU_LIMIT_PRINTF_FIFO_SIZE, std::size_t{1} << 20},
+                     {CU_LIMIT_MALLOC_HEAP_SIZE, std::size_t{8} << 20},
+                     {CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 2},
+                     {CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 2048},
+                     {CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 64},
+                     {CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0}};
+  context->legacy = std::make_shared<Stream>(Stream{next_id++, context.get(), true, true, 0, 0, nullptr});
+  return context;
+}
+
+bool Simulator::IsContext(const Context* context) const {
+  const auto is_primary = [&](const auto& device) { return device->primary.get() == context; };
+  return context != nullptr && (std::any_of(devices.begin(), devices.end(), is_primary) ||
+                                contexts.contains(const_cast<Context*>(context)));
+}
+
+void Simulator::Release(std::uintptr_t base) {
+  const Allocation allocation = *allocations.FindBase(base);
+  switch (allocation.kind) {
+    case AllocationKind::kDevice:
+      devices.At(allocation.device).heap.Free(base);
+      break;
+    case AllocationKind::kManaged:
+      managed_heap.Free(base);
+      break;
+    case AllocationKind::kPool:
+      allocation.pool->Free(base, 0, nullptr);
+      break;
+    case AllocationKind::kPinnedHost:
+      munmap(reinterpret_cast<void*>(base), WholePages(allocation.size_bytes));
+      [[fallthrough]];
+    case AllocationKind::kRegisteredHost:
+      ForgetMapping(base);
+      TheBooks().host_bytes.Subtract(WholePages(allocation.size_bytes));
+      break;
+    case AllocationKind::kGraph:
+      graph_memory.EndLife(base);
+      break;
+    case AllocationKind::kGlobal:
+      break;
+    case AllocationKind::kOpened:
+      while (!imports.Close(base)) {
+      }
+      break;
+  }
+  allocations.Remove(base);
+}
+
+Simulator* TheSimulator() { return the_simulator; }
+
+CUresult Initialise() {
+  if (IsForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
+  // Before the lock: dladdr waits for the dynamic loader, which a thread inside a library's constructor holds while it
+  // may wait here.
+  const std::string profiles = ProfilesFolder();
+  static std::mutex once;
+  const std::lock_guard lock(once);
+  if (the_simulator != nullptr) return CUDA_SUCCESS;
+  const char* name = Setting(environment::kSimProfile, "h200");
+  const base::Result<Profile> loaded = LoadProfile(name, profiles);
+  if (!loaded) return Refuse(loaded.text());
+  const Profile& profile = *loaded;
+  const std::string clock = Setting(environment::kSimClock, "virtual");
+  if (clock != "virtual" && clock != "real")
+    return Refuse("unknown clock '" + clock + "'; known: virtual real");
+  const std::string compute = Setting(environment::kSimCompute, "full");
+  if (compute != "full" && compute != "tags")
+    return Refuse("unknown way to compute '" + compute + "'; known: full tags");
+  DeclaredUses declared_uses;
+  if (compute == "tags") {
+    const base::Status read = ReadDeclaredUses(declared_uses);
+    if (!read.ok()) return Refuse(read.text());
+  }
+  std::uint64_t capacity_bytes = profile.capacity_bytes;
+  if (!ReadCapacity(capacity_bytes)) {
+    return Refuse(std::string(environment::kSimCapacity) + " is not a number of bytes of at least 2097152");
+  }
+  capacity_bytes -= capacity_bytes % PhysicalMemory::kGranuleBytes;
+  const int device_count = std::atoi(Setting(environment::kSimDevices, "1"));
+  if (device_count < 1 || device_count > kMostDevices) {
+    return Refuse(std::string(environment::kSimDevices) + " is not a number of devices from 1 to 8");
+  }
+  const Machine machine = {profile.name, device_count, capacity_bytes, LinkRatesOf(profile)};
+  base::Result<std::unique_ptr<Node>> node = JoinNode(machine, clock == "virtual");
+  if (!node) return Refuse(node.text());
+  TheBooks().SetIdentity(profile.name, clock);
+  TheBooks().device_bytes_capacity = capacity_bytes;
+  TheBooks().device_count = static_cast<std::size_t>(device_count);
+  SetComputeMode(compute == "tags" ? ComputeMode::kTags : ComputeMode::kFull);
+  auto* const simulator =
+      new Simulator(profile, device_count, capacity_bytes, clock == "real", *std::move(node));
+  simulator->declared_uses = std::move(declared_uses);
+  the_simulator = simulator;
+  std::atexit(LeaveNode);
+  MarkInitialised();
+  return CUDA_SUCCESS;
+}
+
+}  // namespace spillway::simulator

@@ -1,0 +1,37 @@
+// Every graph, node, executable, capture and user object of the process, by handle.
+//
+// A member of Simulator; under the engine's mutex. Graphs put themselves and their nodes into `graphs` and `nodes`.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "simulator/driver/abi.h"
+#include "simulator/driver/device/graph_memory.h"
+
+namespace spillway::simulator {
+
+struct Capture;
+struct Graph;
+struct GraphExec;
+struct GraphNode;
+
+struct UserObject {
+  CUhostFn destroy;
+  void* data;
+  unsigned references;
+};
+
+struct GraphTables {
+  std::map<Graph*, std::shared_ptr<Graph>> owned;  // by the program
+  std::set<Graph*> graphs;                         // these, and those of child nodes and captures
+  std::set<GraphNode*> nodes;
+  std::map<GraphExec*, std::shared_ptr<GraphExec>> executables;
+  std::vector<std::shared_ptr<Capture>> captures;  // those that go on
+  std::map<UserObject*, std::unique_ptr<UserObject>> user_objects;
+  std::uint64_t next_id = 1;
+};
+
+}  // namespace spillway::simulator

@@ -1,0 +1,61 @@
+// Memory of other processes that this one has opened: by CUDA IPC, or a pool's pointers.
+//
+// Called by api/ipc.cpp and api/pool.cpp under the engine's mutex. Owns the addresses; the bytes are the exporter's, and
+// count there.
+//
+// Invariants
+//  1. The same memory opened again by the same context is at the same address, until it has been closed as often.
+//  2. Nothing of this process is a neighbour: each opening has a range of its own.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "simulator/driver/device/device.h"
+#include "simulator/driver/memory/address_space.h"
+#include "simulator/driver/memory/shared_files.h"
+
+namespace spillway::simulator {
+
+// What an exported handle says about memory.
+struct ExportedMemory {
+  std::uint64_t magic;
+  FilePlace place;
+  std::uint64_t offset_bytes;  // of the allocation in its block
+  std::uint64_t size_bytes;    // of the allocation
+  std::uint64_t allocation_id;
+  std::uint64_t owner;  // of a pool's memory: the pool
+};
+static_assert(sizeof(ExportedMemory) <= 64, "a handle has 64 bytes");
+
+class Imports {
+ public:
+  Imports(const Devices& devices, AddressSpace& addresses) : devices_(devices), addresses_(addresses) {}
+
+  // Shows the memory to `context`'s device and its own; returns the allocation's address. `fresh`: it was not open yet.
+  std::uintptr_t Open(const ExportedMemory& memory, const Context& context, bool& fresh);
+  // Returns true if that was the last closing, and the address is gone.
+  bool Close(std::uintptr_t address);
+  int DeviceOf(std::uintptr_t address) const { return open_.at(address).device; }
+
+ private:
+  struct Opening {
+    std::uintptr_t base;
+    std::size_t reserved_bytes;
+    std::uint64_t inode;
+    std::uint64_t allocation_id;
+    const Context* context;
+    int device;
+    int references;
+  };
+
+  const Devices& devices_;
+  AddressSpace& addresses_;
+  std::map<std::uintptr_t, Opening> open_;  // by the allocation's address
+};
+
+// Exports `size_bytes` at `base`, which lies in one mapping. Throws CUDA_ERROR_OUT_OF_MEMORY.
+ExportedMemory Export(const AddressSpace& addresses, std::uint64_t magic, std::uintptr_t base,
+                      std::size_t size_bytes, std::uint64_t allocation_id, std::uint64_t owner);
+
+}  // namespace spillway::simulator

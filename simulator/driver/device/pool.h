@@ -1,0 +1,56 @@
+// A memory pool for stream-ordered allocation: keeps freed memory until a synchronisation takes it below the threshold.
+//
+// Called by cuMemAllocAsync, cuMemFreeAsync and the pool functions under the engine's mutex.
+// Ownership: Simulator owns pools; a pool owns the physical memory behind its blocks, live and free.
+//
+// Invariants
+//  1. A freed block is reused by the stream that freed it at once, by others only after the free took place.
+//  2. All of the pool's physical memory counts as device memory, also what is free in it.
+//  3. Memory goes back to the device only in TrimTo: at a synchronisation, on demand, or when memory runs out.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+
+#include "simulator/driver/device/context.h"
+#include "simulator/driver/memory/device_heap.h"
+
+namespace spillway::simulator {
+
+struct Pool {
+  Pool(PhysicalMemory& physical, AddressSpace& addresses, Location where)
+      : heap(physical, addresses, where) {}
+
+  struct FreeBlock {
+    std::uintptr_t base;
+    std::size_t size_bytes;
+    std::uint64_t stream_id;
+    OperationRef freed;  // null: at once
+  };
+
+  // Throws CUDA_ERROR_OUT_OF_MEMORY when the device is full even after waiting for the pool's own pending frees.
+  std::uintptr_t Allocate(Engine& engine, Engine::Lock& lock, std::size_t size_bytes, const Stream& stream);
+  void Free(std::uintptr_t base, std::uint64_t stream_id, const OperationRef& freed);
+  void TrimTo(std::uint64_t keep_bytes);
+  void TrimAtSynchronisation() { TrimTo(release_threshold_bytes); }
+
+  DeviceHeap heap;
+  std::map<std::uintptr_t, std::size_t> live;
+  std::list<FreeBlock> free;
+  CUmemPoolProps properties = {};
+  std::uint64_t release_threshold_bytes = 0;
+  std::uint64_t used_bytes = 0;
+  std::uint64_t used_high_bytes = 0;
+  std::uint64_t reserved_high_bytes = 0;
+  int reuse_follow_event_dependencies = 1;
+  int reuse_allow_opportunistic = 1;
+  int reuse_allow_internal_dependencies = 1;
+  bool doomed = false;  // destroyed by the program while memory of it lives
+
+ private:
+  bool TakeFree(std::size_t rounded_bytes, const Stream& stream, std::uintptr_t& base);
+  bool TryFresh(std::size_t size_bytes, std::uintptr_t& base);
+};
+
+}  // namespace spillway::simulator

@@ -1,0 +1,180 @@
+// The engine on a machine that several processes share: the same steps, each in this process's turn. See node_state.h.
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "simulator/driver/engine/engine.h"
+#include "simulator/driver/machine/books.h"
+#include "simulator/driver/machine/node.h"
+#include "simulator/driver/machine/process.h"
+#include "simulator/driver/machine/process_status.h"
+
+namespace spillway::simulator {
+namespace {
+
+using node::EngineId;
+
+// Without work of its own, a waiting process waits for another one's event or for a value that somebody writes.
+constexpr Nanos kWaitForOthers_ns = 1'000'000;
+constexpr Nanos kWaitForTurn_ns = 1'000'000'000;
+
+// A process whose threads all sleep outside the driver, as often as this in a row, is elsewhere; so is one that computes for
+// itself for as long as the second.
+constexpr auto kLookEvery = std::chrono::milliseconds(20);
+constexpr int kLooksAsleep = 5;
+constexpr int kLooksBusy = 500;
+
+node::Engine EngineOf(const Operation& operation) {
+  if (operation.resource == Resource::kHostToDevice) return node::kH2d;
+  return operation.resource == Resource::kDeviceToHost ? node::kD2h : node::kCompute;
+}
+
+EngineId IdOf(const Operation& operation) { return {operation.device, EngineOf(operation)}; }
+
+void BlockAllSignals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, nullptr);
+}
+
+}  // namespace
+
+void Engine::NotifyChanged() {
+  changed_.notify_all();
+  if (turn_waiters_ > 0) node_->WakeOwn();
+}
+
+void Engine::AdvanceShared(Lock& lock, Nanos time_ns) {
+  PollExternalWaits();
+  do {
+    WaitForHostFunctions(lock);
+  } while (!StepShared(lock, time_ns));
+}
+
+void Engine::WaitShared(Lock& lock, const OperationRef& operation) {
+  while (!IsDone(operation)) {
+    PollExternalWaits();
+    WaitForHostFunctions(lock);
+    if (operation->done) return;
+    StepShared(lock, node::kNever);
+    LetOthersIn(lock);
+  }
+}
+
+// One step: the end of one operation, the arrival at `time_ns`, or a sleep until somebody else has done something.
+// True: arrived.
+bool Engine::StepShared(Lock& lock, Nanos time_ns) {
+  const Node::Answer answer = node_->Ask(std::max(time_ns, clock_ns_));
+  if (answer.turn == Node::Turn::kNotYet) {
+    const Nanos limit_ns = NextToEnd() == nullptr ? kWaitForOthers_ns : kWaitForTurn_ns;
+    ++turn_waiters_;
+    lock.unlock();
+    node_->Sleep(answer.wake_count, limit_ns);
+    lock.lock();
+    --turn_waiters_;
+    return false;
+  }
+  clock_ns_ = std::max(clock_ns_, answer.at_ns);
+  TheBooks().simulated_ns = static_cast<std::uint64_t>(clock_ns_);
+  if (answer.turn == Node::Turn::kOwnEnd) EndOneShared();
+  if (turn_waiters_ > 0) node_->WakeOwn();
+  return answer.turn == Node::Turn::kArrived;
+}
+
+void Engine::EndOneShared() {
+  ForecastSharedEnds();
+  const OperationRef next = NextToEnd();
+  if (next != nullptr && next->end_ns <= clock_ns_) Retire(next);
+  holds_changed_ = true;
+  Settle();
+}
+
+bool Engine::CanStart() const {
+  return std::any_of(devices_.begin(), devices_.end(), [](const DeviceQueues& device) {
+    const ReadyQueue& ready = device.ready_compute;
+    if (!ready.empty() && (*ready.begin())->multiprocessors <= device.free_multiprocessors) return true;
+    return (device.copying[kH2d] == nullptr && !device.ready_copies[kH2d].empty()) ||
+           (device.copying[kD2h] == nullptr && !device.ready_copies[kD2h].empty());
+  });
+}
+
+void Engine::TakeTurn() { clock_ns_ = std::max(clock_ns_, node_->AwaitTurn()); }
+
+void Engine::JoinEngine(Operation& operation) {
+  const EngineId id = IdOf(operation);
+  const node::Work work = id.engine == node::kCompute
+                              ? static_cast<node::Work>(operation.duration_ns) * node::kWorkPerNano
+                              : node_->CopyWork(id, operation.link_bytes, operation.duration_ns);
+  operation.shared_end = node_->GivenNow(id) + work;
+  holds_changed_ = true;
+}
+
+void Engine::ForecastSharedEnds() {
+  const std::vector<OperationRef> computing(computing_.begin(), computing_.end());
+  computing_.clear();  // they are ordered by what changes now
+  for (const OperationRef& operation : computing) {
+    operation->end_ns = node_->TimeOf(IdOf(*operation), operation->shared_end);
+    computing_.insert(operation);
+  }
+  for (const DeviceQueues& device : devices_) {
+    for (const OperationRef& copy : device.copying) {
+      if (copy != nullptr) copy->end_ns = node_->TimeOf(IdOf(*copy), copy->shared_end);
+    }
+  }
+}
+
+void Engine::PublishHolds() {
+  Node::Holds holds = {};
+  const auto add = [&](const Operation& operation) {
+    Node::Hold& hold = holds[static_cast<std::size_t>(operation.device)][EngineOf(operation)];
+    hold.next_end = hold.holds ? std::min(hold.next_end, operation.shared_end) : operation.shared_end;
+    hold.holds = true;
+  };
+  for (const OperationRef& operation : computing_) add(*operation);
+  for (const DeviceQueues& device : devices_) {
+    for (const OperationRef& copy : device.copying) {
+      if (copy != nullptr) add(*copy);
+    }
+  }
+  const Books& books = TheBooks();
+  node_->SetHolds(
+      holds, {books.kernels, books.h2d_bytes, books.d2h_bytes, static_cast<std::uint64_t>(computed_ns_)});
+  holds_changed_ = false;
+}
+
+// Sees to the device's work while the program is elsewhere, and lets the other processes go on.
+void Engine::AttendantMain() {
+  BlockAllSignals();
+  std::uint64_t calls_seen = 0;
+  int looks_alone = 0;
+  int looks_asleep = 0;
+  while (!HasShutDown()) {
+    std::this_thread::sleep_for(kLookEvery);
+    node_->Beat();
+    looks_alone = IsLeftAlone(calls_seen) ? looks_alone + 1 : 0;
+    if (looks_alone == 0) looks_asleep = 0;
+    if (looks_alone == 0) continue;
+    looks_asleep = AnotherThreadIsBusy() ? 0 : looks_asleep + 1;
+    if (looks_asleep >= kLooksAsleep || looks_alone >= kLooksBusy) Attend(calls_seen);
+  }
+}
+
+// No thread is in the driver, and none was since the last look.
+bool Engine::IsLeftAlone(std::uint64_t& calls_seen) {
+  const Lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || turn_waiters_ > 0) return false;
+  const bool alone = api_calls_ == calls_seen;
+  calls_seen = api_calls_;
+  return alone;
+}
+
+void Engine::Attend(std::uint64_t calls_seen) {
+  Lock lock(mutex_);
+  while (api_calls_ == calls_seen && !HasShutDown()) {
+    PollExternalWaits();
+    StepShared(lock, node::kNever);
+  }
+}
+
+}  // namespace spillway::simulator

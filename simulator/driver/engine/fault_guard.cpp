@@ -1,0 +1,119 @@
+#include "simulator/driver/engine/fault_guard.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include "simulator/driver/engine/operation.h"
+
+namespace spillway::simulator {
+namespace {
+
+struct Guard {
+  sigjmp_buf escape;
+  volatile std::uintptr_t address = 0;
+};
+
+thread_local Guard* volatile active_guard = nullptr;
+struct sigaction previous_segv;
+struct sigaction previous_bus;
+
+void PassOn(int signal, siginfo_t* info, void* context) {
+  const struct sigaction& previous = signal == SIGSEGV ? previous_segv : previous_bus;
+  if ((previous.sa_flags & SA_SIGINFO) != 0 && previous.sa_sigaction != nullptr) {
+    previous.sa_sigaction(signal, info, context);
+  } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+    previous.sa_handler(signal);
+  } else {
+    // Returning re-executes the access; with the default action it ends the process with the right signal.
+    struct sigaction standard = {};
+    standard.sa_handler = SIG_DFL;
+    sigaction(signal, &standard, nullptr);
+  }
+}
+
+void OnFault(int signal, siginfo_t* info, void* context) {
+  Guard* const guard = active_guard;
+  if (guard == nullptr) {
+    PassOn(signal, info, context);
+    return;
+  }
+  guard->address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  siglongjmp(guard->escape, 1);
+}
+
+void InstallHandlers() {
+  static const bool installed = [] {
+    struct sigaction action = {};
+    action.sa_sigaction = OnFault;
+    // NODEFER: the jump out of the handler then has no signal mask to restore, which would cost each launch a
+    // system call.
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    sigaction(SIGSEGV, &action, &previous_segv);
+    sigaction(SIGBUS, &action, &previous_bus);
+    return true;
+  }();
+  (void)installed;
+}
+
+// The signal of a fault ends the process where it is blocked, as it is in threads that begin under a thread with all of them blocked.
+void UnblockFaults() {
+  sigset_t faults;
+  sigemptyset(&faults);
+  sigaddset(&faults, SIGSEGV);
+  sigaddset(&faults, SIGBUS);
+  pthread_sigmask(SIG_UNBLOCK, &faults, nullptr);
+}
+
+// Kernel bodies run on small fiber stacks, so the handler needs one of its own; a thread that has one keeps it.
+class SignalStack {
+ public:
+  SignalStack() {
+    UnblockFaults();
+    stack_t current;
+    if (sigaltstack(nullptr, &current) != 0 || (current.ss_flags & SS_DISABLE) == 0) return;
+    memory_ = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory_ == MAP_FAILED) return;
+    stack_t own = {};
+    own.ss_sp = memory_;
+    own.ss_size = kBytes;
+    sigaltstack(&own, nullptr);
+  }
+  ~SignalStack() {
+    if (memory_ == MAP_FAILED) return;
+    stack_t none = {};
+    none.ss_flags = SS_DISABLE;
+    sigaltstack(&none, nullptr);
+    munmap(memory_, kBytes);
+  }
+  SignalStack(const SignalStack&) = delete;
+  SignalStack& operator=(const SignalStack&) = delete;
+
+ private:
+  static constexpr std::size_t kBytes = 64 << 10;
+  void* memory_ = MAP_FAILED;
+};
+
+// Apart from the throw: no object with a destructor lives in a frame that siglongjmp leaves or lands in.
+bool Survives(void (*body)(void*), void* context, Guard& guard) {
+  if (sigsetjmp(guard.escape, 0) != 0) {
+    active_guard = nullptr;
+    return false;
+  }
+  active_guard = &guard;
+  body(context);
+  active_guard = nullptr;
+  return true;
+}
+
+}  // namespace
+
+void RunGuarded(void (*body)(void* context), void* context) {
+  InstallHandlers();
+  static thread_local SignalStack stack;
+  (void)stack;
+  Guard guard;
+  if (!Survives(body, context, guard)) throw Fault{guard.address};
+}
+
+}  // namespace spillway::simulator

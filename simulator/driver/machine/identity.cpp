@@ -1,0 +1,24 @@
+#include "simulator/driver/machine/identity.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace spillway::simulator {
+
+DeviceUuid UuidOf(const Profile& profile, int device) {
+  const std::string text = "sim-" + profile.name;
+  DeviceUuid uuid{};
+  std::copy_n(text.begin(), std::min(text.size(), uuid.size() - 1), uuid.begin());
+  uuid.back() = static_cast<unsigned char>(device);
+  return uuid;
+}
+
+int BusOf(int device) { return device + 1; }
+
+std::string BusIdOf(int device) {
+  char text[sizeof "0000:01:00.0"];
+  std::snprintf(text, sizeof text, "0000:%02x:00.0", static_cast<unsigned>(BusOf(device)) & 0xffu);
+  return text;
+}
+
+}  // namespace spillway::simulator

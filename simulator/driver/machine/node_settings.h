@@ -1,0 +1,19 @@
+// Which simulated machine this process shares with others, by its environment: SPILLWAY_SIM_NODE and SPILLWAY_SIM_SEAT.
+//
+// Called once, in cuInit.
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+#include "simulator/driver/machine/node.h"
+#include "simulator/driver/machine/profile.h"
+
+namespace spillway::simulator {
+
+node::LinkRates LinkRatesOf(const Profile& profile);
+
+// Null where the environment names none. An error: it cannot be shared.
+base::Result<std::unique_ptr<Node>> JoinNode(Machine machine, bool shares_time);
+
+}  // namespace spillway::simulator

@@ -1,0 +1,75 @@
+// CUDA arrays and mipmapped arrays: what the handles CUarray and CUmipmappedArray point to.
+//
+// Called by api/array.cpp, the copies that name arrays and the texture and surface objects, under the engine's mutex.
+// Ownership: the table owns arrays; a mipmapped array owns its levels. Their texels are memory of the device's heap.
+//
+// Invariants
+//  1. Texels lie in rows of `pitch_bytes`, rows in slices: slice, row and column 0 at `base`. Extents of dimensions that
+//     an array does not have are 1 here and 0 in its descriptor.
+//  2. An array's memory counts as device memory from its creation to its destruction.
+//  3. A level's handle lives as long as its mipmapped array and cannot be destroyed by itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "simulator/driver/abi.h"
+
+namespace spillway::simulator {
+
+struct Context;
+class DeviceHeap;
+
+struct Array {
+  CUDA_ARRAY3D_DESCRIPTOR descriptor = {};
+  Context* context = nullptr;
+  DeviceHeap* heap = nullptr;
+  std::uintptr_t base = 0;
+  std::size_t texel_bytes = 0;
+  std::size_t pitch_bytes = 0;
+  std::size_t rows = 1;
+  std::size_t slices = 1;
+  bool is_level = false;
+
+  std::size_t row_bytes() const { return descriptor.Width * texel_bytes; }
+  std::size_t slice_bytes() const { return pitch_bytes * rows; }
+  std::size_t size_bytes() const { return slice_bytes() * slices; }
+};
+
+struct MipmappedArray {
+  CUDA_ARRAY3D_DESCRIPTOR descriptor = {};
+  Context* context = nullptr;
+  DeviceHeap* heap = nullptr;
+  std::uintptr_t base = 0;
+  std::vector<std::unique_ptr<Array>> levels;
+};
+
+// Bytes of one channel, or 0 for a format that the simulated device does not have.
+std::size_t ChannelBytes(CUarray_format format);
+
+class ArrayTable {
+ public:
+  // These throw CUDA_ERROR_INVALID_VALUE for descriptors that break the documented rules, CUDA_ERROR_NOT_SUPPORTED for
+  // planar and compressed formats and for sparse or deferred arrays, and CUDA_ERROR_OUT_OF_MEMORY.
+  CUarray Create(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Context* context, DeviceHeap& heap);
+  CUmipmappedArray CreateMipmapped(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, unsigned levels,
+                                   Context* context, DeviceHeap& heap);
+
+  // These throw CUDA_ERROR_INVALID_HANDLE for what is not there.
+  Array& Find(CUarray handle) const;
+  MipmappedArray& Find(CUmipmappedArray handle) const;
+  void Destroy(CUarray handle);
+  void Destroy(CUmipmappedArray handle);
+
+  void DestroyAllOf(const Context* context);
+
+ private:
+  std::map<CUarray, std::unique_ptr<Array>> arrays_;
+  std::map<CUmipmappedArray, std::unique_ptr<MipmappedArray>> mipmapped_;
+  std::map<CUarray, Array*> levels_;
+};
+
+}  // namespace spillway::simulator

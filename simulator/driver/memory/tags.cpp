@@ -1,0 +1,93 @@
+#include "simulator/driver/memory/tags.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "simulator/driver/memory/sparse_bytes.h"
+
+namespace spillway::simulator {
+namespace {
+
+constexpr std::uint64_t kStride = std::uint64_t{2} << 20;
+// A place has room for one tag per interleaved part.
+constexpr std::uint64_t kWordBytes = 8;
+constexpr std::uint64_t kPlaceBytes = 4 * kWordBytes;
+
+std::uint64_t Mix(std::uint64_t hash, std::uint64_t word) {
+  hash ^= word + 0x9e3779b97f4a7c15 + (hash << 6) + (hash >> 2);
+  hash *= 0xff51afd7ed558ccd;
+  return hash ^ (hash >> 32);
+}
+
+std::uint64_t MixText(std::uint64_t hash, const char* text) {
+  for (; *text != '\0'; ++text) hash = Mix(hash, static_cast<unsigned char>(*text));
+  return hash;
+}
+
+// Calls action(place, size_bytes, number) for every place of an operand.
+template <class Action>
+void ForPlaces(const KernelUse& use, Action action) {
+  if (use.pointer == nullptr || use.size_bytes == 0) return;
+  auto* const bytes = static_cast<unsigned char*>(use.pointer);
+  std::uint64_t number = 0;
+  std::uint64_t end = 0;
+  for (std::uint64_t offset = 0; offset < use.size_bytes; offset += kStride) {
+    end = std::min(offset + kPlaceBytes, use.size_bytes);
+    action(bytes + offset, end - offset, number++);
+  }
+  if (use.size_bytes - end >= kWordBytes)
+    action(bytes + use.size_bytes - kWordBytes, kWordBytes, number);
+  else if (use.size_bytes > end)
+    action(bytes + end, use.size_bytes - end, number);
+}
+
+bool IsRead(const KernelUse& use) { return use.kind == UseKind::kRead || use.kind == UseKind::kUpdate; }
+
+std::uint64_t MixOperand(std::uint64_t hash, const KernelUse& use) {
+  hash = Mix(hash, use.size_bytes);
+  ForPlaces(use, [&](const unsigned char* place, std::uint64_t size_bytes, std::uint64_t) {
+    std::uint64_t words[kPlaceBytes / kWordBytes] = {};
+    std::memcpy(words, place, size_bytes);
+    for (const std::uint64_t word : words) hash = Mix(hash, word);
+  });
+  return hash;
+}
+
+void WriteOperand(std::uint64_t hash, const KernelUse& use) {
+  // Whatever was there before differs with how memory was reused, and a program may read each byte that it wrote.
+  if (use.kind == UseKind::kWrite && use.pointer != nullptr) SparseClear(use.pointer, use.size_bytes);
+  ForPlaces(use, [&](unsigned char* place, std::uint64_t size_bytes, std::uint64_t number) {
+    const std::uint64_t tag = Mix(hash, number);
+    // What no part writes must not stay from before.
+    const std::uint64_t cleared_from = use.kind == UseKind::kPart ? use.parts * kWordBytes : 0;
+    if (cleared_from < size_bytes) std::memset(place + cleared_from, 0, size_bytes - cleared_from);
+    const std::uint64_t offset = use.kind == UseKind::kPart ? use.part * kWordBytes : 0;
+    if (offset < size_bytes) std::memcpy(place + offset, &tag, std::min(kWordBytes, size_bytes - offset));
+  });
+}
+
+}  // namespace
+
+void WriteTags(const char* kernel_name, const KernelUseList& list) {
+  std::uint64_t hash = MixText(list.identity, kernel_name);
+  for (std::uint32_t i = 0; i < list.count; ++i) {
+    if (IsRead(list.uses[i])) hash = MixOperand(hash, list.uses[i]);
+  }
+  for (std::uint32_t i = 0; i < list.count; ++i) {
+    const KernelUse& use = list.uses[i];
+    const std::uint64_t own_hash = use.kind == UseKind::kAside ? MixOperand(hash, use) : hash;
+    if (use.kind != UseKind::kRead) WriteOperand(Mix(own_hash, i), use);
+  }
+}
+
+std::uint64_t BytesMoved(const KernelUseList& list) {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < list.count; ++i) {
+    const KernelUse& use = list.uses[i];
+    const bool is_moved_twice = use.kind == UseKind::kUpdate || use.kind == UseKind::kAside;
+    if (use.pointer != nullptr) bytes += is_moved_twice ? 2 * use.size_bytes : use.size_bytes;
+  }
+  return bytes;
+}
+
+}  // namespace spillway::simulator

@@ -1,0 +1,56 @@
+// Texture and surface objects: the documented rules of their descriptors, and the views that kernels read through.
+//
+// Called by api/texture.cpp and by launches (to know what memory a handle stands for), under the engine's mutex.
+// Ownership: the table owns objects; arrays and linear memory behind them belong to the program, which may free them
+// first, as on a GPU.
+//
+// Invariants
+//  1. A handle is the address of the object's view (texture_view.h); it is unique while the object lives.
+//  2. What the program gave is given back unchanged by the Get functions.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "simulator/driver/memory/array.h"
+#include "simulator/kernels/texture_view.h"
+
+namespace spillway::simulator {
+
+// The most texels of a texture in linear memory of one dimension.
+inline constexpr std::size_t kMostLinearTexels = std::size_t{1} << 28;
+
+struct TextureObject {
+  CUDA_RESOURCE_DESC resource = {};
+  CUDA_TEXTURE_DESC texture = {};
+  std::optional<CUDA_RESOURCE_VIEW_DESC> view_descriptor;
+  TextureView view = {};
+  std::uint64_t size_bytes = 0;  // from the first texel on; 0 for arrays
+};
+
+class TextureTable {
+ public:
+  // `view` may be null. These throw CUDA_ERROR_INVALID_VALUE, and CUDA_ERROR_NOT_SUPPORTED for resource views that
+  // change the format.
+  CUtexObject CreateTexture(const ArrayTable& arrays, const CUDA_RESOURCE_DESC& resource,
+                            const CUDA_TEXTURE_DESC& texture, const CUDA_RESOURCE_VIEW_DESC* view);
+  CUsurfObject CreateSurface(const ArrayTable& arrays, const CUDA_RESOURCE_DESC& resource);
+
+  // These throw CUDA_ERROR_INVALID_VALUE for what is not there.
+  const TextureObject& Texture(CUtexObject handle) const;
+  const TextureObject& Surface(CUsurfObject handle) const;
+  void DestroyTexture(CUtexObject handle);
+  void DestroySurface(CUsurfObject handle);
+
+  // The object over linear memory whose handle this word is, or null.
+  const TextureObject* OverLinearMemory(std::uint64_t word) const;
+
+ private:
+  using Objects = std::map<std::uint64_t, std::unique_ptr<TextureObject>>;
+
+  Objects textures_;
+  Objects surfaces_;
+};
+
+}  // namespace spillway::simulator
