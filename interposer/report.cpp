@@ -118,7 +118,7 @@ constexpr Sum kSums[] = {
     {"refused_allocations", &Counters::refused_allocations},
 };
 
-void Include(const JobMemory::Snapshot& life, Figures* all) {
+void Include(const JobSnapshot& life, Figures* all) {
   for (const Sum& sum : kSums) all->sums.*sum.counter += life.counters.*sum.counter;
   for (size_t i = 0; i < std::size(kStallNames); ++i)
     all->sums.stall_ns_by_cause[i] += life.counters.stall_ns_by_cause[i];
@@ -141,10 +141,10 @@ void Include(const JobMemory::Snapshot& life, Figures* all) {
 // False when a job's lock is held for good: by the very thread that exits now, interrupted in a call.
 bool ReadAll(Figures* all) {
   const Reported* const newest = reported.load();
-  all->budget_bytes = newest->job->budget_bytes();
+  all->budget_bytes = newest->job->grants().budget_bytes();
   for (const Reported* at = newest; at; at = at->next) {
-    JobMemory::Snapshot life;
-    if (!at->job->TryRead(&life)) return false;
+    JobSnapshot life;
+    if (!at->job->view().TryRead(&life)) return false;
     Include(life, all);
   }
   return true;
@@ -422,10 +422,10 @@ void ShowProgress() {
   uint64_t before = last_second.load(std::memory_order_relaxed);
   if (second <= before || !last_second.compare_exchange_strong(before, second)) return;
   JobMemory* const job = newest->job;
-  const JobMemory::Snapshot snapshot = job->Read();
+  const JobSnapshot snapshot = job->view().Read();
   const Counters& c = snapshot.counters;
   fprintf(stderr, "\r\033[Kspillway: on the device %s of %s; wanted %s; moved out %s, back %s",
-          Readable(snapshot.held_bytes).text, Readable(job->budget_bytes()).text,
+          Readable(snapshot.held_bytes).text, Readable(job->grants().budget_bytes()).text,
           Readable(c.wanted_bytes).text, Readable(c.offloaded_bytes).text, Readable(c.restored_bytes).text);
   progress_shown = true;
 }

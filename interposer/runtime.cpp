@@ -84,17 +84,17 @@ JobMemory* MakeJob(CUcontext context) {
   const size_t host_limit_bytes = ProcessConfig().host_limit_bytes.value_or(driver::HostBytesToSpare());
   auto* job = new JobMemory(context, device, BudgetBytes(device_bytes), host_limit_bytes,
                             ProcessConfig().park, ProcessConfig().learn);
-  if (ProcessConfig().drops_eagerly) job->DropEagerly();
-  if (!ProcessConfig().budget_bytes && !AgentSession::Instance()) job->GiveBackWhatIsFreed();
-  job->Schedule(BudgetSchedule(ProcessConfig().budget_schedule));
+  if (ProcessConfig().drops_eagerly) job->proofs().DropEagerly();
+  if (!ProcessConfig().budget_bytes && !AgentSession::Instance()) job->grants().GiveBackWhatIsFreed();
+  job->grants().Schedule(BudgetSchedule(ProcessConfig().budget_schedule));
   primary_is_managed[device] = IsPrimary(context, device);
   for (const Global* global = globals; global; global = global->next)
-    job->KnowGlobal(global->base, global->bytes, global->module);
+    job->stored_addresses().KnowGlobal(global->base, global->bytes, global->module);
   ReportAtExit(job);
   // First the agent: it may know the program from an earlier run.
   if (AgentSession* const session = AgentSession::Instance()) session->Attach(job);
   Steward::Instance().Attach(job);
-  for (const CUdevice peer : share::PeerTable::Instance().UsersOf(context)) job->AllowPeer(peer);
+  for (const CUdevice peer : share::PeerTable::Instance().UsersOf(context)) job->sharing().AllowPeer(peer);
   internal::jobs.Set(device, job);
   return job;
 }
@@ -103,7 +103,7 @@ JobMemory* MakeJob(CUcontext context) {
 void PeersWentAway(CUcontext context) {
   for (const share::PeerTable::Access& access : share::PeerTable::Instance().ContextGone(context)) {
     if (JobMemory* const job = access.owner == context ? nullptr : JobIn(access.owner))
-      job->DenyPeer(access.device);
+      job->sharing().DenyPeer(access.device);
   }
 }
 
@@ -142,7 +142,8 @@ size_t BudgetBytes(size_t device_bytes) {
 
 DeviceMemory ShownMemory(JobMemory* job, size_t device_free_bytes, size_t device_bytes) {
   const size_t total_bytes = BudgetBytes(device_bytes);
-  const size_t free_bytes = job ? job->ShownFreeBytes(device_free_bytes, device_bytes) : device_free_bytes;
+  const size_t free_bytes =
+      job ? job->view().ShownFreeBytes(device_free_bytes, device_bytes) : device_free_bytes;
   return {std::min(free_bytes, total_bytes), total_bytes};
 }
 
@@ -151,7 +152,8 @@ JobMemory* JobIn(CUcontext context) {
 }
 
 JobMemory* JobOwning(CUdeviceptr address) {
-  return FindJob([address](JobMemory* job) { return job->MightBeManaged(address) && job->Owns(address); });
+  return FindJob(
+      [address](JobMemory* job) { return job->MightBeManaged(address) && job->view().Owns(address); });
 }
 
 JobMemory* JobOf(CUdevice device) { return Jobs().At(device); }
@@ -176,7 +178,7 @@ void KnowGlobal(CUdeviceptr base, size_t bytes, const void* module) {
     if (known->base == base && known->bytes == bytes && known->module == module) return;
   }
   globals = new Global{base, bytes, module, globals};
-  ForEachJob([&](JobMemory* job) { job->KnowGlobal(base, bytes, module); });
+  ForEachJob([&](JobMemory* job) { job->stored_addresses().KnowGlobal(base, bytes, module); });
 }
 
 void ForgetGlobals(const void* module) {
@@ -192,7 +194,7 @@ void ForgetGlobals(const void* module) {
     delete global;
     has_any = true;
   }
-  if (has_any) ForEachJob([module](JobMemory* job) { job->ForgetGlobals(module); });
+  if (has_any) ForEachJob([module](JobMemory* job) { job->stored_addresses().ForgetGlobals(module); });
 }
 
 // The driver refuses to destroy a primary context: then nothing goes away.
@@ -205,7 +207,7 @@ void ContextGoesAway(CUcontext context) {
 void ContextWentAway(CUcontext context) {
   HostRegions::Instance().ContextEnded(context);
   PeersWentAway(context);
-  ForEachJob([context](JobMemory* job) { job->ContextDestroyed(context); });
+  ForEachJob([context](JobMemory* job) { job->charges().ContextDestroyed(context); });
 }
 
 void PrimaryContextGoesAway(CUdevice device) {

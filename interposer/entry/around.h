@@ -8,6 +8,7 @@
 #include "interposer/entry/call_claims.h"
 #include "interposer/entry/reentry_guard.h"
 #include "interposer/execute/ordering_rules.h"
+#include "interposer/ledger/host_regions.h"
 #include "interposer/ledger/visible_work.h"
 #include "interposer/record/operation_shape.h"
 #include "interposer/runtime.h"
@@ -136,7 +137,7 @@ class Collector {
 
 // From here on memory may be used, or kernels be gone, without our noticing: all bytes are somewhere. False where not.
 inline bool EndRecipes() {
-  return !interposer::FindJob([](JobMemory* job) { return !job->EndRecipes(); });
+  return !interposer::FindJob([](JobMemory* job) { return !job->replays().EndRecipes(); });
 }
 
 namespace internal {
@@ -163,7 +164,7 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
   }
   Collector collector(job);
   collect(collector);
-  if (collector.is_unsure()) job->SomethingNew();
+  if (collector.is_unsure()) job->post_launch_scan().SomethingNew();
   // A kernel may keep what it is given.
   if (collector.names_visible() && effect == Effect::kLaunches) VisibleWork::ShowEverything();
   interposer::TouchSet set;
@@ -179,14 +180,15 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
     set.launch = collector.launch();
     set.call = library_call;
   }
-  const CUresult begun = job->Begin(collector.addresses(), stream, effect, &set);
+  const CUresult begun = job->calls().Begin(collector.addresses(), stream, effect, &set);
   if (begun != CUDA_SUCCESS) return begun;
   if (library_call) NoteInCall(collector.addresses(), set.reaches);
   const CUresult result = AroundJobs(place, stream, effect, collect, call);
   set.failed = result != CUDA_SUCCESS;
-  job->End(&set, effect);
-  if (result == CUDA_SUCCESS && !collector.transfers().empty()) job->Wrote(collector.transfers(), set);
-  if (set.awaits_look && job->EndNew(collector.addresses(), set, result == CUDA_SUCCESS))
+  job->calls().End(&set, effect);
+  if (result == CUDA_SUCCESS && !collector.transfers().empty())
+    job->stored_addresses().Wrote(collector.transfers(), set);
+  if (set.awaits_look && job->post_launch_scan().EndNew(collector.addresses(), set, result == CUDA_SUCCESS))
     collector.NoteLook();
   return result;
 }

@@ -74,7 +74,7 @@ DnnCall::~DnnCall() {
   if (!is_wanted_) return;
   library_call = nullptr;
   const ReentryGuard guard;
-  if (call_.job && guard.IsOutermost()) call_.job->CallEnded(call_);
+  if (call_.job && guard.IsOutermost()) call_.job->proofs().CallEnded(call_);
 }
 
 DnnCall::Extent DnnCall::TensorExtent(dnn::Descriptor tensor) const {

@@ -24,7 +24,7 @@ CUresult BeginCapture(CUstream stream, Call call) {
     interposer::CaptureEnded();
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  ForEachJob([](JobMemory* job) { job->TakeCheckpoints(); });
+  ForEachJob([](JobMemory* job) { job->streams().TakeCheckpoints(); });
   const CUresult result = call();
   result == CUDA_SUCCESS ? CaptureOrigins::Instance().Add(stream) : interposer::CaptureEnded();
   return result;
@@ -48,7 +48,7 @@ template <class Call>
 CUresult WaitForEvent(StreamName stream, Call call) {
   const ReentryGuard guard;
   if (guard.IsOutermost() && interposer::CapturesGoOn() && !interposer::IsCapturing(stream)) {
-    ForEachJob([stream](JobMemory* job) { job->TakeCheckpoint(stream); });
+    ForEachJob([stream](JobMemory* job) { job->streams().TakeCheckpoint(stream); });
   }
   return call();
 }

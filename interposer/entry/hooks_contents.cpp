@@ -37,9 +37,10 @@ CUresult BeforeTheProgram(StreamName stream, Call call) {
   const bool runs = guard.IsOutermost() && !interposer::IsCapturing(stream);
   if (guard.IsOutermost()) AboutToWaitForTheProgram(stream);
   if (runs) interposer::FreePromises::WorkIsUnseen();
-  if (runs) ForEachJob([stream](JobMemory* job) { job->KeepPromises(stream); });
+  if (runs) ForEachJob([stream](JobMemory* job) { job->free_waits().KeepPromises(stream); });
   const CUresult result = call();
-  if (runs && result == CUDA_SUCCESS) ForEachJob([stream](JobMemory* job) { job->Shows(stream); });
+  if (runs && result == CUDA_SUCCESS)
+    ForEachJob([stream](JobMemory* job) { job->free_waits().Shows(stream); });
   return result;
 }
 
@@ -72,7 +73,7 @@ SPILLWAY_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr* base, size_t* bytes, C
 SPILLWAY_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   const CUresult result = Driver().cuCtxSetLimit(limit, value);
   if (result == CUDA_SUCCESS && limit == CU_LIMIT_MALLOC_HEAP_SIZE)
-    spillway::interposer::JobMemory::HeapIsUsed();
+    spillway::interposer::Parking::HeapIsUsed();
   return result;
 }
 

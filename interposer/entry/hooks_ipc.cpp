@@ -39,7 +39,7 @@ SPILLWAY_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr a
   spillway::interposer::VisibleWork::ShowEverything();
   JobMemory* const job = guard.IsOutermost() && handle ? spillway::interposer::JobOwning(address) : nullptr;
   Allocation allocation;
-  if (!job || !job->Describe(address, &allocation)) return Driver().cuIpcGetMemHandle(handle, address);
+  if (!job || !job->view().Describe(address, &allocation)) return Driver().cuIpcGetMemHandle(handle, address);
   CUmemoryPool pool = nullptr;
   if (spillway::interposer::Pools::Instance().PoolOf(allocation.base, &pool)) return CUDA_ERROR_INVALID_VALUE;
   return spillway::entry::ExportService::Instance().HandleOf(job, allocation.base, handle);

@@ -40,12 +40,12 @@ CUresult Create(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemA
   const ReentryGuard guard;
   JobMemory* const payer = guard.IsOutermost() && handle ? Payer(bytes, properties) : nullptr;
   if (!payer) return call();
-  if (!payer->Charge(bytes, Unmovable::kOwnMapping)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!payer->charges().Charge(bytes, Unmovable::kOwnMapping)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = call();
   if (result == CUDA_SUCCESS) {
     Book().Created(*handle, {payer, bytes});
   } else {
-    payer->Discharge(bytes, Unmovable::kOwnMapping);
+    payer->charges().Discharge(bytes, Unmovable::kOwnMapping);
   }
   return result;
 }
@@ -58,7 +58,7 @@ CUresult GiveBack(End end) {
   OwnMappings::Ended ended;
   const CUresult result = end(&ended);
   for (const OwnMappings::Memory& memory : ended)
-    static_cast<JobMemory*>(memory.payer)->Discharge(memory.bytes, Unmovable::kOwnMapping);
+    static_cast<JobMemory*>(memory.payer)->charges().Discharge(memory.bytes, Unmovable::kOwnMapping);
   return result;
 }
 

@@ -17,7 +17,7 @@ constexpr size_t kPitchBytes = 512;  // CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNM
 
 template <class Call>
 CUresult AllocateFor(JobMemory* managed, CUdeviceptr* out, size_t bytes, Call call) {
-  if (managed) return managed->Allocate(bytes, out);
+  if (managed) return managed->allocations().Allocate(bytes, out);
   return PassThrough(
       interposer::JobHere(), bytes, [out] { return *out; }, call);
 }
@@ -66,6 +66,6 @@ SPILLWAY_EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
   CUmemoryPool pool = nullptr;
   const bool is_pooled = spillway::interposer::Pools::Instance().PoolOf(address, &pool);
   return Free(
-      address, [&](JobMemory* job) { return job->Free(address, is_pooled); },
+      address, [&](JobMemory* job) { return job->allocations().Free(address, is_pooled); },
       [&] { return Driver().cuMemFree_v2(address); });
 }

@@ -81,7 +81,7 @@ Result Processes(const char* name, nvml::Device device, unsigned* count, Info* i
   JobMemory* const job = JobOn(device);
   for (unsigned i = 0; job && i < *count; ++i) {
     if (infos[i].pid == static_cast<unsigned>(getpid()))
-      infos[i].used_bytes = job->budget_bytes() - job->FreeBytes();
+      infos[i].used_bytes = job->grants().budget_bytes() - job->view().FreeBytes();
   }
   return result;
 }

@@ -64,6 +64,7 @@ SPILLWAY_EXPORT CUresult cuDeviceTotalMem(unsigned int* bytes, CUdevice device) 
 
 SPILLWAY_EXPORT CUresult cuStreamDestroy(CUstream stream) {
   const ReentryGuard guard;
-  if (guard.IsOutermost() && stream) ForEachJob([stream](JobMemory* job) { job->StreamDestroyed(stream); });
+  if (guard.IsOutermost() && stream)
+    ForEachJob([stream](JobMemory* job) { job->streams().StreamDestroyed(stream); });
   return Driver().cuStreamDestroy(stream);
 }

@@ -26,7 +26,7 @@ CUresult Enable(CUcontext owner) {
   const std::vector<CUdevice> before = PeerTable::Instance().UsersOf(owner);
   JobMemory* const job = interposer::JobIn(owner);
   const bool is_first = std::find(before.begin(), before.end(), access.device) == before.end();
-  const CUresult allowed = job && is_first ? job->AllowPeer(access.device) : CUDA_SUCCESS;
+  const CUresult allowed = job && is_first ? job->sharing().AllowPeer(access.device) : CUDA_SUCCESS;
   if (allowed != CUDA_SUCCESS) {
     Driver().cuCtxDisablePeerAccess(owner);
     return allowed;
@@ -38,7 +38,7 @@ CUresult Enable(CUcontext owner) {
 void Disable(CUcontext owner) {
   PeerTable::Access access{};
   if (!Describe(owner, &access) || !PeerTable::Instance().Disabled(access)) return;
-  if (JobMemory* const job = interposer::JobIn(owner)) job->DenyPeer(access.device);
+  if (JobMemory* const job = interposer::JobIn(owner)) job->sharing().DenyPeer(access.device);
 }
 
 }  // namespace

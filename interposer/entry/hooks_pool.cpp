@@ -64,7 +64,7 @@ template <class Call>
     if (result == CUDA_SUCCESS) Pools::Instance().Allocated(pool, *out, bytes);
     return result;
   }
-  const CUresult result = managed->Allocate(bytes, out);
+  const CUresult result = managed->allocations().Allocate(bytes, out);
   if (result != CUDA_SUCCESS) return result;
   Pools::Instance().Allocated(pool, *out, bytes);
   interposer::call_sites::Sample(bytes, __builtin_return_address(0));
@@ -121,7 +121,8 @@ CUresult SetAccessOfServed(CUmemoryPool pool, CUdevice peer, bool allowed) {
   const std::vector<CUdeviceptr> served = Pools::Instance().ServedFrom(pool);
   bool any_left = Pools::Instance().SetPeer(pool, peer, allowed);
   const auto deny = [&](CUdeviceptr address) {
-    if (JobMemory* const job = interposer::JobOwning(address)) job->DenyPeerAt(address, peer, !any_left);
+    if (JobMemory* const job = interposer::JobOwning(address))
+      job->sharing().DenyPeerAt(address, peer, !any_left);
   };
   if (!allowed) {
     for (const CUdeviceptr address : served) deny(address);
@@ -129,7 +130,7 @@ CUresult SetAccessOfServed(CUmemoryPool pool, CUdevice peer, bool allowed) {
   }
   for (const CUdeviceptr address : served) {
     JobMemory* const job = interposer::JobOwning(address);
-    const CUresult result = job ? job->AllowPeerAt(address, peer) : CUDA_SUCCESS;
+    const CUresult result = job ? job->sharing().AllowPeerAt(address, peer) : CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) continue;
     const CUmemAccessDesc none{{CU_MEM_LOCATION_TYPE_DEVICE, peer}, CU_MEM_ACCESS_FLAGS_PROT_NONE};
     Driver().cuMemPoolSetAccess(pool, &none, 1);
@@ -196,7 +197,7 @@ using spillway::interposer::VisibleWork;
     return Free(                                                                                          \
         address,                                                                                          \
         [&](JobMemory* job) {                                                                             \
-          return job->FreeAsync(address, {stream, per_thread});                                           \
+          return job->allocations().FreeAsync(address, {stream, per_thread});                             \
         },                                                                                                \
         call);                                                                                            \
   }

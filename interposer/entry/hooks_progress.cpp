@@ -16,7 +16,7 @@ CUresult AroundQuery(Call call) {
   const CUresult result = call();
   if (result != CUDA_ERROR_NOT_READY || !guard.IsOutermost()) return result;
   bool awaited = false;
-  ForEachJob([&awaited](JobMemory* job) { awaited = job->AwaitPromises() || awaited; });
+  ForEachJob([&awaited](JobMemory* job) { awaited = job->free_waits().AwaitPromises() || awaited; });
   return awaited ? call() : result;
 }
 
@@ -24,7 +24,7 @@ CUresult AroundQuery(Call call) {
 template <class Call>
 CUresult AroundRecord(StreamName stream, Call call) {
   const ReentryGuard guard;
-  if (guard.IsOutermost()) ForEachJob([stream](JobMemory* job) { job->KeepPromises(stream); });
+  if (guard.IsOutermost()) ForEachJob([stream](JobMemory* job) { job->free_waits().KeepPromises(stream); });
   return call();
 }
 

@@ -20,7 +20,7 @@ using interposer::JobOwning;
 
 bool Describe(CUdeviceptr address, Allocation* out) {
   JobMemory* const job = ForwardsEverything() ? nullptr : JobOwning(address);
-  return job && job->Describe(address, out);
+  return job && job->view().Describe(address, out);
 }
 
 // The driver answers for the chunk at the address; the program asked about its allocation.
@@ -61,7 +61,7 @@ void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocatio
       break;
     }
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: {
-      const int capable = JobOwning(allocation.base)->IsShareable();
+      const int capable = JobOwning(allocation.base)->sharing().IsShareable();
       std::memcpy(data, &capable, sizeof capable);
       break;
     }
@@ -87,7 +87,7 @@ constexpr CUdeviceptr kNobodys = 1;
 
 CUdeviceptr AskedFor(CUdeviceptr address) {
   JobMemory* const job = ForwardsEverything() ? nullptr : JobOwning(address);
-  return job && job->IsFreed(address) ? kNobodys : address;
+  return job && job->view().IsFreed(address) ? kNobodys : address;
 }
 
 // `call(address)` asks the driver.

@@ -30,15 +30,15 @@ CUresult AroundWait(Covered covered, Call call) {
   std::vector<Use> uses;
   ForEachJob([&](JobMemory* job) {
     const std::vector<Use> awaited = covered(job);
-    job->AboutToBlock(awaited);
+    job->plan().AboutToBlock(awaited);
     uses.insert(uses.end(), awaited.begin(), awaited.end());
   });
   const CUresult result = [&call] {
     const interposer::BlockedThread blocked;
     return call();
   }();
-  if (result == CUDA_SUCCESS) JobMemory::Completed(uses);
-  ForEachJob([](JobMemory* job) { job->Waited(); });
+  if (result == CUDA_SUCCESS) interposer::ProgramStreams::Completed(uses);
+  ForEachJob([](JobMemory* job) { job->streams().Waited(); });
   if (result == CUDA_SUCCESS) interposer::Pools::Instance().Waited(ReleaseThreshold);
   if (result == CUDA_SUCCESS) SettlePoolCharges();
   interposer::ShowProgress();
@@ -47,12 +47,12 @@ CUresult AroundWait(Covered covered, Call call) {
 
 template <class Call>
 CUresult AroundStreamWait(StreamName stream, Call call) {
-  return AroundWait([&](JobMemory* job) { return job->IssuedOn(stream); }, call);
+  return AroundWait([&](JobMemory* job) { return job->streams().IssuedOn(stream); }, call);
 }
 
 template <class Call>
 CUresult AroundContextWait(CUcontext context, Call call) {
-  return AroundWait([&](JobMemory* job) { return job->IssuedIn(context); }, call);
+  return AroundWait([&](JobMemory* job) { return job->streams().IssuedIn(context); }, call);
 }
 
 CUcontext CurrentContext() {
@@ -95,7 +95,7 @@ SPILLWAY_EXPORT CUresult cuCtxSynchronize_v2(CUcontext context) {
 SPILLWAY_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
   const ReentryGuard guard;
   if (!guard.IsOutermost() || !stream) return Driver().cuStreamDestroy_v2(stream);
-  spillway::entry::ForEachJob([stream](JobMemory* job) { job->StreamDestroyed(stream); });
+  spillway::entry::ForEachJob([stream](JobMemory* job) { job->streams().StreamDestroyed(stream); });
   const bool captured = CaptureOrigins::Instance().Remove(stream);
   const CUresult result = Driver().cuStreamDestroy_v2(stream);
   if (captured)

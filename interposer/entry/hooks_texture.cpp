@@ -34,7 +34,7 @@ CUresult Hold(CUdeviceptr address, Owner owner, Call call) {
         const CUresult result = call();
         JobMemory* const job = result == CUDA_SUCCESS ? interposer::JobOwning(address) : nullptr;
         const bool held = job && ordering_rules::kTexturesHold;
-        if (held) job->Hold(owner(), address, Unmovable::kTexture);
+        if (held) job->held_ranges().Hold(owner(), address, Unmovable::kTexture);
         return result;
       });
 }
@@ -46,11 +46,12 @@ CUresult Release(std::uint64_t owner, Call call) {
   if (!guard.IsOutermost()) return call();
   std::vector<std::pair<JobMemory*, Holds::Held>> taken;
   ForEachJob([&](JobMemory* job) {
-    if (const Holds::Held held = job->TakeHold(owner); held.range) taken.emplace_back(job, held);
+    if (const Holds::Held held = job->held_ranges().TakeHold(owner); held.range)
+      taken.emplace_back(job, held);
   });
   const CUresult result = call();
   for (const auto& [job, held] : taken)
-    result == CUDA_SUCCESS ? job->EndHold(held) : job->PutHoldBack(owner, held);
+    result == CUDA_SUCCESS ? job->held_ranges().EndHold(held) : job->held_ranges().PutHoldBack(owner, held);
   return result;
 }
 

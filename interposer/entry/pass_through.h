@@ -24,7 +24,8 @@ inline size_t OccupiedBytes(size_t bytes) {
 inline std::uint64_t NameOf(CUmemoryPool pool) { return reinterpret_cast<std::uint64_t>(pool); }
 
 inline void AddToPool(interposer::JobMemory* job, CUmemoryPool pool, size_t bytes) {
-  if (bytes) job->NotePassedThrough(NameOf(pool), bytes + job->TakePassedThrough(NameOf(pool)));
+  if (bytes)
+    job->charges().NotePassedThrough(NameOf(pool), bytes + job->charges().TakePassedThrough(NameOf(pool)));
 }
 
 // `call()` is the driver's allocation, `key()` what it is noted as once it is made: its address or handle. What `pool`
@@ -34,26 +35,26 @@ CUresult PassThrough(interposer::JobMemory* job, size_t bytes, Key key, Call cal
                      CUmemoryPool pool = nullptr) {
   if (!job) return call();
   const size_t occupied_bytes = OccupiedBytes(bytes);
-  const size_t pool_bytes = pool ? job->TakePassedThrough(NameOf(pool)) : 0;
+  const size_t pool_bytes = pool ? job->charges().TakePassedThrough(NameOf(pool)) : 0;
   const size_t more_bytes = occupied_bytes - std::min(occupied_bytes, pool_bytes);
-  if (more_bytes && !job->Charge(more_bytes)) {
+  if (more_bytes && !job->charges().Charge(more_bytes)) {
     AddToPool(job, pool, pool_bytes);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   const CUresult result = call();
   if (result == CUDA_SUCCESS) {
-    job->NotePassedThrough(key(), occupied_bytes);
+    job->charges().NotePassedThrough(key(), occupied_bytes);
     AddToPool(job, pool, pool_bytes + more_bytes - occupied_bytes);
   } else {
     AddToPool(job, pool, pool_bytes);
-    if (more_bytes) job->Discharge(more_bytes);
+    if (more_bytes) job->charges().Discharge(more_bytes);
   }
   return result;
 }
 
 // The driver has freed or destroyed it.
 inline void ForgetPassedThrough(std::uint64_t key) {
-  interposer::ForEachJob([key](interposer::JobMemory* job) { job->ForgetPassedThrough(key); });
+  interposer::ForEachJob([key](interposer::JobMemory* job) { job->charges().ForgetPassedThrough(key); });
 }
 
 // `call()` frees it. Its note goes before: the driver may give the address to another thread at once. The memory goes back
@@ -62,17 +63,17 @@ template <class Call>
 CUresult FreePassedThrough(CUdeviceptr address, CUmemoryPool heir, Call call) {
   size_t bytes = 0;
   interposer::JobMemory* const job = interposer::FindJob([&](interposer::JobMemory* one) {
-    bytes = one->TakePassedThrough(address);
+    bytes = one->charges().TakePassedThrough(address);
     return bytes > 0;
   });
   const CUresult result = call();
   if (!job) return result;
   if (result != CUDA_SUCCESS) {
-    job->NotePassedThrough(address, bytes);
+    job->charges().NotePassedThrough(address, bytes);
   } else if (heir) {
     AddToPool(job, heir, bytes);
   } else {
-    job->Discharge(bytes);
+    job->charges().Discharge(bytes);
   }
   return result;
 }

@@ -30,10 +30,10 @@ void SettlePoolCharges() {
   for (const CUmemoryPool pool : interposer::Pools::Instance().Drivers()) {
     const size_t spare_bytes = SpareBytes(pool);
     interposer::FindJob([&](JobMemory* job) {
-      const size_t charged_bytes = job->TakePassedThrough(NameOf(pool));
+      const size_t charged_bytes = job->charges().TakePassedThrough(NameOf(pool));
       const size_t kept_bytes = std::min(charged_bytes, spare_bytes);
       AddToPool(job, pool, kept_bytes);
-      if (charged_bytes > kept_bytes) job->Discharge(charged_bytes - kept_bytes);
+      if (charged_bytes > kept_bytes) job->charges().Discharge(charged_bytes - kept_bytes);
       return charged_bytes > 0;
     });
   }

@@ -12,7 +12,7 @@ namespace spillway::entry {
 inline void AboutToWaitForTheProgram(StreamName stream) {
   NoteThatTheProgramActsInStreams();
   if (interposer::IsCapturing(stream)) return;
-  ForEachJob([stream](JobMemory* job) { job->AboutToWait(stream); });
+  ForEachJob([stream](JobMemory* job) { job->streams().AboutToWait(stream); });
 }
 
 }  // namespace spillway::entry

@@ -32,6 +32,7 @@ class CallRecorder {
   // From now on what the job does is recorded, whatever it wants.
   void BeginRecording() SPILLWAY_EXCLUDES(kStateLock);
   std::int64_t PlannableBytes() SPILLWAY_EXCLUDES(kStateLock);  // the budget, less what cannot move
+  Recorder& recorder() { return state_.recorder; }
 
  private:
   void BeginRecordingLive() SPILLWAY_REQUIRES(kStateLock);

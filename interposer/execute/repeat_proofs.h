@@ -38,6 +38,8 @@ class RepeatProofs {
   void CallEnded(const LibraryCall& call) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // An operation of this token (scheduler::TokenOf) has been proved to be repeatable.
   bool MayReplay(std::uint64_t token) SPILLWAY_EXCLUDES(kStateLock);
+  // For tests, before the first allocation: what can be made again is dropped at once.
+  void DropEagerly() { state_.drops_eagerly = true; }
 
  private:
   struct Proof;

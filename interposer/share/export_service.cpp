@@ -87,7 +87,8 @@ CUresult ExportService::ShareAgain(std::uint64_t token) {
     base = found->second.base;
   }
   SharedMemory memory;
-  const CUresult result = process_ends ? CUDA_ERROR_DEINITIALIZED : job->Share(token, base, &memory);
+  const CUresult result =
+      process_ends ? CUDA_ERROR_DEINITIALIZED : job->sharing().Share(token, base, &memory);
   if (result != CUDA_SUCCESS) return result;
   const MutexLock lock(mutex_);
   const auto found = exports_.find(token);
@@ -123,7 +124,7 @@ void ExportService::Closed(std::uint64_t token) {
     Close(&found->second.memory);
     job = found->second.job;
   }
-  job->EndHold(token);
+  job->held_ranges().EndHold(token);
 }
 
 bool ExportService::StartOnce() {

@@ -71,9 +71,10 @@ std::int64_t SumOfUnmovable(const Counters& counters) {
   return static_cast<std::int64_t>(bytes);
 }
 
-protocol::Phase PhaseOf(JobMemory* memory, const JobMemory::Snapshot& snapshot) {
+protocol::Phase PhaseOf(JobMemory* memory, const JobSnapshot& snapshot) {
   if (snapshot.follows_plan) return protocol::Phase::kPlanned;
-  return memory->recorder().IsRecording() ? protocol::Phase::kLearning : protocol::Phase::kReactive;
+  return memory->recording().recorder().IsRecording() ? protocol::Phase::kLearning
+                                                      : protocol::Phase::kReactive;
 }
 
 static_assert(std::size(kStallNames) == protocol::kStallCauseNames.size());
@@ -86,7 +87,7 @@ static_assert([] {
 
 std::int64_t NumberOf(std::uint64_t count) { return static_cast<std::int64_t>(count); }
 
-protocol::Account AccountOf(const JobMemory::Snapshot& snapshot, const PipelineCounts* pipeline) {
+protocol::Account AccountOf(const JobSnapshot& snapshot, const PipelineCounts* pipeline) {
   const Counters& counters = snapshot.counters;
   protocol::Account account = {
       .ordinary_bytes = NumberOf(snapshot.ordinary_bytes),
@@ -131,13 +132,13 @@ void AgentSession::Attach(JobMemory* memory) {
     Device* const device = Find(static_cast<std::uint32_t>(number));
     if (!device) return;
     device->memory = memory;
-    device->own_budget_bytes = static_cast<std::int64_t>(memory->budget_bytes());
+    device->own_budget_bytes = static_cast<std::int64_t>(memory->grants().budget_bytes());
     device->grown_ns = MonotonicNs();
     device->idleness.Begin(device->grown_ns);
     device->wanted_peak_bytes = 0;
     client_.Use(static_cast<std::uint32_t>(number), UuidOf(number), MemoryOf(number));
     if (device->standing == Standing::kGranted) Apply(device);
-    if (device->terms) memory->JoinLink(device->place, device->terms.get(), device->lanes.get());
+    if (device->terms) memory->grants().JoinLink(device->place, device->terms.get(), device->lanes.get());
   }
   StartThreads();
   talks_ ? AwaitFirstWord(number) : StopWaiting(number);
@@ -195,7 +196,7 @@ void AgentSession::StopWaiting(int number) {
   Device& device = devices_[static_cast<size_t>(number)];
   if (device.standing == Standing::kAsking) NobodyAnswers();
   if (device.standing != Standing::kGranted && device.standing != Standing::kAlone)
-    device.memory->GrantBudget(0);
+    device.memory->grants().GrantBudget(0);
 }
 
 void AgentSession::NobodyAnswers() {
@@ -214,7 +215,7 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
   Device* const device = Find(number);
   if (!device || !device->memory) return {};
   const std::uint64_t now_ns = MonotonicNs();
-  const JobMemory::Snapshot snapshot = device->memory->Read();
+  const JobSnapshot snapshot = device->memory->view().Read();
   const Counters& counters = snapshot.counters;
   const std::uint64_t operations = counters.launches + counters.copies + counters.allocations;
   device->idleness.Saw(operations, snapshot.in_call, now_ns);
@@ -249,7 +250,7 @@ std::int64_t AgentSession::Wanted(Device* device, std::int64_t peak_bytes, std::
   if (peak_bytes > device->wanted_peak_bytes) device->grown_ns = now_ns;
   device->wanted_peak_bytes = peak_bytes;
   if (!MayGrow(*device, now_ns)) return peak_bytes;
-  const auto own_host_bytes = static_cast<std::int64_t>(device->memory->own_host_limit_bytes());
+  const auto own_host_bytes = static_cast<std::int64_t>(device->memory->grants().own_host_limit_bytes());
   return std::max(device->own_budget_bytes, peak_bytes) + own_host_bytes;
 }
 
@@ -257,16 +258,16 @@ std::int64_t AgentSession::Wanted(Device* device, std::int64_t peak_bytes, std::
 void AgentSession::HoldGrowth(std::uint32_t number) {
   Device* const device = Find(number);
   if (!device || !device->memory || device->standing != Standing::kAlone) return;
-  const size_t held_bytes = device->memory->Read().held_bytes;
+  const size_t held_bytes = device->memory->view().Read().held_bytes;
   if (held_bytes == 0) return;
   device->is_held_back = true;
-  device->memory->HoldBudget(std::min(held_bytes, static_cast<size_t>(device->own_budget_bytes)),
-                             MonotonicNs() + kHeldBackNs);
+  device->memory->grants().HoldBudget(std::min(held_bytes, static_cast<size_t>(device->own_budget_bytes)),
+                                      MonotonicNs() + kHeldBackNs);
 }
 
 void AgentSession::Release(Device* device) {
   if (std::exchange(device->is_held_back, false) && device->memory)
-    device->memory->GrantBudget(static_cast<size_t>(device->own_budget_bytes));
+    device->memory->grants().GrantBudget(static_cast<size_t>(device->own_budget_bytes));
 }
 
 void AgentSession::ReleaseGrowth(std::uint32_t number) {
@@ -280,7 +281,7 @@ void AgentSession::AgentStaysAway(std::uint32_t number, Absence how) {
   const bool is_required = ProcessConfig().agent_required;
   if (!is_required) device->standing = Standing::kAlone;
   if (!is_required && device->memory)
-    device->memory->GrantBudget(static_cast<size_t>(device->own_budget_bytes));
+    device->memory->grants().GrantBudget(static_cast<size_t>(device->own_budget_bytes));
   fprintf(stderr, "spillway: the agent at %s, which the job waits for, %s; %s until it %s\n",
           address_.c_str(), how == Absence::kGone ? "is gone" : "does not answer",
           is_required ? "it is required, and the job waits" : "the budget of `spillway run` stands",
@@ -291,7 +292,7 @@ void AgentSession::SetHostLimit(const protocol::Grant& grant) {
   Device* const device = Find(grant.device);
   if (!device) return;
   device->granted_host_bytes = grant.host_bytes;
-  if (device->memory) device->memory->SetHostLimit(static_cast<size_t>(grant.host_bytes));
+  if (device->memory) device->memory->grants().SetHostLimit(static_cast<size_t>(grant.host_bytes));
 }
 
 void AgentSession::SetBudget(const protocol::Grant& grant, std::int64_t) {
@@ -305,14 +306,14 @@ void AgentSession::SetBudget(const protocol::Grant& grant, std::int64_t) {
 }
 
 void AgentSession::Apply(Device* device) {
-  device->memory->SetLinkPermille(device->link_permille);
-  device->memory->SetHostLimit(static_cast<size_t>(device->granted_host_bytes));
+  device->memory->grants().SetLinkPermille(device->link_permille);
+  device->memory->grants().SetHostLimit(static_cast<size_t>(device->granted_host_bytes));
   const auto budget_bytes = static_cast<size_t>(std::min(device->granted_bytes, device->own_budget_bytes));
   // Who holds nothing may be left with nothing, until it wakes: a call waits then for what the agent grants, instead of being refused.
   if (budget_bytes > 0)
-    device->memory->GrantBudget(budget_bytes);
+    device->memory->grants().GrantBudget(budget_bytes);
   else
-    device->memory->HoldBudget(0, UINT64_MAX);
+    device->memory->grants().HoldBudget(0, UINT64_MAX);
   device->shrink.Changed();
   shrink_bell_.Ring();
 }
@@ -355,7 +356,7 @@ void AgentSession::PlaceCame(const protocol::LinkPlace& place, base::UniqueFd te
   device->place = place;
   device->terms = std::move(terms);
   device->lanes = std::move(lanes);
-  if (device->memory) device->memory->JoinLink(place, device->terms.get(), device->lanes.get());
+  if (device->memory) device->memory->grants().JoinLink(place, device->terms.get(), device->lanes.get());
 }
 
 AgentSession::Standing AgentSession::StandingBy(protocol::AdmissionState state) {
@@ -475,7 +476,7 @@ void AgentSession::ServeMemory() {
   Shrink();
   while (JobMemory* const memory = TakeAsked()) {
     const DriverSection section;
-    const bool has_work = !section.may_call() || memory->HasWork();
+    const bool has_work = !section.may_call() || memory->view().HasWork();
     Answered(has_work);
   }
 }
@@ -503,7 +504,7 @@ void AgentSession::Answered(bool has_work) {
 void AgentSession::Shrink() {
   while (JobMemory* const memory = TakeShrinking()) {
     const DriverSection section;
-    if (section.may_call()) memory->MeetBudget();
+    if (section.may_call()) memory->grants().MeetBudget();
   }
 }
 
@@ -525,7 +526,8 @@ void AgentSession::EndShrinking(std::uint64_t now_ns) {
   const JobMemory* const memory = std::exchange(served_, nullptr);
   for (Device& device : devices_) {
     if (!memory || device.memory != memory) continue;
-    device.shrink.End(device.memory->Read().held_bytes <= device.memory->budget_bytes(), now_ns);
+    device.shrink.End(device.memory->view().Read().held_bytes <= device.memory->grants().budget_bytes(),
+                      now_ns);
   }
 }
 

@@ -15,7 +15,7 @@ constexpr std::size_t kBytes = std::size_t{8} << 20;  // of each copy
 class Link {
  public:
   explicit Link(JobMemory* memory) : memory_(memory) {
-    is_charged_ = memory_->Charge(2 * kBytes);
+    is_charged_ = memory_->charges().Charge(2 * kBytes);
     is_ready_ = is_charged_ && Driver().cuMemAlloc_v2(&device_, 2 * kBytes) == CUDA_SUCCESS &&
                 driver::NewPinnedHostMemory(2 * kBytes, &host_) && Make(&out_) && Make(&in_);
   }
@@ -24,7 +24,7 @@ class Link {
     Delete(&in_);
     if (host_.data) driver::DeleteHostMemory(host_);
     if (device_) Driver().cuMemFree_v2(device_);
-    if (is_charged_) memory_->Discharge(2 * kBytes);
+    if (is_charged_) memory_->charges().Discharge(2 * kBytes);
   }
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;

@@ -81,17 +81,19 @@ class Steward::Job final : public PlannedJob, public RecordListener {
   Job(Steward* steward, JobMemory* memory)
       : steward_(steward), memory_(memory), pipeline_(this, OptionsFor(memory->device())) {}
 
-  Recorder& recorder() override { return memory_->recorder(); }
-  void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) override { memory_->Adopt(std::move(plan)); }
-  void BeginRecording() override { memory_->BeginRecording(); }
-  void NoteDropped(std::int64_t planned_ns, std::int64_t without_ns) override {
-    if (JobTrace::IsOn()) memory_->TraceDropped(planned_ns, without_ns);
+  Recorder& recorder() override { return memory_->recording().recorder(); }
+  void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) override {
+    memory_->plan().Adopt(std::move(plan));
   }
-  bool Parks() override { return memory_->Parks(); }
-  std::int64_t BudgetBytes() override { return static_cast<std::int64_t>(memory_->budget_bytes()); }
-  std::int64_t PlannableBytes() override { return memory_->PlannableBytes(); }
-  bool MayReplay(std::uint64_t token) override { return memory_->MayReplay(token); }
-  std::int64_t LinkPermille() override { return memory_->link_permille(); }
+  void BeginRecording() override { memory_->recording().BeginRecording(); }
+  void NoteDropped(std::int64_t planned_ns, std::int64_t without_ns) override {
+    if (JobTrace::IsOn()) memory_->plan().TraceDropped(planned_ns, without_ns);
+  }
+  bool Parks() override { return memory_->plan().Parks(); }
+  std::int64_t BudgetBytes() override { return static_cast<std::int64_t>(memory_->grants().budget_bytes()); }
+  std::int64_t PlannableBytes() override { return memory_->recording().PlannableBytes(); }
+  bool MayReplay(std::uint64_t token) override { return memory_->proofs().MayReplay(token); }
+  std::int64_t LinkPermille() override { return memory_->grants().link_permille(); }
   void EventsAreThere() override { steward_->Serve(this); }
 
   JobMemory* memory() const { return memory_; }
@@ -110,7 +112,7 @@ class Steward::Job final : public PlannedJob, public RecordListener {
     scheduler::DeviceModel model = MeasuredDevice(assumed);
     for (std::int64_t* rate : {&model.to_host_bytes_per_second, &model.to_device_bytes_per_second,
                                &model.to_host_both_bytes_per_second, &model.to_device_both_bytes_per_second})
-      *rate = std::max<std::int64_t>(base::scale(*rate, memory_->link_permille(), kWholeLink), 1);
+      *rate = std::max<std::int64_t>(base::scale(*rate, memory_->grants().link_permille(), kWholeLink), 1);
     return model;
   }
   Pipeline& pipeline() { return pipeline_; }
@@ -141,7 +143,7 @@ void Steward::Attach(JobMemory* memory) {
     WatchExit();
     jobs_.store(job, std::memory_order_release);
   }
-  memory->recorder().Attach(job, job->pipeline().KnowsEarlierRuns());
+  memory->recording().recorder().Attach(job, job->pipeline().KnowsEarlierRuns());
 }
 
 void Steward::Detach(JobMemory* memory) {
@@ -149,8 +151,8 @@ void Steward::Detach(JobMemory* memory) {
   for (Job* job = jobs_.load(); job; job = job->next) {
     if (job->memory() != memory) continue;
     job->is_over = true;
-    memory->recorder().End();
-    memory->recorder().StopTelling();
+    memory->recording().recorder().End();
+    memory->recording().recorder().StopTelling();
   }
 }
 

@@ -33,7 +33,8 @@ class JobMemoryPlanTest : public testing::Test {
     ASSERT_EQ(Driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     job_ = std::make_unique<JobMemory>(context_, 0, 3 * kPlanBufferBytes, size_t{1} << 30, ParkChoice::kOff,
                                        LearnChoice::kAlways);
-    for (CUdeviceptr& buffer : buffers_) ASSERT_EQ(job_->Allocate(kPlanBufferBytes, &buffer), CUDA_SUCCESS);
+    for (CUdeviceptr& buffer : buffers_)
+      ASSERT_EQ(job_->allocations().Allocate(kPlanBufferBytes, &buffer), CUDA_SUCCESS);
   }
   void TearDown() override {
     Driver().cuCtxSynchronize();
@@ -52,12 +53,12 @@ class JobMemoryPlanTest : public testing::Test {
     addresses.push_back(buffers_[buffer]);
     TouchSet set;
     set.shape = MixShape(shape, buffer);
-    ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
     const CUdeviceptr place = buffers_[buffer] + written_[buffer] * kWordsPerStep * 4;
     Driver().cuMemsetD32Async(place, Value(buffer, written_[buffer]), kWordsPerStep, stream_);
     ++written_[buffer];
     when_made();
-    job_->End(&set, Effect::kLaunches);
+    job_->calls().End(&set, Effect::kLaunches);
   }
   void Iterate(int times) {
     for (int i = 0; i < times; ++i) {
@@ -93,16 +94,16 @@ class JobMemoryPlanTest : public testing::Test {
       Addresses addresses;
       addresses.push_back(buffers_[buffer]);
       TouchSet set;
-      ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
+      ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
       std::vector<unsigned int> words(written_[buffer] * kWordsPerStep);
       Driver().cuMemcpyDtoHAsync_v2(words.data(), buffers_[buffer], words.size() * 4, stream_);
       Driver().cuStreamSynchronize(stream_);
-      job_->End(&set, Effect::kReads);
+      job_->calls().End(&set, Effect::kReads);
       for (size_t i = 0; i < words.size(); ++i)
         ASSERT_EQ(words[i], Value(buffer, i / kWordsPerStep)) << "buffer " << buffer << " word " << i;
     }
   }
-  Counters Count() { return job_->Read().counters; }
+  Counters Count() { return job_->view().Read().counters; }
 
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
@@ -115,7 +116,7 @@ TEST_F(JobMemoryPlanTest, FollowedNothingIsFetchedOnDemand) {
   Iterate(kLearningIterations);
   const auto plan = LiveRotation();
   ASSERT_TRUE(plan);
-  job_->Adopt(plan);
+  job_->plan().Adopt(plan);
   Iterate(3);
 
   const Counters before = Count();
@@ -133,22 +134,22 @@ TEST_F(JobMemoryPlanTest, WhatIsAskedForGetsMemoryBeforeWhatIsAllocatedLater) {
   Iterate(kLearningIterations);
   const auto plan = LiveRotation();
   ASSERT_TRUE(plan);
-  job_->Adopt(plan);
+  job_->plan().Adopt(plan);
   Iterate(3);
   // Given room for one buffer: the next one is asked for and has none until the first has left
-  ASSERT_TRUE(job_->Charge(2 * kPlanBufferBytes));
+  ASSERT_TRUE(job_->charges().Charge(2 * kPlanBufferBytes));
   Step(0);
   const Counters before = Count();
   Driver().cuCtxSynchronize();
 
   CUdeviceptr later = 0;
-  ASSERT_EQ(job_->Allocate(kPlanBufferBytes, &later), CUDA_SUCCESS);
+  ASSERT_EQ(job_->allocations().Allocate(kPlanBufferBytes, &later), CUDA_SUCCESS);
   EXPECT_EQ(Count().prefetches, before.prefetches + 1);
   Step(1);
   EXPECT_EQ(Count().demand_fetches, before.demand_fetches);
 
-  ASSERT_TRUE(job_->Free(later));
-  job_->Discharge(2 * kPlanBufferBytes);
+  ASSERT_TRUE(job_->allocations().Free(later));
+  job_->charges().Discharge(2 * kPlanBufferBytes);
   ExpectTheBytes();
 }
 
@@ -157,11 +158,11 @@ TEST_F(JobMemoryPlanTest, ALaunchIsMadeBeforeMemoryIsMappedForWhatComesBack) {
   Iterate(kLearningIterations);
   const auto plan = LiveRotation();
   ASSERT_TRUE(plan);
-  job_->Adopt(plan);
+  job_->plan().Adopt(plan);
   Iterate(3);
   // Given a step whose own buffer is there, and which asks for the next one's, with room for that
   Driver().cuCtxSynchronize();
-  job_->AboutToBlock({});
+  job_->plan().AboutToBlock({});
   const Counters before = Count();
   std::uint64_t when_launched = 0;
   StepWith(0, 7, [&] { when_launched = Count().prefetches; });
@@ -176,7 +177,7 @@ TEST_F(JobMemoryPlanTest, StrangersAreServedAndThePlanGoesOn) {
   Iterate(kLearningIterations);
   const auto plan = LiveRotation();
   ASSERT_TRUE(plan);
-  job_->Adopt(plan);
+  job_->plan().Adopt(plan);
   Iterate(3);
 
   for (int i = 0; i < 6; ++i) {
@@ -195,27 +196,27 @@ TEST_F(JobMemoryPlanTest, AJobThatDoesSomethingElseKeepsItsBytes) {
   Iterate(kLearningIterations);
   const auto plan = LiveRotation();
   ASSERT_TRUE(plan);
-  job_->Adopt(plan);
+  job_->plan().Adopt(plan);
   Iterate(2);
 
   for (size_t i = 0; i < 40; ++i) Step(i * 7 % kPlanBuffers, 50 + i % 5);
 
   ExpectTheBytes();
-  EXPECT_LE(job_->Read().held_peak_bytes, 3 * kPlanBufferBytes);
+  EXPECT_LE(job_->view().Read().held_peak_bytes, 3 * kPlanBufferBytes);
 }
 
 TEST_F(JobMemoryPlanTest, ABudgetThatShrinksIsMetAndThePlanStaysAHint) {
   Iterate(kLearningIterations);
   const auto plan = LiveRotation();
   ASSERT_TRUE(plan);
-  job_->Adopt(plan);
+  job_->plan().Adopt(plan);
   Iterate(3);
 
-  job_->SetBudget(2 * kPlanBufferBytes);
-  EXPECT_LE(job_->Read().held_bytes, 2 * kPlanBufferBytes);
+  job_->grants().SetBudget(2 * kPlanBufferBytes);
+  EXPECT_LE(job_->view().Read().held_bytes, 2 * kPlanBufferBytes);
   Iterate(5);
-  EXPECT_LE(job_->Read().held_bytes, 2 * kPlanBufferBytes);
-  job_->SetBudget(4 * kPlanBufferBytes);
+  EXPECT_LE(job_->view().Read().held_bytes, 2 * kPlanBufferBytes);
+  job_->grants().SetBudget(4 * kPlanBufferBytes);
   Iterate(5);
 
   EXPECT_EQ(Count().budget_changes, 2u);
@@ -226,11 +227,11 @@ TEST_F(JobMemoryPlanTest, WhatIsFreedWhileItIsAskedForIsForgotten) {
   Iterate(kLearningIterations);
   const auto plan = LiveRotation();
   ASSERT_TRUE(plan);
-  job_->Adopt(plan);
+  job_->plan().Adopt(plan);
   Iterate(3);
 
-  ASSERT_TRUE(job_->Free(buffers_[3]));
-  ASSERT_EQ(job_->Allocate(kPlanBufferBytes, &buffers_[3]), CUDA_SUCCESS);
+  ASSERT_TRUE(job_->allocations().Free(buffers_[3]));
+  ASSERT_EQ(job_->allocations().Allocate(kPlanBufferBytes, &buffers_[3]), CUDA_SUCCESS);
   written_[3] = 0;
   Iterate(6);
 

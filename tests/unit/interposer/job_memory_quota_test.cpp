@@ -39,15 +39,17 @@ class JobMemoryQuotaTest : public testing::Test {
   void Begin(size_t own_host_limit_bytes, ParkChoice park = ParkChoice::kOff) {
     job_ = std::make_unique<JobMemory>(context_, 0, 2 * kQuotaBufferBytes, own_host_limit_bytes, park);
   }
-  CUresult Allocate(size_t buffer) { return job_->Allocate(kQuotaBufferBytes, &buffers_[buffer]); }
+  CUresult Allocate(size_t buffer) {
+    return job_->allocations().Allocate(kQuotaBufferBytes, &buffers_[buffer]);
+  }
   template <class Work>
   void With(size_t buffer, Effect effect, Work work) {
     Addresses addresses;
     addresses.push_back(buffers_[buffer]);
     TouchSet set;
-    ASSERT_EQ(job_->Begin(addresses, {stream_, false}, effect, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, effect, &set), CUDA_SUCCESS);
     work(buffers_[buffer]);
-    job_->End(&set, effect);
+    job_->calls().End(&set, effect);
   }
   void WriteAll(unsigned int round) {
     for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) {
@@ -79,7 +81,7 @@ class JobMemoryQuotaTest : public testing::Test {
 TEST_F(JobMemoryQuotaTest, WhatTheAgentDoesNotGrantLiesInOrdinaryMemory) {
   constexpr size_t quota_bytes = 3 * kQuotaBufferBytes;
   Begin(size_t{1} << 30);
-  job_->SetHostLimit(quota_bytes);
+  job_->grants().SetHostLimit(quota_bytes);
   for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
 
   for (unsigned int round = 0; round < 3; ++round) {
@@ -87,7 +89,7 @@ TEST_F(JobMemoryQuotaTest, WhatTheAgentDoesNotGrantLiesInOrdinaryMemory) {
     ExpectAll(round);
   }
 
-  const JobMemory::Snapshot seen = job_->Read();
+  const JobSnapshot seen = job_->view().Read();
   EXPECT_LE(seen.held_peak_bytes, 2 * kQuotaBufferBytes);
   EXPECT_LE(seen.pinned_peak_bytes, quota_bytes);
   EXPECT_GT(seen.ordinary_peak_bytes, 0u);
@@ -96,34 +98,34 @@ TEST_F(JobMemoryQuotaTest, WhatTheAgentDoesNotGrantLiesInOrdinaryMemory) {
 
 TEST_F(JobMemoryQuotaTest, WithoutAnyGrantWhatIsOnItsWayIsPinnedAllTheSame) {
   Begin(size_t{1} << 30);
-  job_->SetHostLimit(0);
+  job_->grants().SetHostLimit(0);
   for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
 
   WriteAll(1);
   ExpectAll(1);
 
-  EXPECT_LE(job_->Read().pinned_peak_bytes, 2 * kQuotaBufferBytes);
+  EXPECT_LE(job_->view().Read().pinned_peak_bytes, 2 * kQuotaBufferBytes);
 }
 
 TEST_F(JobMemoryQuotaTest, ALargerGrantIsUsedAgain) {
   Begin(size_t{1} << 30);
-  job_->SetHostLimit(2 * kQuotaBufferBytes);
+  job_->grants().SetHostLimit(2 * kQuotaBufferBytes);
   for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
   WriteAll(1);
 
-  job_->SetHostLimit(8 * kQuotaBufferBytes);
+  job_->grants().SetHostLimit(8 * kQuotaBufferBytes);
   WriteAll(2);
   WriteAll(3);
   ExpectAll(3);
 
-  EXPECT_EQ(job_->Read().ordinary_bytes, 0u);
+  EXPECT_EQ(job_->view().Read().ordinary_bytes, 0u);
 }
 
 // Only pinned memory can be mapped at device addresses. It was refused beyond the quota, and the program ended.
 TEST_F(JobMemoryQuotaTest, AJobThatParksPinsWhatItsQuotaLacks) {
   constexpr size_t quota_bytes = 3 * kQuotaBufferBytes;
   Begin(size_t{1} << 30, ParkChoice::kHost);
-  job_->SetHostLimit(quota_bytes);
+  job_->grants().SetHostLimit(quota_bytes);
   for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
 
   for (unsigned int round = 0; round < 3; ++round) {
@@ -131,7 +133,7 @@ TEST_F(JobMemoryQuotaTest, AJobThatParksPinsWhatItsQuotaLacks) {
     ExpectAll(round);
   }
 
-  const JobMemory::Snapshot seen = job_->Read();
+  const JobSnapshot seen = job_->view().Read();
   EXPECT_LE(seen.held_peak_bytes, 2 * kQuotaBufferBytes);
   EXPECT_GT(seen.counters.parked_peak_bytes, 0u);
   EXPECT_GT(seen.pinned_peak_bytes, quota_bytes) << "and this is what the agent is told";
@@ -142,18 +144,18 @@ TEST_F(JobMemoryQuotaTest, AJobThatParksPinsWhatItsQuotaLacks) {
 // What is new has to be parked at once: the limit must count it before it is known.
 TEST_F(JobMemoryQuotaTest, AJobThatParksNeedsNoQuotaAtAll) {
   Begin(size_t{1} << 30, ParkChoice::kHost);
-  job_->SetHostLimit(0);
+  job_->grants().SetHostLimit(0);
   for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
 
   WriteAll(1);
   ExpectAll(1);
 
-  EXPECT_EQ(job_->Read().counters.refused_allocations, 0u);
+  EXPECT_EQ(job_->view().Read().counters.refused_allocations, 0u);
 }
 
 TEST_F(JobMemoryQuotaTest, WhatTheLauncherForbidsAJobThatParksDoesNotPin) {
   Begin(3 * kQuotaBufferBytes, ParkChoice::kHost);
-  job_->SetHostLimit(kQuotaBufferBytes);
+  job_->grants().SetHostLimit(kQuotaBufferBytes);
   for (size_t buffer = 0; buffer < 3; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
 
   EXPECT_EQ(Allocate(3), CUDA_ERROR_OUT_OF_MEMORY);
@@ -172,11 +174,11 @@ TEST_F(JobMemoryQuotaTest, WhatTheNodeDoesNotHaveIsNotPromisedEither) {
   // One of them is to be away and two on their way: more than any node has that could spare as much as one.
   const size_t large_bytes = std::max(size_t{40} << 30, RoundUp(driver::HostBytesToSpare(), kGranuleBytes));
   job_ = std::make_unique<JobMemory>(context_, 0, large_bytes, size_t{1} << 40, ParkChoice::kOff);
-  job_->SetHostLimit(0);
+  job_->grants().SetHostLimit(0);
   CUdeviceptr first, second;
-  ASSERT_EQ(job_->Allocate(large_bytes, &first), CUDA_SUCCESS);
+  ASSERT_EQ(job_->allocations().Allocate(large_bytes, &first), CUDA_SUCCESS);
 
-  EXPECT_EQ(job_->Allocate(large_bytes, &second), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(job_->allocations().Allocate(large_bytes, &second), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 // A job that began without an agent has told one that it holds a buffer, and there is no answer yet.
@@ -193,15 +195,15 @@ class HeldBudgetTest : public JobMemoryQuotaTest {
       Driver().cuMemsetD32Async(base, Value(1, buffer), kQuotaBufferBytes / 4, stream_);
     });
   }
-  void HoldForLong() { job_->HoldBudget(kQuotaBufferBytes, base::MonotonicNs() + 60'000'000'000); }
+  void HoldForLong() { job_->grants().HoldBudget(kQuotaBufferBytes, base::MonotonicNs() + 60'000'000'000); }
   // The answer comes when the program waits for it: in a call, however often one looks.
   std::thread GrantToWhoWaits(size_t bytes) {
     return std::thread([this, bytes] {
       constexpr int kLooks = 10'000;
       const uint64_t patience_ns = base::MonotonicNs() + 5'000'000'000;
       for (int looks = 0; looks < kLooks && base::MonotonicNs() < patience_ns; std::this_thread::yield())
-        looks = job_->Read().in_call ? looks + 1 : 0;
-      job_->GrantBudget(bytes);
+        looks = job_->view().Read().in_call ? looks + 1 : 0;
+      job_->grants().GrantBudget(bytes);
     });
   }
 };
@@ -212,16 +214,16 @@ TEST_F(HeldBudgetTest, AnAllocationThatMayNotParkWaitsForTheGrant) {
 
   std::thread agent = GrantToWhoWaits(4 * kQuotaBufferBytes);
   CUdeviceptr large = 0;
-  const CUresult result = job_->Allocate(2 * kQuotaBufferBytes, &large);
+  const CUresult result = job_->allocations().Allocate(2 * kQuotaBufferBytes, &large);
   agent.join();
 
   EXPECT_EQ(result, CUDA_SUCCESS);
-  EXPECT_EQ(job_->Read().counters.refused_allocations, 0u);
+  EXPECT_EQ(job_->view().Read().counters.refused_allocations, 0u);
 }
 
 TEST_F(HeldBudgetTest, ACallThatNamesMoreThanIsHeldWaitsForTheGrant) {
   ASSERT_EQ(Allocate(1), CUDA_SUCCESS);
-  job_->SetBudget(kQuotaBufferBytes);  // one of them leaves
+  job_->grants().SetBudget(kQuotaBufferBytes);  // one of them leaves
   HoldForLong();
 
   std::thread agent = GrantToWhoWaits(2 * kQuotaBufferBytes);
@@ -229,27 +231,27 @@ TEST_F(HeldBudgetTest, ACallThatNamesMoreThanIsHeldWaitsForTheGrant) {
   both.push_back(buffers_[0]);
   both.push_back(buffers_[1]);
   TouchSet set;
-  const CUresult result = job_->Begin(both, {stream_, false}, Effect::kLaunches, &set);
+  const CUresult result = job_->calls().Begin(both, {stream_, false}, Effect::kLaunches, &set);
   agent.join();
 
   ASSERT_EQ(result, CUDA_SUCCESS);
-  job_->End(&set, Effect::kLaunches);
+  job_->calls().End(&set, Effect::kLaunches);
 }
 
 TEST_F(HeldBudgetTest, MemoryOfTheDriversWaitsForTheGrant) {
   HoldForLong();
 
   std::thread agent = GrantToWhoWaits(4 * kQuotaBufferBytes);
-  const bool charged = job_->Charge(2 * kQuotaBufferBytes, Unmovable::kDriverServed);
+  const bool charged = job_->charges().Charge(2 * kQuotaBufferBytes, Unmovable::kDriverServed);
   agent.join();
 
   EXPECT_TRUE(charged);
 }
 
 TEST_F(HeldBudgetTest, NobodyWaitsForAnAnswerThatIsOverdue) {
-  job_->HoldBudget(kQuotaBufferBytes, base::MonotonicNs());
+  job_->grants().HoldBudget(kQuotaBufferBytes, base::MonotonicNs());
   CUdeviceptr large = 0;
-  EXPECT_EQ(job_->Allocate(2 * kQuotaBufferBytes, &large), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(job_->allocations().Allocate(2 * kQuotaBufferBytes, &large), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 }  // namespace

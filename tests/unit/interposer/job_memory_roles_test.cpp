@@ -31,7 +31,8 @@ class JobMemoryRolesTest : public testing::Test {
   void MakeJob(ParkChoice choice) {
     job_ = std::make_unique<JobMemory>(context_, 0, 3 * kRolesBufferBytes, size_t{1} << 30, choice,
                                        LearnChoice::kAlways);
-    for (CUdeviceptr& buffer : buffers_) ASSERT_EQ(job_->Allocate(kRolesBufferBytes, &buffer), CUDA_SUCCESS);
+    for (CUdeviceptr& buffer : buffers_)
+      ASSERT_EQ(job_->allocations().Allocate(kRolesBufferBytes, &buffer), CUDA_SUCCESS);
     for (size_t i = 0; i < kRolesBuffers; ++i) Fill(i, Word(i));
   }
   void TearDown() override {
@@ -45,12 +46,12 @@ class JobMemoryRolesTest : public testing::Test {
   // All four leave: another allocation takes the budget.
   void SendAllAway() {
     CUdeviceptr large = 0;
-    ASSERT_EQ(job_->Allocate(3 * kRolesBufferBytes, &large), CUDA_SUCCESS);
+    ASSERT_EQ(job_->allocations().Allocate(3 * kRolesBufferBytes, &large), CUDA_SUCCESS);
     Addresses addresses;
     addresses.push_back(large);
     TouchSet set;
-    ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
-    job_->End(&set, Effect::kLaunches);
+    ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    job_->calls().End(&set, Effect::kLaunches);
     Driver().cuCtxSynchronize();
   }
   // A launch that names the buffer, of which `claims` says what it does; `work` is what it does.
@@ -61,10 +62,10 @@ class JobMemoryRolesTest : public testing::Test {
     TouchSet set;
     set.claims = claims;
     set.is_documented = claims != nullptr;
-    ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
     if (!fails) work(buffers_[buffer]);
     set.failed = fails;
-    job_->End(&set, Effect::kLaunches);
+    job_->calls().End(&set, Effect::kLaunches);
   }
   void Fill(size_t buffer, unsigned int word, const Claims* claims = nullptr) {
     Launch(buffer, claims,
@@ -81,7 +82,7 @@ class JobMemoryRolesTest : public testing::Test {
       if (i != buffer) Look(i, &touching);
     }
     Driver().cuCtxSynchronize();
-    ASSERT_TRUE(job_->IsAway(buffers_[buffer]));
+    ASSERT_TRUE(job_->view().IsAway(buffers_[buffer]));
   }
   Claims Reading(size_t buffer) const {
     Claims claims;
@@ -98,13 +99,13 @@ class JobMemoryRolesTest : public testing::Test {
     Addresses addresses;
     addresses.push_back(buffers_[buffer]);
     TouchSet set;
-    ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
     Driver().cuMemcpyDtoHAsync_v2(words.data(), buffers_[buffer], kRolesBufferBytes, stream_);
     Driver().cuStreamSynchronize(stream_);
-    job_->End(&set, Effect::kReads);
+    job_->calls().End(&set, Effect::kReads);
     EXPECT_TRUE(std::all_of(words.begin(), words.end(), [word](unsigned int each) { return each == word; }));
   }
-  Counters Count() { return job_->Read().counters; }
+  Counters Count() { return job_->view().Read().counters; }
 
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
@@ -207,9 +208,9 @@ TEST_F(JobMemoryRolesTest, AfterACallThatFailedItsStreamAwaitsWhatComesBack) {
   }
   TouchSet set;
   set.claims = &overwriting;
-  ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+  ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
   set.failed = true;
-  job_->End(&set, Effect::kLaunches);
+  job_->calls().End(&set, Effect::kLaunches);
 
   // Then the same stream sees what comes back last
   ExpectAll(2, Word(2));
@@ -224,7 +225,7 @@ TEST_F(JobMemoryRolesTest, AnotherThreadsReadOfWhatIsBeingOverwrittenSeesOldOrNe
   addresses.push_back(buffers_[0]);
   TouchSet set;
   set.claims = &overwriting;
-  ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+  ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
 
   // When another thread reads on the same stream, and may have begun before the first one goes on
   std::atomic<bool> has_read{false};
@@ -236,7 +237,7 @@ TEST_F(JobMemoryRolesTest, AnotherThreadsReadOfWhatIsBeingOverwrittenSeesOldOrNe
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();
   Driver().cuMemsetD32Async(buffers_[0], 7, kRolesBufferBytes / 4, stream_);
   EXPECT_FALSE(has_read);
-  job_->End(&set, Effect::kLaunches);
+  job_->calls().End(&set, Effect::kLaunches);
   reader.join();
 
   EXPECT_TRUE(has_read);
@@ -246,7 +247,8 @@ TEST_F(JobMemoryRolesTest, WhatIsBeingOverwrittenCanBeReadOnTheHostAsItWas) {
   SendAway(0);
   const Claims overwriting = Overwriting(0);
   unsigned int word = 0;
-  Launch(0, &overwriting, [&](CUdeviceptr at) { EXPECT_TRUE(job_->ReadAway(at, &word, sizeof word)); });
+  Launch(0, &overwriting,
+         [&](CUdeviceptr at) { EXPECT_TRUE(job_->view().ReadAway(at, &word, sizeof word)); });
   EXPECT_EQ(word, Word(0));
 }
 
@@ -263,8 +265,8 @@ class ProvenJobRolesTest : public JobMemoryRolesTest {
       for (const size_t other : {1, 2, 3}) Look(other);
     }
     ASSERT_EQ(Driver().cuCtxSynchronize(), CUDA_SUCCESS);
-    ASSERT_TRUE(job_->IsAway(buffers_[0]));
-    ASSERT_EQ(job_->Read().standing, Standing::kProven);
+    ASSERT_TRUE(job_->view().IsAway(buffers_[0]));
+    ASSERT_EQ(job_->view().Read().standing, Standing::kProven);
     ASSERT_EQ(Count().parked_bytes, 0u);
   }
   // Another thread's new kernel comes when the driver has the call, and its hook has not ended.
@@ -274,11 +276,11 @@ class ProvenJobRolesTest : public JobMemoryRolesTest {
     addresses.push_back(buffers_[0]);
     TouchSet set;
     set.claims = &overwriting;
-    ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
     if (!fails) Driver().cuMemsetD32Async(buffers_[0], 7, kRolesBufferBytes / 4, stream_);
-    job_->SomethingNew();
+    job_->post_launch_scan().SomethingNew();
     set.failed = fails;
-    job_->End(&set, Effect::kLaunches);
+    job_->calls().End(&set, Effect::kLaunches);
   }
 };
 

@@ -39,7 +39,7 @@ class JobMemoryRoomTest : public testing::Test {
 
   CUdeviceptr Allocate(size_t bytes) {
     CUdeviceptr base = 0;
-    EXPECT_EQ(job_->Allocate(bytes, &base), CUDA_SUCCESS);
+    EXPECT_EQ(job_->allocations().Allocate(bytes, &base), CUDA_SUCCESS);
     return base;
   }
   void Set(CUdeviceptr base, CUstream stream) {
@@ -49,9 +49,9 @@ class JobMemoryRoomTest : public testing::Test {
     Addresses addresses;
     addresses.push_back(base);
     TouchSet set;
-    ASSERT_EQ(job_->Begin(addresses, {stream, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(addresses, {stream, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
     work();
-    job_->End(&set, Effect::kLaunches);
+    job_->calls().End(&set, Effect::kLaunches);
   }
   void Busy(CUstream stream) {
     for (int i = 0; i < 4; ++i) Driver().cuMemsetD32Async(elsewhere_, 1, kLongBytes / 4, stream);
@@ -86,8 +86,8 @@ TEST_F(JobMemoryRoomTest, AWaitForMemoryIsOverWithWhateverIsFreeFirst) {
   Busy(slow_);
   Set(first, slow_);
   Set(second, quick_);
-  ASSERT_TRUE(job_->FreeAsync(first, {slow_, false}));
-  ASSERT_TRUE(job_->FreeAsync(second, {quick_, false}));
+  ASSERT_TRUE(job_->allocations().FreeAsync(first, {slow_, false}));
+  ASSERT_TRUE(job_->allocations().FreeAsync(second, {quick_, false}));
 
   // When room is needed that the younger one's memory suffices for
   Set(Allocate(24 * kMiB), quick_);
@@ -104,9 +104,9 @@ TEST_F(JobMemoryRoomTest, AWaitForMemoryIsOverThoughItsEventMarksSomethingElseBy
   volatile std::uint32_t* const words[] = {WaitUnseen(slow_), WaitUnseen(quick_)};
   Name(first, slow_, [] {});
   Name(second, quick_, [] {});
-  ASSERT_TRUE(job_->FreeAsync(first, {slow_, false}));
-  ASSERT_TRUE(job_->FreeAsync(second, {quick_, false}));
-  const std::vector<Use> freed = job_->IssuedOn({quick_, false});
+  ASSERT_TRUE(job_->allocations().FreeAsync(first, {slow_, false}));
+  ASSERT_TRUE(job_->allocations().FreeAsync(second, {quick_, false}));
+  const std::vector<Use> freed = job_->streams().IssuedOn({quick_, false});
 
   // When a thread waits for some, and another one learns that one of the streams is done, and gives it more to do
   const CUdeviceptr next = Allocate(4 * kMiB);
@@ -115,8 +115,8 @@ TEST_F(JobMemoryRoomTest, AWaitForMemoryIsOverThoughItsEventMarksSomethingElseBy
     Set(next, slow_);
   });
   EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
-  JobMemory::Completed(freed);
-  job_->TakeCheckpoint({quick_, false});
+  ProgramStreams::Completed(freed);
+  job_->streams().TakeCheckpoint({quick_, false});
 
   // Then the first goes on.
   EXPECT_EQ(waiting.wait_for(std::chrono::seconds(5)), std::future_status::ready);

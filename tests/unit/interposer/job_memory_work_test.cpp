@@ -11,8 +11,8 @@ TEST_F(WorkTest, WhileACallIsMadeTwiceTheProgramWaitsInIt) {
   std::vector<bool> seen;
   while_it_runs = [&] {
     std::thread([&] {
-      JobMemory::Snapshot now;
-      if (job_->TryRead(&now)) seen.push_back(now.in_call);
+      JobSnapshot now;
+      if (job_->view().TryRead(&now)) seen.push_back(now.in_call);
     }).join();
   };
 
@@ -20,31 +20,31 @@ TEST_F(WorkTest, WhileACallIsMadeTwiceTheProgramWaitsInIt) {
 
   ASSERT_EQ(Count().proved_operations, 1u);
   EXPECT_EQ(seen, std::vector<bool>{true}) << "the first time its job's lock is held";
-  EXPECT_FALSE(job_->Read().in_call);
+  EXPECT_FALSE(job_->view().Read().in_call);
 }
 
 TEST_F(WorkTest, TheDeviceHasWorkUntilItIsDone) {
   ASSERT_EQ(Driver().cuCtxSynchronize(), CUDA_SUCCESS);
-  EXPECT_FALSE(job_->HasWork());
+  EXPECT_FALSE(job_->view().HasWork());
 
   Busy(stream_);
   Set(buffers_[0], 9, kWords);
-  EXPECT_TRUE(job_->HasWork());
+  EXPECT_TRUE(job_->view().HasWork());
 
   ASSERT_EQ(Driver().cuStreamSynchronize(stream_), CUDA_SUCCESS);
-  EXPECT_FALSE(job_->HasWork());
+  EXPECT_FALSE(job_->view().HasWork());
 }
 
 // As behind cuStreamWaitValue: only the program can end it.
 TEST_F(WorkTest, WhatWaitsForTheProgramIsNoWork) {
-  job_->AboutToWait({stream_, false});
+  job_->streams().AboutToWait({stream_, false});
   volatile std::uint32_t* const word = WaitUnseen(stream_);
   Set(buffers_[0], 9, kWords);
 
-  EXPECT_FALSE(job_->HasWork());
+  EXPECT_FALSE(job_->view().HasWork());
 
   EndWait(word, stream_);
-  EXPECT_FALSE(job_->HasWork());
+  EXPECT_FALSE(job_->view().HasWork());
 }
 
 }  // namespace

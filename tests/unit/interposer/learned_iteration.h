@@ -27,9 +27,9 @@ inline std::shared_ptr<const scheduler::IterationPattern> LearnedIteration(JobMe
   scheduler::IterationLearner learner;
   std::shared_ptr<const scheduler::IterationPattern> pattern;
   std::vector<LiveAllocation> live;
-  job->recorder().TakeBegun(&live);
+  job->recording().recorder().TakeBegun(&live);
   Recorder::Drained drained;
-  while (job->recorder().Next(&drained)) {
+  while (job->recording().recorder().Next(&drained)) {
     std::vector<scheduler::JobTouch> touches;
     for (const RecordedTouch& touch : drained.touches)
       touches.push_back({touch.allocation, touch.writes, touch.reads});

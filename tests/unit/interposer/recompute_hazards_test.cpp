@@ -22,7 +22,7 @@ class RecomputeHazardsTest : public RecomputeTest {
   // Another workspace, of so many bytes.
   void Aside(size_t bytes) {
     aside_bytes_ = bytes;
-    ASSERT_EQ(job_->Allocate(bytes, &aside_), CUDA_SUCCESS);
+    ASSERT_EQ(job_->allocations().Allocate(bytes, &aside_), CUDA_SUCCESS);
     Set(aside_, 0, bytes / 4);
   }
   // Two outputs, buffers 1 and 3, that nothing but freed memory can bring back; the first needs buffer 4 beside that.
@@ -33,13 +33,13 @@ class RecomputeHazardsTest : public RecomputeTest {
     Launch(derive_, 1, 0, buffers_[4]);
     Derive(3, 2);
     ASSERT_EQ(Count().recipe_drops, 2u);
-    for (const size_t input : {0, 2}) ASSERT_TRUE(job_->Free(buffers_[input]));
+    for (const size_t input : {0, 2}) ASSERT_TRUE(job_->allocations().Free(buffers_[input]));
   }
   // As the hook of that call does.
   void Await(CUstream stream) {
-    const std::vector<Use> covered = job_->IssuedOn({stream, false});
+    const std::vector<Use> covered = job_->streams().IssuedOn({stream, false});
     ASSERT_EQ(Driver().cuStreamSynchronize(stream), CUDA_SUCCESS);
-    JobMemory::Completed(covered);
+    ProgramStreams::Completed(covered);
   }
   // What stands behind the wait may write what a call reads after that has been made: the call's output cannot be made again.
   void ExpectAWaitingWriteOfSmallMemoryHinders(CUstream waiting) {
@@ -70,18 +70,18 @@ TEST_F(RecomputeHazardsTest, AProofNeedsPinnedMemoryForAPieceOnly) {
   Derive(1, 0);
 
   EXPECT_EQ(Count().proved_operations, 1u);
-  EXPECT_LT(job_->Read().pinned_peak_bytes, kBufferBytes);
+  EXPECT_LT(job_->view().Read().pinned_peak_bytes, kBufferBytes);
 }
 
 TEST_F(RecomputeHazardsTest, WhatIsFreedLaterIsNotFreedTwice) {
   Derive(1, 0);
-  job_->SetBudget(kBufferBytes + kGranuleBytes);
-  ASSERT_TRUE(job_->Free(buffers_[0]));
+  job_->grants().SetBudget(kBufferBytes + kGranuleBytes);
+  ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
 
-  EXPECT_FALSE(job_->Free(buffers_[0])) << "the driver says what it is";
-  EXPECT_FALSE(job_->FreeAsync(buffers_[0], {stream_, false}));
+  EXPECT_FALSE(job_->allocations().Free(buffers_[0])) << "the driver says what it is";
+  EXPECT_FALSE(job_->allocations().FreeAsync(buffers_[0], {stream_, false}));
 
-  job_->SetBudget(3 * kBufferBytes);
+  job_->grants().SetBudget(3 * kBufferBytes);
   ExpectAll(1, 15);
 }
 
@@ -188,14 +188,14 @@ TEST_F(RecomputeHazardsTest, ScratchMemoryIsPartOfTheBudgetAtEveryMoment) {
   Launch(derive_, 1, 0, added_, aside_);
   Launch(derive_, 1, 0, added_, aside_);
   ASSERT_EQ(Count().recipe_drops, 1u);
-  EXPECT_LE(job_->Read().held_peak_bytes, job_->budget_bytes());
+  EXPECT_LE(job_->view().Read().held_peak_bytes, job_->grants().budget_bytes());
 
-  job_->SetBudget(5 * kBufferBytes);
-  EXPECT_LE(job_->Read().held_bytes, 5 * kBufferBytes);
+  job_->grants().SetBudget(5 * kBufferBytes);
+  EXPECT_LE(job_->view().Read().held_bytes, 5 * kBufferBytes);
   for (const size_t to : {2, 3, 4}) {
     Launch(derive_, to, 0, added_, aside_);
     ExpectAll(to, 17);
-    EXPECT_LE(job_->Read().held_bytes, 5 * kBufferBytes);
+    EXPECT_LE(job_->view().Read().held_bytes, 5 * kBufferBytes);
   }
   ExpectAll(1, 17);
   EXPECT_EQ(Read(aside_, 1)[0], 5) << "only the program's own launches write there";
@@ -244,9 +244,9 @@ TEST_F(RecomputeHazardsTest, WhatTheDriverServesLeavesRoomForWhatIsMadeFromFreed
   MakeJob(ParkChoice::kOff, budget_bytes, kGranuleBytes);
   Derive(1, 0);
   ASSERT_EQ(Count().recipe_drops, 1u);
-  ASSERT_TRUE(job_->Free(buffers_[0]));
+  ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
 
-  ASSERT_TRUE(job_->Charge(job_->FreeBytes(), Unmovable::kDriverServed));
+  ASSERT_TRUE(job_->charges().Charge(job_->view().FreeBytes(), Unmovable::kDriverServed));
   ExpectAll(1, 15);
 }
 
@@ -255,14 +255,14 @@ TEST_F(RecomputeHazardsTest, AFreeIsFinishedBehindOneThatCannotBe) {
   // Given two outputs that can be made from freed memory alone, and a budget too small for the first and all that it is made from
   ASSERT_NO_FATAL_FAILURE(DropTwoAndFreeTheirInputs());
   const Counters before = Count();
-  job_->SetBudget(2 * kBufferBytes + kGranuleBytes);
+  job_->grants().SetBudget(2 * kBufferBytes + kGranuleBytes);
 
   CUdeviceptr other = 0;
-  ASSERT_EQ(job_->Allocate(kBufferBytes, &other), CUDA_SUCCESS);
+  ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &other), CUDA_SUCCESS);
 
   EXPECT_EQ(Count().recomputes - before.recomputes, 1u);
   EXPECT_EQ(Count().frees - before.frees, 1u);
-  job_->SetBudget((kBuffers + 1) * kBufferBytes);
+  job_->grants().SetBudget((kBuffers + 1) * kBufferBytes);
   ExpectAll(1, 17);
   ExpectAll(3, 18);
 }
@@ -272,28 +272,28 @@ TEST_F(RecomputeHazardsTest, WhatCallsInProgressHoldUpIsNotWaitedForOncePerFree)
   // Given as above, and a call that goes on until the first has been waited for
   ASSERT_NO_FATAL_FAILURE(DropTwoAndFreeTheirInputs());
   const Counters before = Count();
-  job_->SetBudget(2 * kBufferBytes + kGranuleBytes);
+  job_->grants().SetBudget(2 * kBufferBytes + kGranuleBytes);
   std::atomic<bool> goes_on{false};
   std::thread other([&] {
     Addresses addresses;
     addresses.push_back(added_);
     TouchSet call;
-    EXPECT_EQ(job_->Begin(addresses, {other_stream_, false}, Effect::kMayWrite, &call), CUDA_SUCCESS);
+    EXPECT_EQ(job_->calls().Begin(addresses, {other_stream_, false}, Effect::kMayWrite, &call), CUDA_SUCCESS);
     goes_on = true;
     base::Pause(2'000'000'000);
-    job_->End(&call, Effect::kMayWrite);
+    job_->calls().End(&call, Effect::kMayWrite);
   });
   while (!goes_on) base::YieldToOthers();
 
   CUdeviceptr others[2] = {};
-  EXPECT_EQ(job_->Allocate(kBufferBytes, &others[0]), CUDA_SUCCESS);
+  EXPECT_EQ(job_->allocations().Allocate(kBufferBytes, &others[0]), CUDA_SUCCESS);
   other.join();
 
   // Then the second is left to an allocation that nobody holds up
   EXPECT_EQ(Count().recomputes, before.recomputes);
-  EXPECT_EQ(job_->Allocate(kBufferBytes, &others[1]), CUDA_SUCCESS);
+  EXPECT_EQ(job_->allocations().Allocate(kBufferBytes, &others[1]), CUDA_SUCCESS);
   EXPECT_EQ(Count().recomputes - before.recomputes, 1u);
-  job_->SetBudget((kBuffers + 1) * kBufferBytes);
+  job_->grants().SetBudget((kBuffers + 1) * kBufferBytes);
   ExpectAll(1, 17);
   ExpectAll(3, 18);
 }
@@ -344,7 +344,7 @@ TEST_F(RecomputeHazardsTest, InAContextThatAFaultHasEndedNothingIsToBeMade) {
       CUDA_SUCCESS);
   ASSERT_EQ(Driver().cuStreamSynchronize(other_stream_), CUDA_ERROR_ILLEGAL_ADDRESS);
 
-  EXPECT_TRUE(job_->EndRecipes());
+  EXPECT_TRUE(job_->replays().EndRecipes());
   EXPECT_EQ(OfDriver<decltype(cuDevicePrimaryCtxReset)>("cuDevicePrimaryCtxReset_v2")(0), CUDA_SUCCESS);
 }
 

@@ -113,10 +113,11 @@ class RecomputeTest : public testing::Test {
                size_t host_limit_bytes = size_t{1} << 30) {
     job_ =
         std::make_unique<JobMemory>(context_, 0, budget_bytes, host_limit_bytes, choice, LearnChoice::kOff);
-    job_->DropEagerly();
-    for (CUdeviceptr& buffer : buffers_) ASSERT_EQ(job_->Allocate(kBufferBytes, &buffer), CUDA_SUCCESS);
-    ASSERT_EQ(job_->Allocate(kSmallWords * 4, &added_), CUDA_SUCCESS);
-    ASSERT_EQ(job_->Allocate(kSmallWords * 4, &aside_), CUDA_SUCCESS);
+    job_->proofs().DropEagerly();
+    for (CUdeviceptr& buffer : buffers_)
+      ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &buffer), CUDA_SUCCESS);
+    ASSERT_EQ(job_->allocations().Allocate(kSmallWords * 4, &added_), CUDA_SUCCESS);
+    ASSERT_EQ(job_->allocations().Allocate(kSmallWords * 4, &aside_), CUDA_SUCCESS);
     Set(buffers_[0], 5, kWords);
     Set(added_, 2, kSmallWords);
     Set(aside_, 0, kSmallWords);
@@ -166,26 +167,26 @@ class RecomputeTest : public testing::Test {
     for (const CUdeviceptr word : words) {
       if (job_->MightBeManaged(word)) addresses.push_back(word);
     }
-    ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
     call.works = works;
     claims.NoteNamed({addresses.begin(), addresses.size()});
     ASSERT_EQ(
         Driver().cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, shared_bytes_, stream_, parameters, nullptr),
         CUDA_SUCCESS);
-    job_->End(&set, Effect::kLaunches);
-    if (call.job) job_->CallEnded(call);
+    job_->calls().End(&set, Effect::kLaunches);
+    if (call.job) job_->proofs().CallEnded(call);
     if (is_free_memory_used_) UseWhatIsFree();
   }
   // What was dropped must not be found where it was.
   void UseWhatIsFree() {
     CUdeviceptr taken[2] = {};
     for (CUdeviceptr& each : taken) {
-      ASSERT_EQ(job_->Allocate(kBufferBytes, &each), CUDA_SUCCESS);
+      ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &each), CUDA_SUCCESS);
       Set(each, 77, kWords, other_stream_);
     }
     Driver().cuStreamSynchronize(other_stream_);
     // As pool memory: other streams may wait for what the test does later, and a plain free would be behind them.
-    for (const CUdeviceptr each : taken) ASSERT_TRUE(job_->Free(each, true));
+    for (const CUdeviceptr each : taken) ASSERT_TRUE(job_->allocations().Free(each, true));
   }
   void Derive(size_t y, size_t x) { Launch(derive_, y, x); }
 
@@ -195,9 +196,9 @@ class RecomputeTest : public testing::Test {
     Addresses addresses;
     addresses.push_back(at);
     TouchSet set;
-    ASSERT_EQ(job_->Begin(addresses, {stream, false}, Effect::kMayWrite, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(addresses, {stream, false}, Effect::kMayWrite, &set), CUDA_SUCCESS);
     Driver().cuMemsetD32Async(at, word, words, stream);
-    job_->End(&set, Effect::kMayWrite);
+    job_->calls().End(&set, Effect::kMayWrite);
   }
   std::vector<int> Read(CUdeviceptr at, size_t words = kWords, CUstream stream = nullptr) {
     stream = stream ? stream : stream_;
@@ -205,9 +206,9 @@ class RecomputeTest : public testing::Test {
     Addresses addresses;
     addresses.push_back(at);
     TouchSet set;
-    EXPECT_EQ(job_->Begin(addresses, {stream, false}, Effect::kReads, &set), CUDA_SUCCESS);
+    EXPECT_EQ(job_->calls().Begin(addresses, {stream, false}, Effect::kReads, &set), CUDA_SUCCESS);
     Driver().cuMemcpyDtoHAsync_v2(values.data(), at, words * 4, stream);
-    job_->End(&set, Effect::kReads);
+    job_->calls().End(&set, Effect::kReads);
     Driver().cuStreamSynchronize(stream);
     return values;
   }
@@ -221,7 +222,7 @@ class RecomputeTest : public testing::Test {
     for (int i = 0; i < 20; ++i)
       ASSERT_EQ(Driver().cuLaunchKernel(wait, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr), CUDA_SUCCESS);
   }
-  Counters Count() { return job_->Read().counters; }
+  Counters Count() { return job_->view().Read().counters; }
 
   // The stream waits for what the host does later, as behind a kernel that looks for it: nobody tells the job.
   volatile std::uint32_t* WaitUnseen(CUstream stream) {

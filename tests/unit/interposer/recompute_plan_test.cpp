@@ -31,7 +31,8 @@ class RecomputePlanTest : public RecomputeTest {
     job_->ReleaseAll();
     job_ = std::make_unique<JobMemory>(context_, 0, kBudgetBytes, host_limit_bytes, ParkChoice::kOff,
                                        LearnChoice::kAlways);
-    for (CUdeviceptr& buffer : buffers_) ASSERT_EQ(job_->Allocate(kBufferBytes, &buffer), CUDA_SUCCESS);
+    for (CUdeviceptr& buffer : buffers_)
+      ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &buffer), CUDA_SUCCESS);
     Set(buffers_[0], 5, kWords);
   }
   void Iterate(int times) {
@@ -49,12 +50,12 @@ class RecomputePlanTest : public RecomputeTest {
     for (int i = 0; i < times; ++i) {
       Busy(stream_);
       Derive(1, 0);
-      ASSERT_TRUE(job_->Free(buffers_[0]));
+      ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
       Set(buffers_[4], 1, kWords);
       UseWhatIsFree();
       Set(buffers_[3], 1, kWords);
       Derive(2, 1);
-      ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[0]), CUDA_SUCCESS);
+      ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &buffers_[0]), CUDA_SUCCESS);
       Set(buffers_[0], 5, kWords);
     }
   }
@@ -63,20 +64,21 @@ class RecomputePlanTest : public RecomputeTest {
   void IterateAndUseBetween(int times) {
     is_free_memory_used_ = false;
     for (int i = 0; i < times; ++i) {
-      for (const size_t buffer : {3, 4}) ASSERT_TRUE(job_->Free(buffers_[buffer]));  // it begins here
       for (const size_t buffer : {3, 4})
-        ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[buffer]), CUDA_SUCCESS);
+        ASSERT_TRUE(job_->allocations().Free(buffers_[buffer]));  // it begins here
+      for (const size_t buffer : {3, 4})
+        ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &buffers_[buffer]), CUDA_SUCCESS);
       Set(buffers_[0], 5, kWords);
       Busy(stream_);
       Derive(1, 0);
-      ASSERT_TRUE(job_->Free(buffers_[0]));
+      ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
       CUdeviceptr other = 0;
-      ASSERT_EQ(job_->Allocate(kBufferBytes, &other), CUDA_SUCCESS);
-      ASSERT_TRUE(job_->Free(other));
+      ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &other), CUDA_SUCCESS);
+      ASSERT_TRUE(job_->allocations().Free(other));
       Derive(3, 1);
       UseWhatIsFree();
       Derive(2, 1);
-      ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[0]), CUDA_SUCCESS);
+      ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &buffers_[0]), CUDA_SUCCESS);
     }
   }
 
@@ -118,7 +120,7 @@ class RecomputePlanTest : public RecomputeTest {
     iterate(kLearningIterations);
     const auto plan = DropsWhatIsMade();
     ASSERT_TRUE(plan);
-    job_->Adopt(plan);
+    job_->plan().Adopt(plan);
     iterate(3);
     ASSERT_EQ(Count().proved_operations, 1u);
   }
@@ -170,7 +172,7 @@ TEST_F(RecomputePlanTest, AnInputThatIsFreedBeforeTheDropIsKeptToo) {
   ASSERT_NE(last, operations.end());
   const auto plan = Drops(pattern, *maker, reader, static_cast<int32_t>(last - operations.begin()));
   ASSERT_TRUE(plan);
-  job_->Adopt(plan);
+  job_->plan().Adopt(plan);
   IterateAndUseBetween(3);
   ASSERT_GE(Count().proved_operations, 1u);
   const Counters before = Count();
@@ -190,8 +192,8 @@ TEST_F(RecomputePlanTest, AnInputThatIsFreedBeforeTheDropIsKeptToo) {
 TEST_F(RecomputePlanTest, WhatIsAllocatedAnewIsDroppedAsBefore) {
   ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { Iterate(times); }));
   for (const size_t buffer : {1, 2}) {
-    ASSERT_TRUE(job_->Free(buffers_[buffer]));
-    ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[buffer]), CUDA_SUCCESS);
+    ASSERT_TRUE(job_->allocations().Free(buffers_[buffer]));
+    ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &buffers_[buffer]), CUDA_SUCCESS);
   }
   const Counters before = Count();
 
@@ -207,24 +209,25 @@ TEST_F(RecomputePlanTest, AHeldInputIsNobodysForTheProgram) {
   // Given an input that the program has freed, and that is held for a plan
   ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { IterateAndFreeTheInput(times); }));
   Derive(1, 0);
-  ASSERT_TRUE(job_->Free(buffers_[0]));
+  ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
   UseWhatIsFree();
   const Counters before = Count();
   ASSERT_EQ(before.recipe_drops - before.recomputes, 1u);
 
   // Then questions and copies are answered as of memory that was freed, and it is not freed twice
   Allocation found;
-  EXPECT_FALSE(job_->Describe(buffers_[0], &found));
-  EXPECT_TRUE(job_->IsFreed(buffers_[0]));
-  EXPECT_FALSE(job_->Free(buffers_[0]));
+  EXPECT_FALSE(job_->view().Describe(buffers_[0], &found));
+  EXPECT_TRUE(job_->view().IsFreed(buffers_[0]));
+  EXPECT_FALSE(job_->allocations().Free(buffers_[0]));
   Addresses addresses;
   addresses.push_back(buffers_[0]);
   TouchSet copy;
-  EXPECT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kMayWrite, &copy), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kMayWrite, &copy),
+            CUDA_ERROR_INVALID_VALUE);
   // And a launch that still has the address among its parameters makes nothing again for that.
   TouchSet launch;
-  EXPECT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kLaunches, &launch), CUDA_SUCCESS);
-  job_->End(&launch, Effect::kLaunches);
+  EXPECT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kLaunches, &launch), CUDA_SUCCESS);
+  job_->calls().End(&launch, Effect::kLaunches);
   EXPECT_EQ(Count().recomputes, before.recomputes);
   ExpectAll(1, 15);
 }
@@ -249,14 +252,14 @@ class DriftingRecomputeTest : public RecomputePlanTest, public testing::WithPara
   }
   // By another thread now and then; another allocation takes its place at once, or later on.
   void FreeOne(size_t buffer) {
-    const auto free = [&] { EXPECT_TRUE(job_->Free(buffers_[buffer])); };
+    const auto free = [&] { EXPECT_TRUE(job_->allocations().Free(buffers_[buffer])); };
     IsOneOf(2) ? free() : std::thread(free).join();
     buffers_[buffer] = 0;
     if (IsOneOf(2)) Have(buffer);
   }
   void Have(size_t buffer) {
     if (buffers_[buffer] != 0) return;
-    ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[buffer]), CUDA_SUCCESS);
+    ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &buffers_[buffer]), CUDA_SUCCESS);
     Fill(buffer, 100 + static_cast<int>(dice_() % 100));
   }
   void Drift() {
@@ -270,7 +273,7 @@ class DriftingRecomputeTest : public RecomputePlanTest, public testing::WithPara
       case 2:
         return UseWhatIsFree();
       case 3:
-        job_->SetBudget(IsOneOf(2) ? kBudgetBytes : kBudgetBytes - 2 * kBufferBytes);
+        job_->grants().SetBudget(IsOneOf(2) ? kBudgetBytes : kBudgetBytes - 2 * kBufferBytes);
         return;
       default:
         Driver().cuStreamSynchronize(stream_);
@@ -288,7 +291,7 @@ class DriftingRecomputeTest : public RecomputePlanTest, public testing::WithPara
 
 TEST_P(DriftingRecomputeTest, BytesAreRightMemoryComesBackAndDropsGoOn) {
   Follow();
-  job_->SetBudget(kBudgetBytes);
+  job_->grants().SetBudget(kBudgetBytes);
   const size_t wanted_bytes = Count().wanted_bytes;
   for (int iteration = 0; iteration < 40 && !HasFailure(); ++iteration) {
     Make(1, 0);
@@ -300,7 +303,7 @@ TEST_P(DriftingRecomputeTest, BytesAreRightMemoryComesBackAndDropsGoOn) {
     if (IsOneOf(4)) {
       MayDrift();
     } else if (buffers_[0] != 0) {
-      EXPECT_TRUE(job_->Free(buffers_[0]));
+      EXPECT_TRUE(job_->allocations().Free(buffers_[0]));
       buffers_[0] = 0;
     }
     Fill(3, 1);
@@ -313,7 +316,7 @@ TEST_P(DriftingRecomputeTest, BytesAreRightMemoryComesBackAndDropsGoOn) {
   EXPECT_EQ(Count().wanted_bytes, wanted_bytes);
 
   // And once it does as it did the plan's drops come again, all but the first that it may be too late for.
-  job_->SetBudget(kBudgetBytes);
+  job_->grants().SetBudget(kBudgetBytes);
   const Counters before = Count();
   IterateAndFreeTheInput(5);
   EXPECT_GE(Count().recipe_drops, before.recipe_drops + 4);
@@ -327,14 +330,14 @@ TEST_F(RecomputePlanTest, AFreedInputIsNotHeldWhereThereWouldBeNoRoom) {
   MakeLearningJob(3 * kBufferBytes);
   ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { IterateAndFreeTheInput(times); }));
   Derive(1, 0);
-  ASSERT_TRUE(job_->Free(buffers_[0]));
+  ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
   UseWhatIsFree();
   const Counters before = Count();
   ASSERT_EQ(before.recipe_drops - before.recomputes, 1u);
 
   // When as much is allocated as there is room for without the input
   CUdeviceptr more[3] = {};
-  for (CUdeviceptr& each : more) ASSERT_EQ(job_->Allocate(kBufferBytes, &each), CUDA_SUCCESS);
+  for (CUdeviceptr& each : more) ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &each), CUDA_SUCCESS);
 
   EXPECT_EQ(Count().refused_allocations, before.refused_allocations);
   EXPECT_EQ(Count().demand_recomputes, before.demand_recomputes + 1);

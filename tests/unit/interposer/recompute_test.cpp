@@ -38,10 +38,10 @@ TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreed) {
   Derive(1, 0);
   ASSERT_EQ(Count().recipe_drops, 1u);
   const std::uint64_t frees = Count().frees;
-  ASSERT_TRUE(job_->Free(buffers_[0]));
+  ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
   EXPECT_EQ(Count().recomputes, 0u) << "the program may be about to free the output, too";
   CUdeviceptr next = 0;
-  ASSERT_EQ(job_->Allocate(kBufferBytes, &next), CUDA_SUCCESS);
+  ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &next), CUDA_SUCCESS);
   EXPECT_EQ(Count().recomputes, 1u);
   EXPECT_EQ(Count().frees, frees + 1);
   Set(next, 9, kWords);
@@ -51,22 +51,22 @@ TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreed) {
 // A program asks how much is free, and decides by the answer.
 TEST_F(RecomputeTest, WhatItWasMadeFromCountsAsFreeOnceTheProgramHasFreedIt) {
   Derive(1, 0);
-  const size_t free_bytes = job_->FreeBytes();
+  const size_t free_bytes = job_->view().FreeBytes();
 
-  ASSERT_TRUE(job_->Free(buffers_[0]));
-  EXPECT_EQ(job_->FreeBytes(), free_bytes + kBufferBytes);
+  ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
+  EXPECT_EQ(job_->view().FreeBytes(), free_bytes + kBufferBytes);
   ExpectAll(1, 15);
-  ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[0]), CUDA_SUCCESS);
-  EXPECT_EQ(job_->FreeBytes(), free_bytes);
+  ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &buffers_[0]), CUDA_SUCCESS);
+  EXPECT_EQ(job_->view().FreeBytes(), free_bytes);
 }
 
 TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreedAndTheOutputBeReadAtOnce) {
   Derive(1, 0);
   Derive(2, 1);
-  ASSERT_TRUE(job_->Free(buffers_[0]));
-  ASSERT_TRUE(job_->Free(buffers_[1]));
+  ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
+  ASSERT_TRUE(job_->allocations().Free(buffers_[1]));
   ExpectAll(2, 45);
-  ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[0]), CUDA_SUCCESS);
+  ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &buffers_[0]), CUDA_SUCCESS);
   Set(buffers_[0], 9, kWords);
   ExpectAll(2, 45);
 }
@@ -79,10 +79,11 @@ TEST_F(RecomputeTest, WhatIsFreedTogetherIsNotMadeForThat) {
   const Counters before = Count();
 
   // When the program frees them in the order in which it has made them, and goes on
-  for (size_t i = 0; i < 4; ++i) ASSERT_TRUE(job_->Free(buffers_[i]));
+  for (size_t i = 0; i < 4; ++i) ASSERT_TRUE(job_->allocations().Free(buffers_[i]));
   EXPECT_EQ(Count().frees, before.frees + 4);
   EXPECT_EQ(Count().wanted_bytes, before.wanted_bytes - 4 * kBufferBytes);
-  for (size_t i = 0; i < 4; ++i) ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[i]), CUDA_SUCCESS);
+  for (size_t i = 0; i < 4; ++i)
+    ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &buffers_[i]), CUDA_SUCCESS);
 
   // Then nothing was made again, and the memory serves others.
   EXPECT_EQ(Count().recomputes, before.recomputes);
@@ -93,9 +94,9 @@ TEST_F(RecomputeTest, WhatIsFreedTogetherIsNotMadeForThat) {
 
 TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreedInAStreamsOrder) {
   Derive(1, 0);
-  ASSERT_TRUE(job_->FreeAsync(buffers_[0], {other_stream_, false}));
+  ASSERT_TRUE(job_->allocations().FreeAsync(buffers_[0], {other_stream_, false}));
   CUdeviceptr next = 0;
-  ASSERT_EQ(job_->Allocate(kBufferBytes, &next), CUDA_SUCCESS);
+  ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &next), CUDA_SUCCESS);
   Set(next, 9, kWords, other_stream_);
   ExpectAll(1, 15);
 }
@@ -123,32 +124,32 @@ TEST_F(RecomputeTest, SmallInputsAreSetAsideAsTheyWere) {
   ExpectAll(3, 115);
   EXPECT_EQ(Count().recomputes, before.recomputes + 3);
   // And nothing is left when they are gone.
-  for (size_t i = 0; i < kBuffers; ++i) ASSERT_TRUE(job_->Free(buffers_[i]));
-  ASSERT_TRUE(job_->Free(added_));
-  ASSERT_TRUE(job_->Free(aside_));
+  for (size_t i = 0; i < kBuffers; ++i) ASSERT_TRUE(job_->allocations().Free(buffers_[i]));
+  ASSERT_TRUE(job_->allocations().Free(added_));
+  ASSERT_TRUE(job_->allocations().Free(aside_));
   EXPECT_EQ(Count().frees, Count().allocations);
 }
 
 // A launch's parameters may hold an address that the program has freed: nobody knows that it is not used.
 TEST_F(RecomputeTest, SmallInputsThatAreNamedOnceMoreBehindTheirFreeAreGivenBack) {
   Launch(derive_, 1, 0, added_);
-  ASSERT_TRUE(job_->Free(added_));
+  ASSERT_TRUE(job_->allocations().Free(added_));
   Addresses stale;
   stale.push_back(added_);
   TouchSet set;
-  ASSERT_EQ(job_->Begin(stale, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
-  job_->End(&set, Effect::kLaunches);
+  ASSERT_EQ(job_->calls().Begin(stale, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+  job_->calls().End(&set, Effect::kLaunches);
 
   ExpectAll(1, 17);
-  for (CUdeviceptr buffer : buffers_) ASSERT_TRUE(job_->Free(buffer));
-  ASSERT_TRUE(job_->Free(aside_));
+  for (CUdeviceptr buffer : buffers_) ASSERT_TRUE(job_->allocations().Free(buffer));
+  ASSERT_TRUE(job_->allocations().Free(aside_));
   EXPECT_EQ(Count().frees, Count().allocations);
 }
 
 TEST_F(RecomputeTest, NoMoreThanAPartOfTheBudgetIsSetAside) {
   // Given that part, a granule, and what is made with small inputs of which two fit there
-  ASSERT_LT(job_->budget_bytes() / 16, kGranuleBytes);
-  ASSERT_EQ(job_->Allocate(kGranuleBytes / 5 * 2, &added_), CUDA_SUCCESS);
+  ASSERT_LT(job_->grants().budget_bytes() / 16, kGranuleBytes);
+  ASSERT_EQ(job_->allocations().Allocate(kGranuleBytes / 5 * 2, &added_), CUDA_SUCCESS);
   for (size_t i = 1; i < kBuffers; ++i) {
     Set(added_, static_cast<unsigned int>(i), kSmallWords);
     Launch(derive_, i, 0, added_);
@@ -160,10 +161,10 @@ TEST_F(RecomputeTest, NoMoreThanAPartOfTheBudgetIsSetAside) {
 
 TEST_F(RecomputeTest, SmallInputsMayBeFreed) {
   Launch(derive_, 1, 0, added_);
-  ASSERT_TRUE(job_->Free(added_));
+  ASSERT_TRUE(job_->allocations().Free(added_));
   EXPECT_EQ(Count().recomputes, 0u) << "a block of a slab can wait";
   CUdeviceptr next = 0;
-  ASSERT_EQ(job_->Allocate(kSmallWords * 4, &next), CUDA_SUCCESS);
+  ASSERT_EQ(job_->allocations().Allocate(kSmallWords * 4, &next), CUDA_SUCCESS);
   Set(next, 100, kSmallWords);
   ExpectAll(1, 17);
 }
@@ -184,11 +185,11 @@ TEST_F(RecomputeTest, WhatIsWrittenAsideIsWrittenOnce) {
 // As a convolution's often is: a call's workspace lies in a slab, and is no larger than that allows.
 TEST_F(RecomputeTest, AsideThereIsRoomForTheLargestSmallAllocation) {
   aside_bytes_ = kSmallBytes - 512;
-  ASSERT_EQ(job_->Allocate(aside_bytes_, &aside_), CUDA_SUCCESS);
+  ASSERT_EQ(job_->allocations().Allocate(aside_bytes_, &aside_), CUDA_SUCCESS);
   Launch(derive_, 1, 0, added_, aside_);
   Launch(derive_, 1, 0, added_, aside_);
   ASSERT_EQ(Count().recipe_drops, 1u);
-  ASSERT_TRUE(job_->Free(aside_));
+  ASSERT_TRUE(job_->allocations().Free(aside_));
 
   ExpectAll(1, 17);
 
@@ -227,10 +228,10 @@ TEST_F(RecomputeTest, AChainIsMadeFromItsBeginning) {
 
 TEST_F(RecomputeTest, FreedOutputsLetGoOfTheirInputs) {
   Derive(1, 0);
-  ASSERT_TRUE(job_->Free(buffers_[1]));
+  ASSERT_TRUE(job_->allocations().Free(buffers_[1]));
   Set(buffers_[0], 7, kWords);
   EXPECT_EQ(Count().recomputes, 0u);
-  ASSERT_EQ(job_->Allocate(kBufferBytes, &buffers_[1]), CUDA_SUCCESS);
+  ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &buffers_[1]), CUDA_SUCCESS);
   Set(buffers_[1], 8, kWords);
   ExpectAll(1, 8);
 }
@@ -266,8 +267,8 @@ TEST_F(RecomputeTest, AWriterOnAnotherStreamWaitsForWhatIsMadeAgain) {
   Addresses addresses;
   addresses.push_back(buffers_[1]);
   TouchSet set;
-  ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
-  job_->End(&set, Effect::kReads);
+  ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
+  job_->calls().End(&set, Effect::kReads);
   ASSERT_EQ(Count().recomputes, 1u);
 
   Set(buffers_[0], 7, kWords, other_stream_);
@@ -282,16 +283,16 @@ TEST_F(RecomputeTest, AReaderOnAnotherStreamWaitsForWhatIsMadeAgain) {
   Addresses addresses;
   addresses.push_back(buffers_[1]);
   TouchSet set;
-  ASSERT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
-  job_->End(&set, Effect::kReads);
+  ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
+  job_->calls().End(&set, Effect::kReads);
   ASSERT_EQ(Count().recomputes, 1u);
 
   // When another stream copies it within the device
   addresses.push_back(buffers_[3]);
   TouchSet copies;
-  ASSERT_EQ(job_->Begin(addresses, {other_stream_, false}, Effect::kMayWrite, &copies), CUDA_SUCCESS);
+  ASSERT_EQ(job_->calls().Begin(addresses, {other_stream_, false}, Effect::kMayWrite, &copies), CUDA_SUCCESS);
   Driver().cuMemcpyDtoDAsync_v2(buffers_[3], buffers_[1], kBufferBytes, other_stream_);
-  job_->End(&copies, Effect::kMayWrite);
+  job_->calls().End(&copies, Effect::kMayWrite);
 
   ExpectAll(3, 15, other_stream_);
 }
@@ -317,10 +318,10 @@ TEST_F(RecomputeTest, InputsThatAreAwayAreBroughtBackForIt) {
   // Given a budget for three
   Derive(1, 0);
   ASSERT_EQ(Count().recipe_drops, 1u);
-  job_->SetBudget(3 * kBufferBytes);
+  job_->grants().SetBudget(3 * kBufferBytes);
   for (const size_t i : {2, 3, 4}) Set(buffers_[i], static_cast<unsigned int>(i), kWords);
   Driver().cuCtxSynchronize();
-  ASSERT_TRUE(job_->IsAway(buffers_[0]));
+  ASSERT_TRUE(job_->view().IsAway(buffers_[0]));
 
   ExpectAll(1, 15);
 
@@ -331,14 +332,15 @@ TEST_F(RecomputeTest, InputsThatAreAwayAreBroughtBackForIt) {
 TEST_F(RecomputeTest, WithoutRoomForItTheCallIsRefusedAndTheBytesComeLater) {
   Derive(1, 0);
   ASSERT_EQ(Count().recipe_drops, 1u);
-  job_->SetBudget(kBufferBytes + kGranuleBytes);  // and a slab
+  job_->grants().SetBudget(kBufferBytes + kGranuleBytes);  // and a slab
   Addresses addresses;
   addresses.push_back(buffers_[0]);
   TouchSet set;
-  EXPECT_EQ(job_->Begin(addresses, {stream_, false}, Effect::kMayWrite, &set), CUDA_ERROR_OUT_OF_MEMORY);
-  ASSERT_TRUE(job_->Free(buffers_[0])) << "it stays until it is not needed any more";
+  EXPECT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kMayWrite, &set),
+            CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_TRUE(job_->allocations().Free(buffers_[0])) << "it stays until it is not needed any more";
 
-  job_->SetBudget(3 * kBufferBytes);
+  job_->grants().SetBudget(3 * kBufferBytes);
 
   ExpectAll(1, 15);
 }
@@ -362,7 +364,7 @@ TEST_F(RecomputeTest, BeforeKernelsGoAllIsMade) {
   Derive(1, 0);
   Derive(2, 1);
   const std::uint64_t before = Count().recomputes;
-  EXPECT_TRUE(job_->EndRecipes());
+  EXPECT_TRUE(job_->replays().EndRecipes());
   EXPECT_EQ(Count().recomputes - before, 2u);
   Set(buffers_[0], 7, kWords);
   EXPECT_EQ(Count().recomputes - before, 2u);
@@ -373,7 +375,7 @@ TEST_F(RecomputeTest, BeforeKernelsGoAllIsMade) {
 TEST_F(RecomputeTest, WhileAStreamCapturesNothingIsDropped) {
   Derive(1, 0);
   CaptureBegan();
-  ASSERT_TRUE(job_->EndRecipes());
+  ASSERT_TRUE(job_->replays().EndRecipes());
   Derive(2, 0);
   EXPECT_EQ(Count().recipe_drops, 1u);
   CaptureEnded();

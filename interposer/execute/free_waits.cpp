@@ -1,7 +1,9 @@
-// Frees that a program takes for a wait. See Note [What a free promises] in free_promises.h.
+#include "interposer/execute/free_waits.h"
+
+#include <vector>
+
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
-#include "interposer/execute/job_memory.h"
 #include "interposer/execute/ordering_rules.h"
 #include "interposer/ledger/visible_work.h"
 
@@ -13,7 +15,7 @@ using driver::RelaxedCapture;
 
 // What another device or process works on is in nobody's books here: then all of it shows. While a stream captures its
 // context cannot be waited for.
-void JobMemory::AwaitWhatShows(CUdeviceptr freed) {
+void FreeWaits::AwaitWhatShows(CUdeviceptr freed) {
   if (!ordering_rules::kFreesAwaitWhatShows) return;
   const bool all = state_.HasPeers() || VisibleWork::shows_everything();
   FreePromises::Awaited awaited;
@@ -28,7 +30,34 @@ void JobMemory::AwaitWhatShows(CUdeviceptr freed) {
   FreePromises::Await(awaited, CapturesGoOn());
 }
 
-bool JobMemory::AwaitPromises() {
+// A free implies a wait. It is left out where the uses of the memory that is freed, and of that which serves anew, are
+// known.
+void FreeWaits::AwaitBeforeFree() {
+  UseList unfinished;
+  std::vector<CUevent> events;
+  {
+    const StateLock lock(state_.locks);
+    if (!state_.residency.parking() || CapturesGoOn()) return;
+    unfinished = state_.timeline.Unfinished();
+    for (Use use : unfinished.items()) events.push_back(state_.timeline.EventFor(use));
+  }
+  const base::ScopedCount call(&state_.calls.for_memory);
+  for (size_t i = 0; i < events.size(); ++i)
+    waits_.Await(unfinished.items()[i], events[i], StallCause::kIdle);
+}
+
+// A capturing stream's next operation is written down in a graph.
+void FreeWaits::KeepPromises(StreamName stream) {
+  const StreamState* const known = state_.timeline.Known(stream);
+  if (known && !state_.promises.Concern(known)) return;
+  const RelaxedCapture relaxed(true);
+  if (CapturesGoOn() && IsCapturing(stream)) return;
+  const StateLock lock(state_.locks);
+  StreamState* const state = state_.timeline.Of(stream);
+  if (!state->foreign) state_.promises.BeforeNext(state, false);
+}
+
+bool FreeWaits::AwaitPromises() {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(state_.context);
   FreePromises::Awaited awaited;
@@ -41,18 +70,7 @@ bool JobMemory::AwaitPromises() {
   return !awaited.empty();
 }
 
-// A capturing stream's next operation is written down in a graph.
-void JobMemory::KeepPromises(StreamName stream) {
-  const StreamState* const known = state_.timeline.Known(stream);
-  if (known && !state_.promises.Concern(known)) return;
-  const RelaxedCapture relaxed(true);
-  if (CapturesGoOn() && IsCapturing(stream)) return;
-  const StateLock lock(state_.locks);
-  StreamState* const state = state_.timeline.Of(stream);
-  if (!state->foreign) state_.promises.BeforeNext(state, false);
-}
-
-void JobMemory::Shows(StreamName stream) {
+void FreeWaits::Shows(StreamName stream) {
   const RelaxedCapture relaxed(true);
   const StateLock lock(state_.locks);
   StreamState* const state = state_.timeline.Of(stream);

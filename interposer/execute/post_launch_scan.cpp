@@ -1,11 +1,8 @@
-// Looks: what a new kernel's launch has put into memory is looked through for addresses. See Note [Trust] in trust.h.
-//
-// In the thread that has launched it, before the hook returns: the program has not freed any of it yet. What the launch
-// names is looked through, what that leads to, and the device variables that are known.
+#include "interposer/execute/post_launch_scan.h"
+
 #include <algorithm>
 
 #include "interposer/driver/calling_context.h"
-#include "interposer/execute/job_memory.h"
 #include "interposer/execute/ordering_rules.h"
 
 namespace spillway::interposer {
@@ -13,8 +10,17 @@ namespace spillway::interposer {
 using driver::CurrentContext;
 using driver::RelaxedCapture;
 
+void PostLaunchScan::SomethingNew() {
+  if (!ordering_rules::kNewKernelsAreNoted) return;
+  {
+    const StateLock lock(state_.locks);
+    parking_.NoteDue(state_.trust.SomethingNew());
+  }
+  BeginParkingIfDue();
+}
+
 // True when the launch must be looked at. The job is unproven then, and what is away has a mapping.
-bool JobMemory::BeginNew() {
+bool PostLaunchScan::BeginNew() {
   if (!ordering_rules::kNewKernelsAreNoted || !parking_.looks()) return false;
   {
     const StateLock lock(state_.locks);
@@ -28,7 +34,7 @@ bool JobMemory::BeginNew() {
   return true;
 }
 
-bool JobMemory::EndNew(const Addresses& addresses, const TouchSet& set, bool ran) {
+bool PostLaunchScan::EndNew(const Addresses& addresses, const TouchSet& set, bool ran) {
   const bool is_to_see = ran && set.stream && !set.stream->foreign && !set.recorded;
   const Finding finding = is_to_see ? LookAt(addresses, set) : Finding::kNothing;
   const base::ScopedCount call(&state_.calls.for_memory);
@@ -43,7 +49,30 @@ bool JobMemory::EndNew(const Addresses& addresses, const TouchSet& set, bool ran
   return is_to_see && finding == Finding::kNothing;
 }
 
-Finding JobMemory::LookAt(const Addresses& addresses, const TouchSet& set) {
+// A job that was taken for harmless is not: what is away gets its mapping, what is on its way back arrives.
+void PostLaunchScan::BeginParking() {
+  {
+    const StateLock lock(state_.locks);
+    parking_.UpdateParking();
+  }
+  replays_.EndRecipesIfUnproven();
+  parking_.AwaitRestores();
+}
+
+// Whoever finds that it is due waits until it is done, whoever does it.
+void PostLaunchScan::BeginParkingIfDue() {
+  {
+    const StateLock lock(state_.locks);
+    if (!parking_.is_due()) return;
+  }
+  const base::ScopedCount call(&state_.calls.for_memory);
+  const driver::RelaxedCapture relaxed(CapturesGoOn());
+  const driver::CurrentContext current(state_.context);
+  const MakingLock making(state_.locks);
+  BeginParking();
+}
+
+Finding PostLaunchScan::LookAt(const Addresses& addresses, const TouchSet& set) {
   const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
@@ -70,7 +99,7 @@ Finding JobMemory::LookAt(const Addresses& addresses, const TouchSet& set) {
 }
 
 // After a wait in vain the next one comes when the job has made as many launches again.
-bool JobMemory::AwaitWork(Use use) {
+bool PostLaunchScan::AwaitWork(Use use) {
   {
     const StateLock lock(state_.locks);
     if (state_.timeline.Sum().launches < looks_from_launch_) return false;
@@ -86,14 +115,14 @@ bool JobMemory::AwaitWork(Use use) {
   return is_over;
 }
 
-bool JobMemory::AnyAwayHoldsUnexplained(const TouchSet& set) {
+bool PostLaunchScan::AnyAwayHoldsUnexplained(const TouchSet& set) {
   return std::any_of(set.ranges.begin(), set.ranges.end(),
                      [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
                        return range->live && scan_.HostCopyHoldsUnexplained(*range, MemoryScan::Depth::kLook);
                      });
 }
 
-std::vector<MemoryScan::Part> JobMemory::PartsReached(const Addresses& addresses, const TouchSet& set) {
+std::vector<MemoryScan::Part> PostLaunchScan::PartsReached(const Addresses& addresses, const TouchSet& set) {
   std::vector<MemoryScan::Part> parts;
   for (CUdeviceptr address : addresses) {
     const Allocation* const found = state_.ledger.Find(address);

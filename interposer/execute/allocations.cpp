@@ -1,0 +1,201 @@
+#include "interposer/execute/allocations.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "interposer/driver/calling_context.h"
+#include "interposer/execute/ordering_rules.h"
+#include "scheduler/learn/job_event.h"
+
+namespace spillway::interposer {
+
+using driver::CurrentContext;
+using driver::RelaxedCapture;
+
+namespace {
+
+std::uint64_t NextId() {
+  static constinit std::atomic<std::uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+CUresult Allocations::Allocate(size_t bytes, CUdeviceptr* out) {
+  const RelaxedCapture relaxed(CapturesGoOn());
+  const CurrentContext current(state_.context);
+  // What a fault has ended gives no memory any more, as bare, whoever would serve it.
+  if (const CUresult health = state_.Health(); health != CUDA_SUCCESS) return health;
+  const CUresult result = bytes < kSmallBytes ? AllocateSmall(bytes, out) : AllocateRange(bytes, out);
+  state_.recorder.Settle();
+  if (result == CUDA_SUCCESS && state_.HasPeers()) {
+    const MakingLock making(state_.locks);
+    restores_.BringAll();  // a peer may be the first to use it
+  }
+  return result;
+}
+
+bool Allocations::Free(CUdeviceptr base, bool is_pooled) {
+  const RelaxedCapture relaxed(CapturesGoOn());
+  const CurrentContext current(state_.context);
+  const bool waits = !is_pooled && ordering_rules::kFreesKeepTheirPromise;
+  if (waits) free_waits_.AwaitWhatShows(base);
+  free_waits_.AwaitBeforeFree();
+  bool is_ours = false;
+  FreeInOrder(base, nullptr, waits, &is_ours);
+  state_.recorder.Settle();
+  return is_ours;
+}
+
+bool Allocations::FreeAsync(CUdeviceptr base, StreamName stream) {
+  const RelaxedCapture relaxed(CapturesGoOn());
+  const CurrentContext current(state_.context);
+  bool is_ours = false;
+  FreeInOrder(base, &stream, false, &is_ours);
+  if (is_ours) state_.recorder.Settle();
+  return is_ours;
+}
+
+bool Allocations::HasRoomFor(size_t size_bytes) {
+  return FitsBudget(size_bytes) && state_.host_grant.HasRoomFor(size_bytes);
+}
+
+// What a plan holds is in nobody's way as long as there is room beside it. That is looked at where the range is made: a budget or another
+// thread may take the room at any moment before.
+CUresult Allocations::AllocateRange(size_t bytes, CUdeviceptr* out) {
+  const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
+  Range* range = nullptr;
+  bool awaits_freed = false;
+  for (bool even_held = false; !range; even_held = true) {
+    AwaitRoomFor(size_bytes, even_held);
+    const StateLock lock(state_.locks);
+    if (!even_held && frees_.put_off_bytes() != 0 && !HasRoomFor(size_bytes)) continue;
+    range = NewRange(bytes, size_bytes, &awaits_freed);
+    if (!range) return Refused();
+  }
+  const CUresult result = awaits_freed ? AwaitMemory(range) : CUDA_SUCCESS;
+  if (result == CUDA_SUCCESS) *out = range->base;
+  return result;
+}
+
+CUresult Allocations::AllocateSmall(size_t bytes, CUdeviceptr* out) {
+  for (;;) {
+    {
+      const StateLock lock(state_.locks);
+      if (!state_.slabs.NeedsSlab(bytes)) {
+        SlabBlock* const block = state_.slabs.Take(bytes);
+        block->id = NextId();
+        *out = block->base;
+        ++state_.counters.allocations;
+        return CUDA_SUCCESS;
+      }
+    }
+    const CUresult result = eviction_.AddSlab(bytes);
+    if (result == CUDA_SUCCESS) continue;
+    if (parking_.MayPark()) return AllocateRange(bytes, out);  // used where it is parked, if need be
+    const StateLock lock(state_.locks);
+    return Refused();
+  }
+}
+
+void Allocations::AwaitRoomFor(size_t size_bytes, bool even_held) {
+  replays_.FinishFrees(
+      [&]() SPILLWAY_REQUIRES(kStateLock) { return even_held || state_.host_grant.Lacks(size_bytes); });
+  parking_.AskBeforeGranting(size_bytes);
+  state_.budget.Await([&]() SPILLWAY_REQUIRES(kStateLock) { return FitsBudget(size_bytes); });
+  state_.host_grant.Await(size_bytes);
+  eviction_.AwaitPrefetches(StallCause::kNoMemory);
+  eviction_.AwaitSpare(size_bytes);
+}
+
+// For a range that is pinned, since nobody knows it yet. What no wait gets memory for is parked.
+CUresult Allocations::AwaitMemory(Range* range) {
+  const base::ScopedCount call(&state_.calls.for_memory);
+  const MakingLock making(state_.locks);  // slabs are given back
+  eviction_.AwaitFreed(range->size_bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
+    return range->place != Place::kNowhere || state_.residency.Restore(range);
+  });
+  const StateLock lock(state_.locks);
+  state_.residency.Unpin(range);
+  if (parking_.IsParkedAnew(range)) return CUDA_SUCCESS;
+  frees_.TellOfFree(range);
+  frees_.GiveBack(range, {});
+  return Refused();
+}
+
+// Null where it is refused. What waits for memory that was freed is pinned.
+Range* Allocations::NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed) {
+  recording_.RecordIfItIsTime(size_bytes);
+  Range* const range = size_bytes >= bytes && Admits(size_bytes) ? state_.residency.NewRange(bytes) : nullptr;
+  *awaits_freed = range && parking_.AwaitsFreed(*range);
+  state_.host_grant.UpdateLimits(range ? size_bytes : 0);  // it may have to be parked at once
+  if (!range) return nullptr;
+  if (!*awaits_freed && !parking_.IsParkedAnew(range)) {
+    state_.residency.Free(range, {});
+    return nullptr;
+  }
+  Know(range);
+  if (*awaits_freed) state_.residency.Pin(range);
+  return range;
+}
+
+CUresult Allocations::Refused() {
+  ++state_.counters.refused_allocations;
+  return state_.OutOfMemory();
+}
+
+// From now on the range is an allocation of the job's.
+void Allocations::Know(Range* range) {
+  const size_t size_bytes = range->size_bytes;
+  range->id = NextId();
+  if (state_.recorder.IsRecording())
+    state_.recorder.Allocated(range->id, static_cast<std::int64_t>(range->requested_bytes));
+  state_.executor.Allocated(range);
+  if (state_.walk.IsActive())
+    state_.walk.Observe(scheduler::JobEvent::Allocate(range->id, static_cast<std::int64_t>(size_bytes)),
+                        nullptr);
+  state_.ledger.AddRange(range);
+  ++state_.counters.allocations;
+  state_.budget.Want(range->size_bytes);
+  state_.counters.over_budget_allocations += state_.counters.wanted_bytes > state_.budget.bytes();
+  state_.host_grant.UpdateLimits();
+  state_.residency.TraceNow(TraceKind::kAllocated, range);
+  state_.residency.TraceMemory();
+}
+
+// What is granted can be used: beyond the budget there must be host memory for what is away, for the range that is on
+// its way back, and for the last one that leaves for it, each of them at most as large as the largest. A range that is
+// larger than the budget is used where it is parked.
+bool Allocations::Admits(size_t size_bytes) {
+  const bool fits = HasRoomFor(size_bytes);
+  if (fits) state_.host_grant.NoteLargest(size_bytes);  // what is refused needs no room
+  return fits;
+}
+
+bool Allocations::FitsBudget(size_t size_bytes) const {
+  if (state_.MustStay()) return state_.counters.wanted_bytes + size_bytes <= state_.budget.bytes();
+  return size_bytes <= state_.budget.bytes() || state_.trust.MayPark();
+}
+
+// What something dropped can only be made from is freed later on: as a rule in the same breath, when the program has freed that too.
+void Allocations::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool waits, bool* is_ours) {
+  const StateLock lock(state_.locks);
+  Allocation* const found = state_.FindBase(base);
+  *is_ours = found != nullptr;
+  if (!*is_ours) return;
+  if (waits) state_.promises.Add(state_.timeline.Unfinished());
+  frees_.TellOfFree(found);
+  auto* const memory = static_cast<Tracked*>(found);
+  if (frees_.IsStillNeeded(memory)) return frees_.PutOffFree(memory);
+  UseList busy;
+  if (!stream) {
+    busy = state_.timeline.Unfinished();
+  } else {
+    // The free has its own place in the stream: behind waits for other streams' events, too, that are no work of ours.
+    const Use own_place = state_.timeline.Issue(state_.timeline.Of(*stream));
+    if (ordering_rules::kStreamFreeFollowsItsStream) busy.Add(own_place);
+  }
+  frees_.GiveBack(found, busy);
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,70 @@
+// Allocates and frees the job's memory.
+//
+// Called by the hooks on any thread. An allocation is granted when it can be used: within the budget, or beyond it while there is host
+// memory for what then has to be away.
+//
+// Invariants
+//  1. The memory of a free serves others only after the work enqueued before it. A free waits for that of this work whose effects the
+//     program could see without a call; the rest is complete before the program can tell (free_promises.h).
+//  2. What is answered out of memory would not have had room, unless a fault has ended the context: then the answer is the fault.
+// Never: waits with the state lock held.
+#pragma once
+
+#include <cstddef>
+
+#include "interposer/execute/call_recorder.h"
+#include "interposer/execute/deferred_frees.h"
+#include "interposer/execute/eviction.h"
+#include "interposer/execute/free_waits.h"
+#include "interposer/execute/job_state.h"
+#include "interposer/execute/parking.h"
+#include "interposer/execute/replays.h"
+#include "interposer/execute/restores.h"
+
+namespace spillway::interposer {
+
+class Allocations {
+ public:
+  Allocations(JobState& state, CallRecorder& recording, Parking& parking, Eviction& eviction,
+              Restores& restores, DeferredFrees& frees, Replays& replays, FreeWaits& free_waits)
+      : state_(state),
+        recording_(recording),
+        parking_(parking),
+        eviction_(eviction),
+        restores_(restores),
+        frees_(frees),
+        replays_(replays),
+        free_waits_(free_waits) {}
+
+  CUresult Allocate(size_t bytes, CUdeviceptr* out);
+  // False when the address is not the base of a managed allocation: the driver frees it.
+  // `is_pooled`: it came from a memory pool, and the driver would not wait.
+  bool Free(CUdeviceptr base, bool is_pooled = false);
+  bool FreeAsync(CUdeviceptr base, StreamName stream);
+
+  bool HasRoomFor(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
+
+ private:
+  CUresult AllocateRange(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  CUresult AllocateSmall(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  void AwaitRoomFor(size_t size_bytes, bool even_held) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  CUresult AwaitMemory(Range* range) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  Range* NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed) SPILLWAY_REQUIRES(kStateLock);
+  CUresult Refused() SPILLWAY_REQUIRES(kStateLock);
+  void Know(Range* range) SPILLWAY_REQUIRES(kStateLock);
+  bool Admits(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
+  bool FitsBudget(size_t size_bytes) const SPILLWAY_REQUIRES(kStateLock);
+  void FreeInOrder(CUdeviceptr base, const StreamName* stream, bool waits, bool* is_ours)
+      SPILLWAY_EXCLUDES(kStateLock);
+
+  JobState& state_;
+  CallRecorder& recording_;
+  Parking& parking_;
+  Eviction& eviction_;
+  Restores& restores_;
+  DeferredFrees& frees_;
+  Replays& replays_;
+  FreeWaits& free_waits_;
+};
+
+}  // namespace spillway::interposer

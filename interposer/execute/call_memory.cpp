@@ -1,0 +1,122 @@
+#include "interposer/execute/call_memory.h"
+
+#include <algorithm>
+
+#include "interposer/execute/call_roles.h"
+
+namespace spillway::interposer {
+
+void CallMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) {
+  set->ranges.clear();
+  set->blocks.clear();
+  set->names_freed = false;
+  for (CUdeviceptr address : addresses) {
+    Allocation* const found = state_.FindUsable(address);
+    if (!found) {
+      set->names_freed = set->names_freed || state_.residency.OwnsAddress(address);
+    } else if (IsBlock(found)) {
+      set->blocks.push_back(AsBlock(found));
+      OrderBehind(AsBlock(found), *set);
+      if (!set->recorded) OpenGate(AsBlock(found), set->stream);
+    } else if (std::find(set->ranges.begin(), set->ranges.end(), found) == set->ranges.end()) {
+      set->ranges.push_back(AsRange(found));
+    }
+  }
+  set->named = set->ranges.size();
+  set->reaches = false;
+  set->reached_blocks.clear();
+  Follow(addresses, effect, set);
+  set->roles.clear();
+  if (set->claims && !set->recorded) AssignRoles(addresses, set);
+  set->must_park = false;
+  if (set->host_is_unsure) {
+    state_.trust.SomethingNew();
+    set->must_park = state_.trust.MustPark() && !state_.residency.parking();
+  }
+  if (!ReachesTooMuch(*set)) return;
+  if (!state_.residency.parking()) state_.trust.Opaque(Opacity::kReachesTooMuch);
+  if (!state_.trust.MustPark()) return;
+  state_.trust.NeedsCensus();
+  set->must_park = !state_.residency.parking();
+  set->ranges.Truncate(set->named);
+}
+
+// All ranges are mapped, on the device or parked: from here to End they stay so.
+void CallMemory::Enter(TouchSet* set) {
+  for (Range* range : set->ranges) {
+    state_.residency.Enter(range);
+    OrderBehind(range, *set);
+  }
+  ++state_.calls.locked;
+  if (set->recorded) return;
+  for (SlabBlock* block : set->blocks) block->users.Note(set->stream);
+  for (Tracked* block : set->reached_blocks) AsBlock(block)->users.Note(set->stream);
+}
+
+// A launch reaches what the named memory and the device variables hold, and what that holds. A copy does not.
+void CallMemory::Follow(const Addresses& addresses, Effect effect, TouchSet* set) {
+  if (effect != Effect::kLaunches) return;
+  if (state_.contents.empty() && state_.outside.empty() && set->held_on_host.empty()) return;
+  std::vector<Tracked*> holders;
+  for (CUdeviceptr address : addresses) {
+    auto* const found = static_cast<Tracked*>(state_.ledger.Find(address));
+    if (found && found->holds_addresses) holders.push_back(found);
+  }
+  // Work on other streams may be ahead of an overwrite; this call's stream is behind its own.
+  const auto is_over = [&](Overwrite by) {
+    return !by.stream ||
+           state_.timeline.Done(
+               {const_cast<StreamState*>(static_cast<const StreamState*>(by.stream)), by.sequence});
+  };
+  std::vector<CUdeviceptr> words;
+  const auto collect = [&](CUdeviceptr word, Overwrite by) {
+    if (by.stream != set->stream || !by.stream) words.push_back(word);
+  };
+  state_.outside.ForAll(is_over, collect);
+  for (CUdeviceptr word : words) Reach(word, set, &holders);
+  for (size_t i = 0, on_host = 0; i < holders.size() || on_host < set->held_on_host.size();) {
+    if (on_host < set->held_on_host.size()) {
+      Reach(CUdeviceptr{set->held_on_host[on_host++].word}, set, &holders);
+      continue;
+    }
+    Tracked* const holder = holders[i++];
+    words.clear();
+    state_.contents.ForEach(holder->base, holder->size_bytes, is_over, collect);
+    holder->holds_addresses = state_.contents.HoldsAny(holder->base, holder->size_bytes);
+    for (CUdeviceptr word : words) Reach(word, set, &holders);
+  }
+}
+
+void CallMemory::Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* holders) {
+  auto* const found = static_cast<Tracked*>(state_.ledger.Find(word));
+  if (!found) return stored_.ReadHostAt(word, set);
+  set->reaches = true;
+  if (IsBlock(found)) {
+    OrderBehind(AsBlock(found), *set);
+    set->reached_blocks.push_back(found);
+  } else if (std::find(set->ranges.begin(), set->ranges.end(), found) == set->ranges.end()) {
+    set->ranges.push_back(AsRange(found));
+  }
+  const bool leads_on =
+      found->holds_addresses && std::find(holders->begin(), holders->end(), found) == holders->end();
+  if (leads_on) holders->push_back(found);
+}
+
+// What a call may reach besides what it names is brought as long as that leaves room for others.
+bool CallMemory::ReachesTooMuch(const TouchSet& set) const {
+  size_t bytes = 0;
+  for (const Range* range : set.ranges) bytes += range->size_bytes;
+  return set.ranges.size() > set.named && bytes > state_.budget.bytes() / 2;
+}
+
+// The stream is ordered behind all that the block's users must wait for.
+void CallMemory::OpenGate(SlabBlock* block, StreamState* stream) {
+  if (block->holds_addresses || !block->readers.empty()) return;
+  block->ready_after.empty() ? block->gate.OpenForAll() : block->gate.OpenFor(Timeline::SerialOf(stream));
+}
+
+void CallMemory::OrderBehind(Tracked* memory, const TouchSet& set) {
+  if (!set.recorded) state_.residency.OrderBehind(memory, set.stream);
+}
+
+}  // namespace spillway::interposer

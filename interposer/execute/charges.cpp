@@ -1,0 +1,69 @@
+#include "interposer/execute/charges.h"
+
+#include "interposer/driver/calling_context.h"
+#include "interposer/driver/driver_api.h"
+
+namespace spillway::interposer {
+
+using driver::CurrentContext;
+using driver::Driver;
+using driver::RelaxedCapture;
+
+bool Charges::Charge(size_t bytes, Unmovable reason) {
+  state_.budget.Await([&]() SPILLWAY_REQUIRES(kStateLock) { return bytes <= state_.budget.bytes(); });
+  if (bytes > state_.budget.bytes()) return false;
+  const base::ScopedCount call(&state_.calls.for_memory);
+  const RelaxedCapture relaxed(CapturesGoOn());
+  const CurrentContext current(state_.context);
+  replays_.FinishFrees([&]() SPILLWAY_REQUIRES(kStateLock) {
+    return !allocations_.HasRoomFor(bytes) || state_.host_grant.Lacks(bytes);
+  });
+  const MakingLock making(state_.locks);
+  const bool charged = eviction_.MakeRoom(bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
+    if (!state_.residency.Charge(bytes)) return false;
+    ++state_.counters.passed_through;
+    state_.counters.UnmovableFor(reason).Add(bytes);
+    state_.budget.Want(bytes);
+    state_.residency.TraceMemory();
+    return true;
+  });
+  parking_.EndMoving();
+  return charged;
+}
+
+void Charges::Discharge(size_t bytes, Unmovable reason) {
+  const StateLock lock(state_.locks);
+  DischargeLocked(bytes, reason);
+}
+
+void Charges::NotePassedThrough(std::uint64_t key, size_t bytes) {
+  CUcontext context = nullptr;
+  Driver().cuCtxGetCurrent(&context);
+  const StateLock lock(state_.locks);
+  DischargeLocked(passed_through_.Add(key, bytes, context));
+}
+
+size_t Charges::TakePassedThrough(std::uint64_t key) {
+  const StateLock lock(state_.locks);
+  return passed_through_.Remove(key);
+}
+
+void Charges::ForgetPassedThrough(std::uint64_t key) {
+  const StateLock lock(state_.locks);
+  DischargeLocked(passed_through_.Remove(key));
+}
+
+void Charges::ContextDestroyed(CUcontext context) {
+  const StateLock lock(state_.locks);
+  state_.timeline.ContextDestroyed(context);
+  DischargeLocked(passed_through_.RemoveAllIn(context));
+}
+
+void Charges::DischargeLocked(size_t bytes, Unmovable reason) {
+  state_.counters.UnmovableFor(reason).bytes -= bytes;
+  state_.residency.chunks().Discharge(bytes);
+  state_.counters.wanted_bytes -= bytes;
+  state_.residency.TraceMemory();
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,51 @@
+// Device memory that the driver serves but that counts against the budget.
+//
+// Called by the hooks on any thread. A charge makes room before the driver's allocation; what was allocated is noted under its address or
+// handle until it is freed, or its context ends.
+//
+// Invariants
+//  1. What is charged and what the job holds never exceed the budget.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "interposer/execute/allocations.h"
+#include "interposer/execute/eviction.h"
+#include "interposer/execute/job_state.h"
+#include "interposer/execute/parking.h"
+#include "interposer/execute/replays.h"
+#include "interposer/ledger/passed_through.h"
+
+namespace spillway::interposer {
+
+class Charges {
+ public:
+  Charges(JobState& state, Parking& parking, Eviction& eviction, Replays& replays, Allocations& allocations)
+      : state_(state), parking_(parking), eviction_(eviction), replays_(replays), allocations_(allocations) {}
+
+  // Allocations that the driver serves but that count against the budget: charged before, noted when made.
+  bool Charge(size_t bytes, Unmovable reason = Unmovable::kDriverServed);
+  void Discharge(size_t bytes, Unmovable reason = Unmovable::kDriverServed);
+
+  void NotePassedThrough(std::uint64_t key, size_t bytes);  // key: its address or handle
+  // What is noted under the key, which is forgotten, but stays charged; 0 when nothing is.
+  size_t TakePassedThrough(std::uint64_t key) SPILLWAY_EXCLUDES(kStateLock);
+  // The driver has freed it.
+  void ForgetPassedThrough(std::uint64_t key) SPILLWAY_EXCLUDES(kStateLock);
+  // Another context than the job's.
+  void ContextDestroyed(CUcontext context) SPILLWAY_EXCLUDES(kStateLock);
+
+ private:
+  void DischargeLocked(size_t bytes, Unmovable reason = Unmovable::kDriverServed)
+      SPILLWAY_REQUIRES(kStateLock);
+
+  JobState& state_;
+  Parking& parking_;
+  Eviction& eviction_;
+  Replays& replays_;
+  Allocations& allocations_;
+  PassedThrough passed_through_ SPILLWAY_GUARDED_BY(kStateLock);
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,31 @@
+// Ranges that stay where they are on the device until their owner's hold ends (holds.h): a texture object's, say, or a handle's.
+//
+// Called by the hooks on any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "interposer/execute/holds.h"
+#include "interposer/execute/job_state.h"
+
+namespace spillway::interposer {
+
+class HeldRanges {
+ public:
+  explicit HeldRanges(JobState& state) : state_(state) {}
+
+  // From now on the range stays where it is, on the device, until the owner's hold ends (holds.h). To be called between
+  // Begin and End of a call that names the address; small allocations stay anyway.
+  void Hold(std::uint64_t owner, CUdeviceptr address, Unmovable why) SPILLWAY_EXCLUDES(kStateLock);
+  void EndHold(std::uint64_t owner) SPILLWAY_EXCLUDES(kStateLock);
+  void EndHold(Holds::Held held) SPILLWAY_EXCLUDES(kStateLock);
+  // The same in two steps, for owners whose number may be another's as soon as they are destroyed.
+  Holds::Held TakeHold(std::uint64_t owner) SPILLWAY_EXCLUDES(kStateLock);
+  void PutHoldBack(std::uint64_t owner, Holds::Held held) SPILLWAY_EXCLUDES(kStateLock);
+
+ private:
+  JobState& state_;
+  Holds holds_ SPILLWAY_GUARDED_BY(kStateLock){&state_.counters};
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,113 @@
+#include "interposer/execute/job_calls.h"
+
+#include "interposer/driver/calling_context.h"
+#include "interposer/execute/calls.h"
+
+namespace spillway::interposer {
+
+using driver::RelaxedCapture;
+
+namespace {
+
+// It may write what no call shows.
+bool IsUndocumented(const TouchSet& set, Effect effect) {
+  return effect == Effect::kLaunches && !set.is_documented && !set.recorded;
+}
+
+void CountEnded(const TouchSet& set, Effect effect) {
+  if (IsUndocumented(set, effect)) {
+    Timeline::UndocumentedEnded(set.use);
+  } else if (effect == Effect::kLaunches) {
+    Timeline::DocumentedEnded(set.stream);
+  } else {
+    Timeline::CopyEnded(set.stream);
+  }
+}
+
+}  // namespace
+
+CUresult JobCalls::Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
+  if (addresses.empty() && IsForeign(stream)) return CUDA_SUCCESS;
+  if (grants_.has_schedule() && effect == Effect::kLaunches) grants_.FollowSchedule();
+  if (const CUresult begun = BeginEither(addresses, stream, effect, set); begun != CUDA_SUCCESS) return begun;
+  if (state_.walk.IsActive() && set->stream && !set->recorded) plan_.FollowPlan(stream, effect, set);
+  if (!set->step.recompute.empty()) {
+    const CUresult made = MakeBeforeOperation(addresses, stream, effect, set);
+    if (made != CUDA_SUCCESS) return made;
+  }
+  if (!set->step.prefetch_behind.empty()) plan_.AskFor(set->step.prefetch_behind, effect);
+  if (set->call) records_.BeginRecipe(addresses, set);
+  if (state_.recorder.IsSampling()) recording_.BeginSample(effect, set);
+  if (JobTrace::IsOn()) recording_.BeginTraced(set);
+  if (IsUndocumented(*set, effect)) Timeline::UndocumentedBegins(set->stream);
+  return CUDA_SUCCESS;
+}
+
+void JobCalls::End(TouchSet* set, Effect effect) {
+  if (!set->stream) return;
+  const RelaxedCapture relaxed(!set->at_once);
+  if (set->sample.number) state_.recorder.AfterLaunch(set->stream->handle, set->sample);
+  if (set->traced.host_ns) recording_.EndTraced(*set, effect);
+  if (set->recorded) return locked_calls_.EndLocked(set, effect);
+  set->use = state_.timeline.Issue(set->stream);
+  if (set->shows) state_.timeline.Show(set->use);
+  CountEnded(*set, effect);
+  if (state_.recorder.IsRecording()) recording_.Record(*set, effect);
+  if (set->call && records_.Began(*set->call)) records_.NoteMade(*set);
+  set->at_once ? LaunchPath::EndAtOnce(*set) : locked_calls_.EndLocked(set, effect);
+  plan_.EndPlanned(set->step);
+  state_.recorder.Settle();
+}
+
+// Looks may begin, and a census prove the job, between the question whether to look and the beginning of the call; once it
+// has begun there is no census. Then it begins anew, as one that awaits a look. So with what it finds in memory of the host's.
+CUresult JobCalls::BeginEither(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
+  for (;;) {
+    set->awaits_look = set->is_new && post_scan_.BeginNew();
+    set->reads_host = effect == Effect::kLaunches && parking_.reads_host();
+    if (set->reads_host) stored_.ReadHost(set);
+    if (!launch_path_.BeginAtOnce(addresses, stream, effect, set)) {
+      const CUresult begun = locked_calls_.BeginLocked(addresses, stream, effect, set);
+      if (begun != CUDA_SUCCESS) {
+        if (set->awaits_look) post_scan_.EndNew(addresses, *set, false);
+        return begun;
+      }
+    }
+    if (!MustWithdraw(effect, *set)) return CUDA_SUCCESS;
+    Withdraw(set);
+  }
+}
+
+bool JobCalls::MustWithdraw(Effect effect, const TouchSet& set) const {
+  const bool lacks_look = set.is_new && !set.awaits_look && parking_.looks();
+  return lacks_look || (effect == Effect::kLaunches && !set.reads_host && parking_.reads_host());
+}
+
+// The call is not made.
+void JobCalls::Withdraw(TouchSet* set) {
+  set->at_once ? calls::Leave(set->ranges.size()) : locked_calls_.WithdrawLocked(set);
+  set->ranges.clear();
+  set->at_once = false;
+}
+
+// The call lets go of its memory meanwhile: who makes memory waits for calls, and none waits for who makes memory.
+CUresult JobCalls::MakeBeforeOperation(const Addresses& addresses, StreamName stream, Effect effect,
+                                       TouchSet* set) {
+  if (set->awaits_look || !plan_.AnyToRerun(set->step)) return CUDA_SUCCESS;
+  Withdraw(set);
+  plan_.Rerun(set->step, stream);
+  return BeginEither(addresses, stream, effect, set);
+}
+
+// Work on another device's stream concerns this job only if it names its memory.
+bool JobCalls::IsForeign(StreamName stream) {
+  if (!driver::ContextCensus::HasSeveral()) return false;
+  StreamState* state = state_.timeline.Known(stream);
+  if (!state) {
+    const StateLock lock(state_.locks);
+    state = state_.timeline.Of(stream);
+  }
+  return state->foreign;
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,68 @@
+// What happens around each call that names device memory: Begin, the driver's own function, End.
+//
+// Called by the hooks on any thread. Begin finds the memory that the call names, keeps it where it is, makes it resident and orders the
+// call's stream after what it must await; End notes the call's place in the stream as its last use, and lets go. When all that the call
+// names is on the device and asks for nothing neither takes a lock (launch_path.h), else both take the state lock (locked_calls.h).
+//
+// Invariants
+//  1. Between Begin and End everything the call names is mapped and stays so.
+// Never: calls into the application; waits with the state lock held.
+#pragma once
+
+#include "interposer/execute/call_recorder.h"
+#include "interposer/execute/grants.h"
+#include "interposer/execute/job_state.h"
+#include "interposer/execute/launch_path.h"
+#include "interposer/execute/locked_calls.h"
+#include "interposer/execute/parking.h"
+#include "interposer/execute/plan_follower.h"
+#include "interposer/execute/post_launch_scan.h"
+#include "interposer/execute/recompute_records.h"
+#include "interposer/execute/stored_addresses.h"
+#include "interposer/execute/touch_set.h"
+
+namespace spillway::interposer {
+
+class JobCalls {
+ public:
+  JobCalls(JobState& state, CallRecorder& recording, StoredAddresses& stored, Parking& parking,
+           RecomputeRecords& records, PlanFollower& plan, PostLaunchScan& post_scan, Grants& grants,
+           LaunchPath& launch_path, LockedCalls& locked_calls)
+      : state_(state),
+        recording_(recording),
+        stored_(stored),
+        parking_(parking),
+        records_(records),
+        plan_(plan),
+        post_scan_(post_scan),
+        grants_(grants),
+        launch_path_(launch_path),
+        locked_calls_(locked_calls) {}
+
+  // Besides out of memory: a copy or query that names freed memory is CUDA_ERROR_INVALID_VALUE, as bare; a launch may
+  // carry stale addresses that it does not use. In a context that is beyond use, the context's own error.
+  CUresult Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set);
+  void End(TouchSet* set, Effect effect);
+
+ private:
+  CUresult BeginEither(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
+      SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  bool MustWithdraw(Effect effect, const TouchSet& set) const;
+  void Withdraw(TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
+  CUresult MakeBeforeOperation(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
+      SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  bool IsForeign(StreamName stream) SPILLWAY_EXCLUDES(kStateLock);
+
+  JobState& state_;
+  CallRecorder& recording_;
+  StoredAddresses& stored_;
+  Parking& parking_;
+  RecomputeRecords& records_;
+  PlanFollower& plan_;
+  PostLaunchScan& post_scan_;
+  Grants& grants_;
+  LaunchPath& launch_path_;
+  LockedCalls& locked_calls_;
+};
+
+}  // namespace spillway::interposer

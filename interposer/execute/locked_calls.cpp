@@ -1,0 +1,147 @@
+#include "interposer/execute/locked_calls.h"
+
+#include <algorithm>
+
+#include "interposer/driver/calling_context.h"
+#include "interposer/execute/call_roles.h"
+
+namespace spillway::interposer {
+
+using driver::CurrentContext;
+using driver::RelaxedCapture;
+
+CUresult LockedCalls::BeginLocked(const Addresses& addresses, StreamName stream, Effect effect,
+                                  TouchSet* set) {
+  const RelaxedCapture relaxed(true);  // a capture may begin on another thread at any moment
+  set->recorded = effect == Effect::kNames || (CapturesGoOn() && IsCapturing(stream));
+  {
+    const StateLock lock(state_.locks);
+    set->stream = state_.timeline.Of(stream);
+    if (!set->recorded) state_.promises.BeforeNext(set->stream, set->shows);
+    call_memory_.Find(addresses, effect, set);
+    if (set->names_freed && effect != Effect::kLaunches && effect != Effect::kNames)
+      return CUDA_ERROR_INVALID_VALUE;
+    const bool all_there = state_.residency.AllOnDevice(set->ranges) && !AnyEmpty(*set);
+    if (!state_.all_memory.device_is_idle() && !set->must_park && all_there &&
+        !replays_.FirstToMake(addresses, effect, *set).range) {
+      call_memory_.Enter(set);
+      return CUDA_SUCCESS;
+    }
+  }
+  return BeginSlowly(addresses, stream, effect, set);
+}
+
+void LockedCalls::EndLocked(TouchSet* set, Effect effect) {
+  if (set->failed) FillWhatIsEmpty(*set);
+  const StateLock lock(state_.locks);
+  --state_.calls.locked;
+  for (size_t i = 0; i < set->ranges.size(); ++i) {
+    Range* const range = set->ranges[i];
+    state_.residency.Leave(range);
+    if (set->recorded) continue;
+    state_.residency.Used(range, set->use, MayWrite(*set, i, effect));
+    if (!set->failed) state_.residency.OpenGate(range, Timeline::SerialOf(set->stream));
+  }
+}
+
+CUresult LockedCalls::BeginSlowly(const Addresses& addresses, StreamName stream, Effect effect,
+                                  TouchSet* set) {
+  const base::ScopedCount call(&state_.calls.for_memory);
+  const CurrentContext current(state_.context);
+  if (state_.walk.IsActive() && !state_.recipes.empty()) MakeBeforeMemory(addresses, stream, effect, set);
+  const MakingLock making(state_.locks);
+  replays_.EndRecipesIfUnproven();
+  if (set->must_park) post_scan_.BeginParking();
+  CUresult made = CUDA_SUCCESS;
+  Entry entry = Entry::kTryAgain;
+  while (made == CUDA_SUCCESS && entry == Entry::kTryAgain) {
+    AwaitOverwrites(addresses, effect, set);
+    made = MakeWhatItAwaits(addresses, effect, set);
+    if (made == CUDA_SUCCESS) entry = TryToEnter(addresses, effect, set);
+  }
+  parking_.EndMoving();
+  if (entry == Entry::kEntered) return CUDA_SUCCESS;
+  if (made != CUDA_SUCCESS) return made;
+  const StateLock lock(state_.locks);
+  return state_.OutOfMemory();
+}
+
+// Meanwhile another thread's plan may drop something that this call would have to make first.
+LockedCalls::Entry LockedCalls::TryToEnter(const Addresses& addresses, Effect effect, TouchSet* set) {
+  {
+    const StateLock lock(state_.locks);
+    call_memory_.Find(addresses, effect, set);
+    if (replays_.FirstToMake(addresses, effect, *set).range) return Entry::kTryAgain;
+    for (Range* range : set->ranges) state_.residency.Pin(range);
+  }
+  const bool resident = restores_.MakeAllResident(set);
+  const StateLock lock(state_.locks);
+  const bool must_make = resident && replays_.FirstToMake(addresses, effect, *set).range;
+  const bool enters = resident && !must_make;
+  if (enters) call_memory_.Enter(set);
+  for (Range* range : set->ranges) {
+    if (!enters) state_.residency.Fill(range);
+    state_.residency.Unpin(range);
+  }
+  return enters ? Entry::kEntered : must_make ? Entry::kTryAgain : Entry::kRefused;
+}
+
+// Another thread's call is about to overwrite some of it: its stream may be this one's, so what was there, or what comes, would
+// be right, but neither is there yet. Only who makes memory resident empties any, so none is emptied meanwhile.
+void LockedCalls::AwaitOverwrites(const Addresses& addresses, Effect effect, TouchSet* set) {
+  waits_.AwaitProgress([&]() SPILLWAY_REQUIRES(kStateLock) {
+    call_memory_.Find(addresses, effect, set);
+    return !AnyEmpty(*set);
+  });
+}
+
+// What the call needs itself is made as the plan says, and not on demand.
+void LockedCalls::MakeBeforeMemory(const Addresses& addresses, StreamName stream, Effect effect,
+                                   TouchSet* set) {
+  if (set->recorded || set->is_told) return;
+  {
+    const StateLock lock(state_.locks);
+    call_memory_.Find(addresses, effect, set);
+  }
+  plan_.TellPlan(effect, set);
+  if (set->awaits_look || !plan_.AnyToRerun(set->step)) return;
+  plan_.Rerun(set->step, stream);
+  set->step.recompute.clear();
+}
+
+CUresult LockedCalls::MakeWhatItAwaits(const Addresses& addresses, Effect effect, TouchSet* set) {
+  if (state_.recipes.empty()) return CUDA_SUCCESS;
+  for (;;) {
+    ToMake next;
+    {
+      const StateLock lock(state_.locks);
+      call_memory_.Find(addresses, effect, set);
+      next = replays_.FirstToMake(addresses, effect, *set);
+    }
+    if (!next.range) return CUDA_SUCCESS;
+    if (next.small_input && input_copies_.SetAside(next.small_input)) continue;
+    const CUresult made = replays_.MakeAgain(next.range, nullptr, TraceCause::kDemand);
+    if (made != CUDA_SUCCESS) return made;
+  }
+}
+
+// The call is not made after all: what it would have overwritten is as it was. The stream is not ordered behind that copy.
+void LockedCalls::FillWhatIsEmpty(const TouchSet& set) {
+  const driver::CurrentContext current(state_.context);
+  const StateLock lock(state_.locks);
+  for (size_t i = 0; i < set.ranges.size(); ++i) {
+    if (RoleAt(set, i) == Role::kOverwrites) state_.residency.Fill(set.ranges[i]);
+  }
+}
+
+void LockedCalls::WithdrawLocked(TouchSet* set) {
+  const CurrentContext current(state_.context);
+  const StateLock lock(state_.locks);
+  --state_.calls.locked;
+  for (Range* range : set->ranges) {
+    state_.residency.Fill(range);
+    state_.residency.Leave(range);
+  }
+}
+
+}  // namespace spillway::interposer

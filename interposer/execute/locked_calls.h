@@ -1,0 +1,71 @@
+// A call that cannot take the fast path (launch_path.h): its memory is found, made resident and kept so under the locks.
+//
+// Called by JobCalls on the program's threads. The state lock is held in neither the driver's function nor any wait; the making lock is held
+// while memory is being made, so that two calls never each hold half of what the other needs.
+//
+// Invariants
+//  1. Between BeginLocked and EndLocked, or WithdrawLocked, everything that the call names is mapped and stays so.
+//  2. A call is refused only when its own memory and what cannot move exceed the budget and cannot be parked (or the host limit is
+//     reached).
+#pragma once
+
+#include "interposer/execute/call_memory.h"
+#include "interposer/execute/input_copies.h"
+#include "interposer/execute/job_state.h"
+#include "interposer/execute/parking.h"
+#include "interposer/execute/plan_follower.h"
+#include "interposer/execute/post_launch_scan.h"
+#include "interposer/execute/replays.h"
+#include "interposer/execute/restores.h"
+#include "interposer/execute/touch_set.h"
+#include "interposer/execute/waits.h"
+
+namespace spillway::interposer {
+
+class LockedCalls {
+ public:
+  LockedCalls(JobState& state, Waits& waits, Parking& parking, Restores& restores, Replays& replays,
+              InputCopies& input_copies, PlanFollower& plan, CallMemory& call_memory,
+              PostLaunchScan& post_scan)
+      : state_(state),
+        waits_(waits),
+        parking_(parking),
+        restores_(restores),
+        replays_(replays),
+        input_copies_(input_copies),
+        plan_(plan),
+        call_memory_(call_memory),
+        post_scan_(post_scan) {}
+
+  CUresult BeginLocked(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
+      SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  void EndLocked(TouchSet* set, Effect effect) SPILLWAY_EXCLUDES(kStateLock);
+  // The call is not made.
+  void WithdrawLocked(TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
+
+ private:
+  enum class Entry { kEntered, kRefused, kTryAgain };
+  CUresult BeginSlowly(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
+      SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  Entry TryToEnter(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(kMakingLock)
+      SPILLWAY_EXCLUDES(kStateLock);
+  void AwaitOverwrites(const Addresses& addresses, Effect effect, TouchSet* set)
+      SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  void MakeBeforeMemory(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
+      SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  CUresult MakeWhatItAwaits(const Addresses& addresses, Effect effect, TouchSet* set)
+      SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  void FillWhatIsEmpty(const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
+
+  JobState& state_;
+  Waits& waits_;
+  Parking& parking_;
+  Restores& restores_;
+  Replays& replays_;
+  InputCopies& input_copies_;
+  PlanFollower& plan_;
+  CallMemory& call_memory_;
+  PostLaunchScan& post_scan_;
+};
+
+}  // namespace spillway::interposer
