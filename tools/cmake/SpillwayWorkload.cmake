@@ -18,6 +18,19 @@ file(GLOB SPILLWAY_SIMKERNELS_PARTS CONFIGURE_DEPENDS
 set(SPILLWAY_GPU_CODE
   -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=[sm_90,compute_90])
 
+# What runs kernels on the processor, compiled once for all workloads.
+set(SPILLWAY_KERNEL_EXECUTOR ${CMAKE_BINARY_DIR}/kernel_executor)
+set(SPILLWAY_KERNEL_EXECUTOR_MADE ${SPILLWAY_KERNEL_EXECUTOR}/made)
+if(NOT TARGET spillway_kernel_executor)
+  add_custom_command(OUTPUT ${SPILLWAY_KERNEL_EXECUTOR_MADE}
+    COMMAND ${CMAKE_COMMAND} -E env CXX=${CMAKE_CXX_COMPILER} ${SPILLWAY_SIMKERNELS}
+      --make-executor ${SPILLWAY_KERNEL_EXECUTOR} --cuda ${CUDA_INCLUDE_DIR}/..
+    COMMAND ${CMAKE_COMMAND} -E touch ${SPILLWAY_KERNEL_EXECUTOR_MADE}
+    DEPENDS ${SPILLWAY_SIMKERNELS} ${SPILLWAY_SIMKERNELS_PARTS}
+    COMMENT "What runs kernels on the processor" VERBATIM)
+  add_custom_target(spillway_kernel_executor DEPENDS ${SPILLWAY_KERNEL_EXECUTOR_MADE})
+endif()
+
 set(SPILLWAY_SONAME_cudart libcudart.so.13)
 set(SPILLWAY_SONAME_cudnn libcudnn.so.9)
 set(SPILLWAY_SONAME_cublas libcublas.so.13)
@@ -46,12 +59,9 @@ function(spillway_workload name)
   list(FILTER cuda_sources INCLUDE REGEX "\\.cu$")
 
   set(simkernels ${CMAKE_COMMAND} -E env CXX=${CMAKE_CXX_COMPILER} ${SPILLWAY_SIMKERNELS} ${flags}
-    --cuda ${CUDA_INCLUDE_DIR}/..)
-  add_custom_command(OUTPUT ${plugin}
-    COMMAND ${simkernels} ${cuda_sources} -o ${plugin} --depfile ${CMAKE_CURRENT_BINARY_DIR}/${name}.kernels.d
-    DEPENDS ${cuda_sources} ${SPILLWAY_SIMKERNELS} ${SPILLWAY_SIMKERNELS_PARTS}
-    DEPFILE ${CMAKE_CURRENT_BINARY_DIR}/${name}.kernels.d
-    COMMENT "Kernels of ${name} for the simulator" VERBATIM)
+    --cuda ${CUDA_INCLUDE_DIR}/.. --executor ${SPILLWAY_KERNEL_EXECUTOR})
+  set(simkernels_inputs ${SPILLWAY_SIMKERNELS} ${SPILLWAY_SIMKERNELS_PARTS}
+    spillway_kernel_executor ${SPILLWAY_KERNEL_EXECUTOR_MADE})
   if(CUDA_NVCC)
     spillway_workload_nvcc()
   else()
@@ -67,8 +77,13 @@ function(spillway_workload name)
   add_custom_target(${name} ALL DEPENDS ${program} ${plugin} ${uses})
 endfunction()
 
-# The program by nvcc, linked with the toolkit's libraries where it has them and with the simulator's where not.
+# The program by nvcc, linked with the toolkit's libraries where it has them and with the simulator's where not; the plug-in.
 macro(spillway_workload_nvcc)
+  add_custom_command(OUTPUT ${plugin}
+    COMMAND ${simkernels} ${cuda_sources} -o ${plugin} --depfile ${CMAKE_CURRENT_BINARY_DIR}/${name}.kernels.d
+    DEPENDS ${cuda_sources} ${simkernels_inputs}
+    DEPFILE ${CMAKE_CURRENT_BINARY_DIR}/${name}.kernels.d
+    COMMENT "Kernels of ${name} for the simulator" VERBATIM)
   set(libraries)
   set(library_targets)
   foreach(library IN LISTS arg_LIBRARIES)
@@ -90,7 +105,7 @@ macro(spillway_workload_nvcc)
     COMMENT "${name} by nvcc" VERBATIM)
 endmacro()
 
-# The program by g++, for the simulator only.
+# The program by g++, for the simulator only, and the plug-in from the same compilation.
 macro(spillway_workload_host)
   set(libraries)
   set(library_targets spillway_sim_cudart)
@@ -98,10 +113,10 @@ macro(spillway_workload_host)
     list(APPEND libraries --library ${SPILLWAY_SONAME_${library}})
     list(APPEND library_targets spillway_sim_${library})
   endforeach()
-  add_custom_command(OUTPUT ${program}
-    COMMAND ${simkernels} --host ${sources} -o ${program} --runtime ${SPILLWAY_SIMULATOR_DIR} ${libraries}
+  add_custom_command(OUTPUT ${program} ${plugin}
+    COMMAND ${simkernels} --host ${sources} -o ${program} --plugin ${plugin} --runtime ${SPILLWAY_SIMULATOR_DIR} ${libraries}
       --depfile ${CMAKE_CURRENT_BINARY_DIR}/${name}.d
-    DEPENDS ${sources} ${library_targets} ${SPILLWAY_SIMKERNELS} ${SPILLWAY_SIMKERNELS_PARTS}
+    DEPENDS ${sources} ${library_targets} ${simkernels_inputs}
     DEPFILE ${CMAKE_CURRENT_BINARY_DIR}/${name}.d
     COMMENT "${name} by ${CMAKE_CXX_COMPILER}, for the simulator" VERBATIM)
 endmacro()

@@ -9,7 +9,8 @@ from .rewrite import Source
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 KERNELS = os.path.join(ROOT, "simulator", "kernels")
-SUPPORT = ["block_executor.cpp", "fiber.cpp", "plugin_image.cpp"]
+EXECUTOR = ["block_executor.cpp", "fiber.cpp", "plugin_image.cpp"]
+REGISTRATION = ["program_registration.cpp"]  # of programs only
 
 
 class CompilerFailed(Exception):
@@ -66,8 +67,8 @@ class Build:
     def path(self, name):
         return os.path.join(self.work, name)
 
-    def object_of(self, source, serial):
-        """Compiles one .cu file; returns its object and what the image got from it."""
+    def assembled(self, source, serial):
+        """Compiles one .cu file; returns the assembler's input."""
         rewritten, assembled = self.path(f"source_{serial}.cpp"), self.path(f"source_{serial}.s")
         shared = {"kernels": {}, "files": set(), "names": set(), "serial": serial * 100000}
         text = Source(source, self.options.include, shared).load().rewrite()
@@ -79,11 +80,15 @@ class Build:
         self.run([*self.compiler, *self.flags, *own_folder, "-MD", "-MF", depfile, "-S", rewritten, "-o", assembled])
         self.read |= self.dependencies(depfile, rewritten)
         with open(assembled, encoding="utf-8") as file:
-            completed, kernels, variables = assembly.complete(file.read(), keep_initialisers=self.options.host)
-        with open(assembled, "w", encoding="utf-8") as file:
+            return file.read()
+
+    def object_of(self, text, name, keep_initialisers):
+        """Adds the image's tables to the assembler's input; returns its object, and the names of kernels and variables."""
+        completed, kernels, variables = assembly.complete(text, keep_initialisers)
+        source, compiled = self.path(f"{name}.s"), self.path(f"{name}.o")
+        with open(source, "w", encoding="utf-8") as file:
             file.write(completed)
-        compiled = self.path(f"source_{serial}.o")
-        self.run([*self.compiler, "-c", assembled, "-o", compiled])
+        self.run([*self.compiler, "-c", source, "-o", compiled])
         return compiled, kernels, variables
 
     @staticmethod
@@ -92,29 +97,38 @@ class Build:
             names = file.read().replace("\\\n", " ").split(":", 1)[1].split()
         return {name for name in names if name != rewritten}
 
-    def support(self):
-        sources = SUPPORT + (["program_registration.cpp"] if self.options.host else [])
-        objects = []
-        for name in sources:
-            objects.append(self.path(name + ".o"))
-            self.run([*self.compiler, *self.flags, "-c", os.path.join(KERNELS, name), "-o", objects[-1]])
-        return objects
+    def make_executor(self, folder):
+        os.makedirs(folder, exist_ok=True)
+        for name in EXECUTOR + REGISTRATION:
+            self.compile_executor(name, folder)
 
-    def link(self, objects):
-        command = [*self.compiler, *objects, "-o", self.options.output, "-Wl,--gc-sections"]
-        if self.options.host:
-            folder = self.options.runtime or os.path.join(ROOT, "build", "simulator")
-            if not os.path.isfile(os.path.join(folder, "libcudart.so.13")):
-                raise CompilerFailed(f"{folder}/libcudart.so.13 is not there: build the simulator first, or pass "
-                                     "--runtime FOLDER")
-            names = ["libcudart.so.13"] + self.options.library
-            command += [f"-L{folder}", *[f"-l:{name}" for name in names], "-ldl", "-lpthread"]
-        else:
-            exports = self.path("exports.map")
-            with open(exports, "w", encoding="ascii") as file:
-                file.write("{ global: spillway_sim_image; local: *; };\n")
-            command += ["-shared", f"-Wl,--version-script={exports}", "-Wl,-z,defs"]
-        self.run(command)
+    def compile_executor(self, name, folder):
+        self.run([*self.compiler, *self.flags, "-c", os.path.join(KERNELS, name), "-o", os.path.join(folder, name + ".o")])
+
+    def executor(self, names):
+        """The objects of what runs the kernels: those that --make-executor left where the options name a folder."""
+        if self.options.executor:
+            return [os.path.join(self.options.executor, name + ".o") for name in names]
+        for name in names:
+            if not os.path.exists(self.path(name + ".o")):
+                self.compile_executor(name, self.work)
+        return [self.path(name + ".o") for name in names]
+
+    def link_program(self, objects):
+        folder = self.options.runtime or os.path.join(ROOT, "build", "simulator")
+        if not os.path.isfile(os.path.join(folder, "libcudart.so.13")):
+            raise CompilerFailed(f"{folder}/libcudart.so.13 is not there: build the simulator first, or pass "
+                                 "--runtime FOLDER")
+        names = ["libcudart.so.13"] + self.options.library
+        self.run([*self.compiler, *objects, *self.executor(EXECUTOR + REGISTRATION), "-o", self.options.output,
+                  "-Wl,--gc-sections", f"-L{folder}", *[f"-l:{name}" for name in names], "-ldl", "-lpthread"])
+
+    def link_plugin(self, objects, output):
+        exports = self.path("exports.map")
+        with open(exports, "w", encoding="ascii") as file:
+            file.write("{ global: spillway_sim_image; local: *; };\n")
+        self.run([*self.compiler, *objects, *self.executor(EXECUTOR), "-o", output,
+                  "-Wl,--gc-sections", "-shared", f"-Wl,--version-script={exports}", "-Wl,-z,defs"])
 
     def write_depfile(self):
         if self.options.depfile:
@@ -123,21 +137,28 @@ class Build:
                 file.write(f"{self.options.output}: " + " ".join(files) + "\n")
 
     def all(self):
-        objects, kernels, variables = [], [], []
+        plain, texts = [], []
         for serial, source in enumerate(self.options.source, 1):
             if source.endswith((".cpp", ".cc", ".c")):
-                objects.append(self.plain_object(source, serial))
-                continue
-            compiled, found_kernels, found_variables = self.object_of(source, serial)
-            objects.append(compiled)
-            kernels += found_kernels
-            variables += found_variables
-        if not kernels and not self.options.host:
-            raise CompilerFailed("no kernel was found: a template kernel needs a launch, an address taken or an explicit "
-                                 "instantiation in the same file")
-        self.link(objects + self.support())
+                plain.append(self.plain_object(source, serial))
+            else:
+                texts.append(self.assembled(source, serial))
+        if self.options.host:
+            objects, kernels, variables = self.objects_of(texts, "program", keep_initialisers=True)
+            self.link_program(plain + objects)
+        plugin = self.options.plugin if self.options.host else self.options.output
+        if plugin:
+            objects, kernels, variables = self.objects_of(texts, "plugin", keep_initialisers=False)
+            if not kernels:
+                raise CompilerFailed("no kernel was found: a template kernel needs a launch, an address taken or an explicit "
+                                     "instantiation in the same file")
+            self.link_plugin(objects, plugin)
         self.write_depfile()
         return kernels, variables
+
+    def objects_of(self, texts, name, keep_initialisers):
+        parts = [self.object_of(text, f"{name}_{i}", keep_initialisers) for i, text in enumerate(texts)]
+        return [part[0] for part in parts], [k for part in parts for k in part[1]], [v for part in parts for v in part[2]]
 
     def plain_object(self, source, serial):
         compiled = self.path(f"source_{serial}.o")
