@@ -67,7 +67,7 @@ class SameBytesTest(PointersTest):
                     self.assertGreater(self.same(24 * MIB, f"--scenes={scene}", "--steps=3", PARK=park)["evictions"], 0)
 
     def test_scenes_long_after_the_job_was_proven(self):
-        for scene in (*COPIED, "rewritten", "late"):
+        for scene in ("rewritten", "late"):  # StandingTest compares what those of COPIED print, in the same runs
             with self.subTest(scene=scene):
                 self.same(36 * MIB, f"--scenes={scene}", "--steps=40")
 
