@@ -50,7 +50,9 @@ def workers_of(agent):
 
 
 class Watcher:
-    """Does something to every worker of the agent as soon as it is there."""
+    """Does something to every worker of the agent as soon as it is there; a worker lives for many of the turns."""
+
+    TURN_S = 0.0005  # without a pause it takes a processor from the trainer
 
     def __init__(self, agent, act):
         self.agent, self.act = agent, act
@@ -66,6 +68,7 @@ class Watcher:
                     self.seen.add(pid)
                 except ProcessLookupError:
                     pass
+            time.sleep(self.TURN_S)
 
     def end(self):
         self.is_over = True
