@@ -5,6 +5,7 @@ Usage: learning_test.py BUILD_FOLDER [unittest's options]
 """
 import json
 import pathlib
+import shutil
 import sys
 import tempfile
 import unittest
@@ -39,6 +40,12 @@ def learn(command, budget_bytes=None, how="wait", store=None, more=None, library
 
 class LearningTest(unittest.TestCase):
     peaks = {}
+    planned_runs = {}
+
+    @classmethod
+    def tearDownClass(cls):
+        for _, store in cls.planned_runs.values():
+            store.cleanup()
 
     def bare(self, command):
         """What the command prints and wants when it has all the memory it wants."""
@@ -66,11 +73,26 @@ class LearningTest(unittest.TestCase):
         _, peak_bytes = self.bare(command)
         return peak_bytes // 2 // (2 * MIB) * (2 * MIB)
 
+    def planned(self, command):
+        """The run at half of its peak that found an empty plan store: every run so is the same, and one serves all tests."""
+        if command not in self.planned_runs:
+            store = tempfile.TemporaryDirectory(prefix="spillway-plans-")
+            run = learn(command, self.half(command), store=store.name, more={"SPILLWAY_SUMMARY": "1"})
+            self.planned_runs[command] = run, store
+        return self.planned_runs[command][0]
+
+    def copy_of_store(self, command):
+        """The plans that `planned` left, for a test that writes there."""
+        self.planned(command)
+        copy = tempfile.TemporaryDirectory(prefix="spillway-plans-")
+        shutil.copytree(self.planned_runs[command][1].name, copy.name, dirs_exist_ok=True)
+        return copy
+
     def test_a_trainer_is_planned_by_its_fifth_iteration_and_by_its_second_when_it_comes_again(self):
         for command in (GPT, CONVNET):
-            with self.subTest(command), tempfile.TemporaryDirectory(prefix="spillway-plans-") as store:
+            with self.subTest(command), self.copy_of_store(command) as store:
                 budget_bytes = self.half(command)
-                first = self.check(command, learn(command, budget_bytes, store=store), budget_bytes)
+                first = self.check(command, self.planned(command), budget_bytes)
                 self.assertGreater(first["recorded_events"], 0)
                 self.assertEqual(first["dropped_events"], 0)
                 self.assertIn(first["planned_at_iteration"], range(1, 6), first)
@@ -86,9 +108,10 @@ class LearningTest(unittest.TestCase):
 
     def test_a_plan_store_that_is_of_no_use_changes_nothing(self):
         budget_bytes = self.half(GPT)
-        with tempfile.TemporaryDirectory(prefix="spillway-plans-") as store:
-            self.check(GPT, learn(GPT, budget_bytes, store=store), budget_bytes)
-            for file in pathlib.Path(store).iterdir():
+        with self.copy_of_store(GPT) as store:
+            plans = list(pathlib.Path(store).iterdir())
+            self.assertGreater(len(plans), 0)
+            for file in plans:
                 file.write_bytes(file.read_bytes()[:-1])
             run = learn(GPT, budget_bytes, store=store)
             self.assertEqual(self.check(GPT, run, budget_bytes)["plans_from_store"], 0)
@@ -105,13 +128,12 @@ class LearningTest(unittest.TestCase):
             profile.write_text(known.replace("device_name = Simulated A100-SXM4-40GB", "device_name = Somebody's GPU"))
             run = learn(GPT, budget_bytes, more={"SPILLWAY_SIM_PROFILE": str(profile)})
         self.check(GPT, run, budget_bytes)
-        named = learn(GPT, budget_bytes)
         measured = run.report["learning"]["to_host_bytes_per_second"]
-        self.assertAlmostEqual(measured / named.report["learning"]["to_host_bytes_per_second"], 1, delta=0.05)
+        self.assertAlmostEqual(measured / self.planned(GPT).report["learning"]["to_host_bytes_per_second"], 1, delta=0.05)
 
     def test_an_iteration_that_was_not_measured_is_not_said_to_have_taken_no_time(self):
         budget_bytes, summary = self.half(GPT), {"SPILLWAY_SUMMARY": "1"}
-        run = learn(GPT, budget_bytes, more=summary)
+        run = self.planned(GPT)
         self.assertGreater(self.check(GPT, run, budget_bytes)["measured_iteration_ns"], 0)
         self.assertRegex(run.errors, r"predicted to take [\d.]+ ms and took [\d.]+ ms;")
         short = GPT.replace("--steps=8", "--steps=6")
