@@ -29,7 +29,7 @@ CUdeviceptr PlaceFor(CUdeviceptr base, size_t bytes) {
 
 CUdeviceptr AddressArena::Take(size_t bytes) {
   CUdeviceptr base = TakeFromHole(bytes);
-  if (!base && Grow(bytes + kGuardBytes + 2 * kSmall)) base = TakeFromHole(bytes);
+  if (!base && Grow(bytes + 2 * kGuardBytes + 2 * kSmall)) base = TakeFromHole(bytes);
   return base;
 }
 
@@ -61,7 +61,7 @@ bool AddressArena::Grow(size_t bytes) {
   if (Driver().cuMemAddressReserve(&base, reservation_bytes, kGranuleBytes, 0, 0) != CUDA_SUCCESS)
     return false;
   reservations_.push_back({base, reservation_bytes});
-  AddHole(base, reservation_bytes);
+  AddHole(base + kGuardBytes, reservation_bytes - kGuardBytes);
   return true;
 }
 

@@ -9,8 +9,8 @@
 // whoever looks for addresses in memory finds it. (gpt2's tokens made its job count as one that builds structures.)
 //
 // Invariants
-//  1. Every range starts on a granule (2 MiB) and is followed by at least one granule that belongs to nobody, so that
-//     the address one past the end of a range is never inside another.
+//  1. Every range starts on a granule (2 MiB), and at least one granule before it and one behind it belongs to nobody, so
+//     that the address one past the end of a range is never inside another, nor one just before it.
 //  2. The lower half of no address in a range, taken as a signed number, is within 16 Mi of zero, but for ranges of about
 //     4 GiB and more.
 //  3. An address given back may be given out again; the caller gives back only what is unmapped.

@@ -87,7 +87,7 @@ class Collector {
   bool is_new() const { return note_look_ != nullptr; }
   void NoteLook() const { note_look_(new_); }
   bool MightBeOurs(CUdeviceptr word) const { return managed_.Contain(word); }
-  const Addresses& addresses() const { return addresses_; }
+  Addresses& addresses() { return addresses_; }  // Begin adds what a launch leads to beside them
   // What may lead to memory of the host's that kernels reach.
   const interposer::HostWords& host_words() const { return host_words_; }
   bool is_unsure() const { return is_unsure_; }
@@ -180,7 +180,7 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
     set.launch = collector.launch();
     set.call = library_call;
   }
-  const CUresult begun = job->calls().Begin(collector.addresses(), stream, effect, &set);
+  const CUresult begun = job->calls().Begin(&collector.addresses(), stream, effect, &set);
   if (begun != CUDA_SUCCESS) return begun;
   if (library_call) NoteInCall(collector.addresses(), set.reaches);
   const CUresult result = AroundJobs(place, stream, effect, collect, call);

@@ -12,14 +12,15 @@
 
 namespace spillway::entry {
 
-// Aligned, an address lies at a multiple of eight bytes; in a packed struct, behind a 32-bit member, between two. Closer
-// packing, which a device could read only byte by byte, is not looked for. A parameter of one word costs one look.
-inline constexpr size_t kStepBytes = 4;
+// Aligned, an address lies at a multiple of eight bytes; in a packed struct, behind a 32-bit member, between two. What is
+// packed closer has, nearly always, a size that is no multiple of four. A parameter of one word costs one look.
+inline constexpr size_t StepBytes(size_t size_bytes) { return size_bytes % 4 == 0 ? 4 : 1; }
 
 template <class Add>
 void ScanWords(const void* data, size_t size_bytes, Add& add) {
   const char* bytes = static_cast<const char*>(data);
-  for (size_t offset = 0; offset + sizeof(CUdeviceptr) <= size_bytes; offset += kStepBytes) {
+  const size_t step_bytes = StepBytes(size_bytes);
+  for (size_t offset = 0; offset + sizeof(CUdeviceptr) <= size_bytes; offset += step_bytes) {
     CUdeviceptr word;
     std::memcpy(&word, bytes + offset, sizeof word);
     add(word);
@@ -28,9 +29,21 @@ void ScanWords(const void* data, size_t size_bytes, Add& add) {
   interposer::ForEachTensorMap(data, size_bytes, 0, [&](size_t, CUdeviceptr address) { add(address); });
 }
 
+inline constexpr std::uint32_t kHalfBytes = 4;
+
+// Two parameters of 32 bits side by side may be the halves of an address, the lower one first.
+template <class Add>
+void AddHalves(const void* lower, const void* upper, Add& add) {
+  std::uint32_t halves[2];
+  std::memcpy(&halves[0], lower, sizeof halves[0]);
+  std::memcpy(&halves[1], upper, sizeof halves[1]);
+  add(CUdeviceptr{halves[1]} << 32 | halves[0]);
+}
+
 // Most parameters are one word, or less.
 template <class Add>
 void ScanParameters(const KernelParameters& layout, void** parameters, Add& add) {
+  const void* lower_half = nullptr;
   for (const std::uint32_t size_bytes : layout.size_bytes) {
     const void* const parameter = *parameters++;
     if (size_bytes > sizeof(CUdeviceptr)) {
@@ -39,7 +52,10 @@ void ScanParameters(const KernelParameters& layout, void** parameters, Add& add)
       CUdeviceptr word;
       std::memcpy(&word, parameter, sizeof word);
       add(word);
+    } else if (size_bytes == kHalfBytes && lower_half) {
+      AddHalves(lower_half, parameter, add);
     }
+    lower_half = size_bytes == kHalfBytes ? parameter : nullptr;
   }
 }
 

@@ -89,7 +89,11 @@ void CallMemory::Follow(const Addresses& addresses, Effect effect, TouchSet* set
 
 void CallMemory::Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* holders) {
   auto* const found = static_cast<Tracked*>(state_.ledger.Find(word));
-  if (!found) return stored_.ReadHostAt(word, set);
+  if (!found) {
+    const auto reach = [&](CUdeviceptr beside) SPILLWAY_REQUIRES(kStateLock) { Reach(beside, set, holders); };
+    state_.ledger.ForEachBeside(word, reach);
+    return stored_.ReadHostAt(word, set);
+  }
   set->reaches = true;
   if (IsBlock(found)) {
     OrderBehind(AsBlock(found), *set);

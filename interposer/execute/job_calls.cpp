@@ -1,5 +1,7 @@
 #include "interposer/execute/job_calls.h"
 
+#include <algorithm>
+
 #include "interposer/driver/calling_context.h"
 #include "interposer/execute/calls.h"
 
@@ -26,8 +28,8 @@ void CountEnded(const TouchSet& set, Effect effect) {
 
 }  // namespace
 
-CUresult JobCalls::Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
-  if (addresses.empty() && IsForeign(stream)) return CUDA_SUCCESS;
+CUresult JobCalls::Begin(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set) {
+  if (addresses->empty() && IsForeign(stream)) return CUDA_SUCCESS;
   if (grants_.has_schedule() && effect == Effect::kLaunches) grants_.FollowSchedule();
   if (const CUresult begun = BeginEither(addresses, stream, effect, set); begun != CUDA_SUCCESS) return begun;
   if (state_.walk.IsActive() && set->stream && !set->recorded) plan_.FollowPlan(stream, effect, set);
@@ -36,7 +38,7 @@ CUresult JobCalls::Begin(const Addresses& addresses, StreamName stream, Effect e
     if (made != CUDA_SUCCESS) return made;
   }
   if (!set->step.prefetch_behind.empty()) plan_.AskFor(set->step.prefetch_behind, effect);
-  if (set->call) records_.BeginRecipe(addresses, set);
+  if (set->call) records_.BeginRecipe(*addresses, set);
   if (state_.recorder.IsSampling()) recording_.BeginSample(effect, set);
   if (JobTrace::IsOn()) recording_.BeginTraced(set);
   if (IsUndocumented(*set, effect)) Timeline::UndocumentedBegins(set->stream);
@@ -61,20 +63,32 @@ void JobCalls::End(TouchSet* set, Effect effect) {
 
 // Looks may begin, and a census prove the job, between the question whether to look and the beginning of the call; once it
 // has begun there is no census. Then it begins anew, as one that awaits a look. So with what it finds in memory of the host's.
-CUresult JobCalls::BeginEither(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set) {
+CUresult JobCalls::BeginEither(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set) {
   for (;;) {
     set->awaits_look = set->is_new && post_scan_.BeginNew();
     set->reads_host = effect == Effect::kLaunches && parking_.reads_host();
     if (set->reads_host) stored_.ReadHost(set);
-    if (!launch_path_.BeginAtOnce(addresses, stream, effect, set)) {
-      const CUresult begun = locked_calls_.BeginLocked(addresses, stream, effect, set);
+    if (!launch_path_.BeginAtOnce(*addresses, stream, effect, set)) {
+      if (effect == Effect::kLaunches) AddBeside(addresses);
+      const CUresult begun = locked_calls_.BeginLocked(*addresses, stream, effect, set);
       if (begun != CUDA_SUCCESS) {
-        if (set->awaits_look) post_scan_.EndNew(addresses, *set, false);
+        if (set->awaits_look) post_scan_.EndNew(*addresses, *set, false);
         return begun;
       }
     }
     if (!MustWithdraw(effect, *set)) return CUDA_SUCCESS;
     Withdraw(set);
+  }
+}
+
+// What a launch names that lies in no allocation leads to those beside it. (Note [Beside an allocation] in ledger/ledger.h)
+void JobCalls::AddBeside(Addresses* addresses) const {
+  const size_t named = addresses->size();
+  for (size_t i = 0; i < named; ++i) {
+    state_.ledger.ForEachBeside((*addresses)[i], [addresses](CUdeviceptr beside) {
+      if (std::find(addresses->begin(), addresses->end(), beside) == addresses->end())
+        addresses->push_back(beside);
+    });
   }
 }
 
@@ -91,7 +105,7 @@ void JobCalls::Withdraw(TouchSet* set) {
 }
 
 // The call lets go of its memory meanwhile: who makes memory waits for calls, and none waits for who makes memory.
-CUresult JobCalls::MakeBeforeOperation(const Addresses& addresses, StreamName stream, Effect effect,
+CUresult JobCalls::MakeBeforeOperation(Addresses* addresses, StreamName stream, Effect effect,
                                        TouchSet* set) {
   if (set->awaits_look || !plan_.AnyToRerun(set->step)) return CUDA_SUCCESS;
   Withdraw(set);

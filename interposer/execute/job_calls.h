@@ -41,15 +41,16 @@ class JobCalls {
 
   // Besides out of memory: a copy or query that names freed memory is CUDA_ERROR_INVALID_VALUE, as bare; a launch may
   // carry stale addresses that it does not use. In a context that is beyond use, the context's own error.
-  CUresult Begin(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set);
+  CUresult Begin(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set);
   void End(TouchSet* set, Effect effect);
 
  private:
-  CUresult BeginEither(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
+  CUresult BeginEither(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  void AddBeside(Addresses* addresses) const;
   bool MustWithdraw(Effect effect, const TouchSet& set) const;
   void Withdraw(TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
-  CUresult MakeBeforeOperation(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
+  CUresult MakeBeforeOperation(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   bool IsForeign(StreamName stream) SPILLWAY_EXCLUDES(kStateLock);
 

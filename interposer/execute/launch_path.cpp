@@ -17,8 +17,8 @@ bool LaunchPath::BeginAtOnce(const Addresses& addresses, StreamName stream, Effe
   set->ranges.push_back(state_.all_memory.range());
   for (CUdeviceptr address : addresses) {
     Allocation* const found = state_.ledger.Find(address);
-    if (!found && effect == Effect::kLaunches) continue;
-    if (!found) return false;
+    if (!found && (effect != Effect::kLaunches || state_.ledger.LeadsToAny(address))) return false;
+    if (!found) continue;
     if (!IsBlock(found)) {
       set->ranges.push_back(AsRange(found));
     } else {

@@ -73,7 +73,7 @@ CUresult Sharing::AllowPeerAt(CUdeviceptr address, CUdevice peer) {
   Addresses addresses;
   addresses.push_back(address);
   TouchSet set;
-  const CUresult begun = calls_.Begin(addresses, {}, Effect::kMayWrite, &set);
+  const CUresult begun = calls_.Begin(&addresses, {}, Effect::kMayWrite, &set);
   if (begun != CUDA_SUCCESS) return begun;
   held_.Hold(PeersHoldOf(address), address, Unmovable::kPeers);
   const bool is_on_device = SetPeerOf(address, peer, true);
@@ -96,7 +96,7 @@ CUresult Sharing::Share(std::uint64_t owner, CUdeviceptr address, SharedMemory* 
   Addresses addresses;
   addresses.push_back(address);
   TouchSet set;
-  const CUresult begun = calls_.Begin(addresses, {}, Effect::kReads, &set);
+  const CUresult begun = calls_.Begin(&addresses, {}, Effect::kReads, &set);
   if (begun != CUDA_SUCCESS) return begun;
   held_.Hold(owner, address, Unmovable::kShared);
   const CUresult result = ShareResident(address, out);

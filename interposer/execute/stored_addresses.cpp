@@ -156,7 +156,7 @@ void StoredAddresses::PutAll(CUdeviceptr to, size_t bytes, const std::vector<Hel
     const size_t kept = state_.contents.size() + state_.outside.size();
     const bool leads_to_host = HostRegions::Instance().BaseOf(held.word) != 0;
     const bool is_followed = &contents == &state_.contents || IsInGlobal(held.at);
-    const bool leads_nowhere = !state_.ledger.Find(held.word) && !(leads_to_host && is_followed);
+    const bool leads_nowhere = !state_.ledger.LeadsToAny(held.word) && !(leads_to_host && is_followed);
     if (leads_nowhere && (&contents == &state_.outside || kept >= kMostLeadingNowhere)) continue;
     if (kept >= kMostHeld) {
       state_.trust.Opaque(Opacity::kTooManyAddresses);

@@ -21,8 +21,8 @@ void Ledger::AddSlab(const SlabPlan* slab) {
 void Ledger::RemoveSlab(const SlabPlan* slab) { Fill(slab->base, slab->block_bytes * slab->block_count, 0); }
 
 void Ledger::Fill(CUdeviceptr base, size_t bytes, Entry entry) {
-  lowest_ = std::min(lowest_.load(), base);
-  highest_ = std::max(highest_.load(), base + bytes);
+  lowest_ = std::min(lowest_.load(), base - kGranuleBytes);
+  highest_ = std::max(highest_.load(), base + bytes + kGranuleBytes);
   const CUdeviceptr last = (base + bytes - 1) >> kGranuleShift;
   for (CUdeviceptr granule = base >> kGranuleShift; granule <= last; ++granule) {
     std::atomic<Leaf*>& leaf = leaves_[granule >> (kLeafShift - kGranuleShift)];

@@ -5,6 +5,11 @@
 // when they are freed, and which never gives the memory of an Allocation or a SlabPlan back: a Find that is under way
 // may still answer one that was removed a moment ago.
 //
+// Note [Beside an allocation]
+// A kernel may be given the end of an array to count down from (reverse iterators), or a place before its beginning (arrays
+// that count from one). Each range has a granule behind it that belongs to nobody (address_arena.h, invariant 1): an address
+// there, in no allocation, stands for the allocations on both sides. One that is farther away cannot be told.
+//
 // Invariants
 //  1. Each granule (2 MiB) of address space belongs to at most one range or one slab (address_arena.h, invariant 1).
 //     Ranges and slabs are whole granules, a slab is one.
@@ -35,7 +40,7 @@ class Ledger {
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
-  // A cheap first look: false for words that can be no managed address.
+  // A cheap first look: false for words that can be no managed address, nor one beside managed memory.
   bool MightBeManaged(CUdeviceptr word) const {
     return word >= lowest_.load(std::memory_order_relaxed) && word < highest_.load(std::memory_order_relaxed);
   }
@@ -43,6 +48,23 @@ class Ledger {
   // What MightBeManaged compares with: lowest <= word < highest.
   CUdeviceptr lowest() const { return lowest_.load(std::memory_order_relaxed); }
   CUdeviceptr highest() const { return highest_.load(std::memory_order_relaxed); }
+
+  // Calls visit(address) for an address in each allocation that begins or ends within a granule of `address`, which lies in
+  // none.
+  template <class Visit>
+  void ForEachBeside(CUdeviceptr address, Visit visit) const {
+    if (Find(address)) return;
+    for (const CUdeviceptr beside : {address - kGranuleBytes, address + kGranuleBytes}) {
+      if (Find(beside)) visit(beside);
+    }
+  }
+
+  // The address lies in an allocation, or beside one.
+  bool LeadsToAny(CUdeviceptr address) const {
+    bool any = Find(address) != nullptr;
+    ForEachBeside(address, [&any](CUdeviceptr) { any = true; });
+    return any;
+  }
 
   void AddRange(Allocation* range);
   void RemoveRange(const Allocation* range);
@@ -62,7 +84,8 @@ class Ledger {
   using Entry = std::uintptr_t;  // Allocation* or SlabPlan* with kSlabBit
   static constexpr int kAddressBits = 48;
   static constexpr int kGranuleShift = 21;
-  static constexpr CUdeviceptr kInGranule = (CUdeviceptr{1} << kGranuleShift) - 1;
+  static constexpr CUdeviceptr kGranuleBytes = CUdeviceptr{1} << kGranuleShift;
+  static constexpr CUdeviceptr kInGranule = kGranuleBytes - 1;
   static constexpr int kLeafShift = 36;  // one leaf covers 64 GiB
   static constexpr size_t kLeafEntries = size_t{1} << (kLeafShift - kGranuleShift);
   static constexpr Entry kSlabBit = 1;

@@ -53,7 +53,7 @@ class JobMemoryPlanTest : public testing::Test {
     addresses.push_back(buffers_[buffer]);
     TouchSet set;
     set.shape = MixShape(shape, buffer);
-    ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
     const CUdeviceptr place = buffers_[buffer] + written_[buffer] * kWordsPerStep * 4;
     Driver().cuMemsetD32Async(place, Value(buffer, written_[buffer]), kWordsPerStep, stream_);
     ++written_[buffer];
@@ -94,7 +94,7 @@ class JobMemoryPlanTest : public testing::Test {
       Addresses addresses;
       addresses.push_back(buffers_[buffer]);
       TouchSet set;
-      ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
+      ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
       std::vector<unsigned int> words(written_[buffer] * kWordsPerStep);
       Driver().cuMemcpyDtoHAsync_v2(words.data(), buffers_[buffer], words.size() * 4, stream_);
       Driver().cuStreamSynchronize(stream_);

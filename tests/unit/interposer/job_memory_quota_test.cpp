@@ -47,7 +47,7 @@ class JobMemoryQuotaTest : public testing::Test {
     Addresses addresses;
     addresses.push_back(buffers_[buffer]);
     TouchSet set;
-    ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, effect, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, effect, &set), CUDA_SUCCESS);
     work(buffers_[buffer]);
     job_->calls().End(&set, effect);
   }
@@ -231,7 +231,7 @@ TEST_F(HeldBudgetTest, ACallThatNamesMoreThanIsHeldWaitsForTheGrant) {
   both.push_back(buffers_[0]);
   both.push_back(buffers_[1]);
   TouchSet set;
-  const CUresult result = job_->calls().Begin(both, {stream_, false}, Effect::kLaunches, &set);
+  const CUresult result = job_->calls().Begin(&both, {stream_, false}, Effect::kLaunches, &set);
   agent.join();
 
   ASSERT_EQ(result, CUDA_SUCCESS);

@@ -50,7 +50,7 @@ class JobMemoryRolesTest : public testing::Test {
     Addresses addresses;
     addresses.push_back(large);
     TouchSet set;
-    ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
     job_->calls().End(&set, Effect::kLaunches);
     Driver().cuCtxSynchronize();
   }
@@ -62,7 +62,7 @@ class JobMemoryRolesTest : public testing::Test {
     TouchSet set;
     set.claims = claims;
     set.is_documented = claims != nullptr;
-    ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
     if (!fails) work(buffers_[buffer]);
     set.failed = fails;
     job_->calls().End(&set, Effect::kLaunches);
@@ -99,7 +99,7 @@ class JobMemoryRolesTest : public testing::Test {
     Addresses addresses;
     addresses.push_back(buffers_[buffer]);
     TouchSet set;
-    ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
     Driver().cuMemcpyDtoHAsync_v2(words.data(), buffers_[buffer], kRolesBufferBytes, stream_);
     Driver().cuStreamSynchronize(stream_);
     job_->calls().End(&set, Effect::kReads);
@@ -208,7 +208,7 @@ TEST_F(JobMemoryRolesTest, AfterACallThatFailedItsStreamAwaitsWhatComesBack) {
   }
   TouchSet set;
   set.claims = &overwriting;
-  ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+  ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
   set.failed = true;
   job_->calls().End(&set, Effect::kLaunches);
 
@@ -225,7 +225,7 @@ TEST_F(JobMemoryRolesTest, AnotherThreadsReadOfWhatIsBeingOverwrittenSeesOldOrNe
   addresses.push_back(buffers_[0]);
   TouchSet set;
   set.claims = &overwriting;
-  ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+  ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
 
   // When another thread reads on the same stream, and may have begun before the first one goes on
   std::atomic<bool> has_read{false};
@@ -276,7 +276,7 @@ class ProvenJobRolesTest : public JobMemoryRolesTest {
     addresses.push_back(buffers_[0]);
     TouchSet set;
     set.claims = &overwriting;
-    ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
     if (!fails) Driver().cuMemsetD32Async(buffers_[0], 7, kRolesBufferBytes / 4, stream_);
     job_->post_launch_scan().SomethingNew();
     set.failed = fails;

@@ -49,7 +49,7 @@ class JobMemoryRoomTest : public testing::Test {
     Addresses addresses;
     addresses.push_back(base);
     TouchSet set;
-    ASSERT_EQ(job_->calls().Begin(addresses, {stream, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
     work();
     job_->calls().End(&set, Effect::kLaunches);
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <vector>
 
 namespace spillway::interposer {
 namespace {
@@ -27,6 +28,29 @@ TEST(LedgerTest, OnePastTheEndBelongsToNobody) {
 
   EXPECT_EQ(ledger.Find(kBase + kGranule), nullptr);
   EXPECT_EQ(ledger.Find(kBase - 1), nullptr);
+}
+
+TEST(LedgerTest, AddressBetweenTwoRangesIsBesideBoth) {
+  Ledger ledger;
+  Allocation before{.base = kBase, .size_bytes = kGranule};
+  Allocation behind{.base = kBase + 2 * kGranule, .size_bytes = kGranule};
+  ledger.AddRange(&before);
+  ledger.AddRange(&behind);
+
+  std::vector<const Allocation*> beside;
+  ledger.ForEachBeside(kBase + kGranule + 8, [&](CUdeviceptr at) { beside.push_back(ledger.Find(at)); });
+
+  EXPECT_EQ(beside, (std::vector<const Allocation*>{&before, &behind}));
+  EXPECT_TRUE(ledger.MightBeManaged(kBase - 1));
+  EXPECT_TRUE(ledger.MightBeManaged(kBase + 3 * kGranule));
+}
+
+TEST(LedgerTest, AddressInARangeIsBesideNone) {
+  Ledger ledger;
+  Allocation range{.base = kBase, .size_bytes = 2 * kGranule};
+  ledger.AddRange(&range);
+
+  ledger.ForEachBeside(kBase, [](CUdeviceptr) { FAIL() << "the address is in the range itself"; });
 }
 
 TEST(LedgerTest, RemovedRangeIsNotFound) {

@@ -167,7 +167,7 @@ class RecomputeTest : public testing::Test {
     for (const CUdeviceptr word : words) {
       if (job_->MightBeManaged(word)) addresses.push_back(word);
     }
-    ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
     call.works = works;
     claims.NoteNamed({addresses.begin(), addresses.size()});
     ASSERT_EQ(
@@ -196,7 +196,7 @@ class RecomputeTest : public testing::Test {
     Addresses addresses;
     addresses.push_back(at);
     TouchSet set;
-    ASSERT_EQ(job_->calls().Begin(addresses, {stream, false}, Effect::kMayWrite, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream, false}, Effect::kMayWrite, &set), CUDA_SUCCESS);
     Driver().cuMemsetD32Async(at, word, words, stream);
     job_->calls().End(&set, Effect::kMayWrite);
   }
@@ -206,7 +206,7 @@ class RecomputeTest : public testing::Test {
     Addresses addresses;
     addresses.push_back(at);
     TouchSet set;
-    EXPECT_EQ(job_->calls().Begin(addresses, {stream, false}, Effect::kReads, &set), CUDA_SUCCESS);
+    EXPECT_EQ(job_->calls().Begin(&addresses, {stream, false}, Effect::kReads, &set), CUDA_SUCCESS);
     Driver().cuMemcpyDtoHAsync_v2(values.data(), at, words * 4, stream);
     job_->calls().End(&set, Effect::kReads);
     Driver().cuStreamSynchronize(stream);

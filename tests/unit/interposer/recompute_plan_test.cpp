@@ -222,11 +222,11 @@ TEST_F(RecomputePlanTest, AHeldInputIsNobodysForTheProgram) {
   Addresses addresses;
   addresses.push_back(buffers_[0]);
   TouchSet copy;
-  EXPECT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kMayWrite, &copy),
+  EXPECT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kMayWrite, &copy),
             CUDA_ERROR_INVALID_VALUE);
   // And a launch that still has the address among its parameters makes nothing again for that.
   TouchSet launch;
-  EXPECT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kLaunches, &launch), CUDA_SUCCESS);
+  EXPECT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &launch), CUDA_SUCCESS);
   job_->calls().End(&launch, Effect::kLaunches);
   EXPECT_EQ(Count().recomputes, before.recomputes);
   ExpectAll(1, 15);

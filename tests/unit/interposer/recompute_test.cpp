@@ -137,7 +137,7 @@ TEST_F(RecomputeTest, SmallInputsThatAreNamedOnceMoreBehindTheirFreeAreGivenBack
   Addresses stale;
   stale.push_back(added_);
   TouchSet set;
-  ASSERT_EQ(job_->calls().Begin(stale, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+  ASSERT_EQ(job_->calls().Begin(&stale, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
   job_->calls().End(&set, Effect::kLaunches);
 
   ExpectAll(1, 17);
@@ -267,7 +267,7 @@ TEST_F(RecomputeTest, AWriterOnAnotherStreamWaitsForWhatIsMadeAgain) {
   Addresses addresses;
   addresses.push_back(buffers_[1]);
   TouchSet set;
-  ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
+  ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
   job_->calls().End(&set, Effect::kReads);
   ASSERT_EQ(Count().recomputes, 1u);
 
@@ -283,14 +283,14 @@ TEST_F(RecomputeTest, AReaderOnAnotherStreamWaitsForWhatIsMadeAgain) {
   Addresses addresses;
   addresses.push_back(buffers_[1]);
   TouchSet set;
-  ASSERT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
+  ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
   job_->calls().End(&set, Effect::kReads);
   ASSERT_EQ(Count().recomputes, 1u);
 
   // When another stream copies it within the device
   addresses.push_back(buffers_[3]);
   TouchSet copies;
-  ASSERT_EQ(job_->calls().Begin(addresses, {other_stream_, false}, Effect::kMayWrite, &copies), CUDA_SUCCESS);
+  ASSERT_EQ(job_->calls().Begin(&addresses, {other_stream_, false}, Effect::kMayWrite, &copies), CUDA_SUCCESS);
   Driver().cuMemcpyDtoDAsync_v2(buffers_[3], buffers_[1], kBufferBytes, other_stream_);
   job_->calls().End(&copies, Effect::kMayWrite);
 
@@ -336,7 +336,7 @@ TEST_F(RecomputeTest, WithoutRoomForItTheCallIsRefusedAndTheBytesComeLater) {
   Addresses addresses;
   addresses.push_back(buffers_[0]);
   TouchSet set;
-  EXPECT_EQ(job_->calls().Begin(addresses, {stream_, false}, Effect::kMayWrite, &set),
+  EXPECT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kMayWrite, &set),
             CUDA_ERROR_OUT_OF_MEMORY);
   ASSERT_TRUE(job_->allocations().Free(buffers_[0])) << "it stays until it is not needed any more";
 

@@ -1,0 +1,116 @@
+// Programs that give a kernel an address beside the memory that it uses (the end of an array, the place before one that counts
+// from one), or one in an unusual form (in a packed struct, in two halves), ended with an illegal address under a budget.
+//
+// Without parking: memory that a launch does not name has no mapping when it is away.
+#include "tests/regressions/job.h"
+
+namespace spillway::regressions {
+namespace {
+
+using simulator::Image;
+using simulator::KernelEntry;
+using simulator::KernelParameter;
+using simulator::LaunchShape;
+
+constexpr size_t kBytes = 8 * kMiB;
+constexpr int kOthers = 12;  // 96 MiB beside the buffer, of a budget of 64
+
+struct [[gnu::packed]] Packed {
+  char kind;
+  std::uint32_t* words;
+  short rest;
+};
+
+// ++address[index]
+void AddAt(const LaunchShape&, void* const* arguments) {
+  const auto index = *static_cast<const std::int64_t*>(arguments[1]);
+  ++(*static_cast<std::uint32_t* const*>(arguments[0]))[index];
+}
+void AddByPacked(const LaunchShape&, void* const* arguments) {
+  ++*static_cast<const Packed*>(arguments[0])->words;
+}
+void AddByHalves(const LaunchShape&, void* const* arguments) {
+  const CUdeviceptr upper = *static_cast<const std::uint32_t*>(arguments[1]);
+  ++*reinterpret_cast<std::uint32_t*>(upper << 32 | *static_cast<const std::uint32_t*>(arguments[0]));
+}
+void AddByTable(const LaunchShape&, void* const* arguments) {
+  const auto index = *static_cast<const std::int64_t*>(arguments[1]);
+  ++(**static_cast<std::uint32_t** const*>(arguments[0]))[index];
+}
+constexpr KernelParameter kAtParameters[] = {{0, 8}, {8, 8}};
+constexpr KernelParameter kPackedParameters[] = {{0, sizeof(Packed)}};
+constexpr KernelParameter kHalvesParameters[] = {{0, 4}, {4, 4}};
+const KernelEntry kKernels[] = {{"add_at", AddAt, nullptr, 2, kAtParameters},
+                                {"add_by_table", AddByTable, nullptr, 2, kAtParameters},
+                                {"add_by_packed", AddByPacked, nullptr, 1, kPackedParameters},
+                                {"add_by_halves", AddByHalves, nullptr, 2, kHalvesParameters}};
+const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 4, kKernels, 0, nullptr};
+
+class BesideAllocationsTest : public JobTest {
+ protected:
+  void SetUp() override {
+    JobTest::SetUp();
+    setenv("SPILLWAY_PARK", "off", 1);
+    Start();
+    buffer_ = Filled(kBytes, 8);
+    FilledBuffers(kOthers, kBytes);  // the buffer is away
+  }
+  void TearDown() override {
+    EXPECT_EQ(Books("illegal_accesses"), 0u);
+    EXPECT_EQ(Books("unmapped_while_in_use"), 0u);
+    EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  }
+  void LaunchAt(CUdeviceptr address, std::int64_t index) {
+    void* parameters[] = {&address, &index};
+    EXPECT_EQ(Launch(Kernel(&kImage, "add_at"), nullptr, parameters), CUDA_SUCCESS);
+  }
+  std::uint32_t WordAt(size_t index) const {
+    std::uint32_t word = 0;
+    EXPECT_EQ(cuMemcpyDtoH(&word, buffer_ + 4 * index, sizeof word), CUDA_SUCCESS);
+    return word;
+  }
+
+  CUdeviceptr buffer_ = 0;
+};
+
+TEST_F(BesideAllocationsTest, KernelCountsDownFromTheEnd) {
+  LaunchAt(buffer_ + kBytes, -1);
+  EXPECT_EQ(WordAt(kBytes / 4 - 1), 9u);
+}
+
+TEST_F(BesideAllocationsTest, KernelCountsFromOne) {
+  LaunchAt(buffer_ - 4, 1);
+  EXPECT_EQ(WordAt(0), 9u);
+}
+
+TEST_F(BesideAllocationsTest, KernelBeginsAHaloBeforeTheBuffer) {
+  LaunchAt(buffer_ - 4096, 1024);
+  EXPECT_EQ(WordAt(0), 9u);
+}
+
+TEST_F(BesideAllocationsTest, TableHoldsTheEndOfABuffer) {
+  const CUdeviceptr end = buffer_ + kBytes;
+  CUdeviceptr table = Allocated(4096);
+  EXPECT_EQ(cuMemcpyHtoD(table, &end, sizeof end), CUDA_SUCCESS);
+  std::int64_t index = -1;
+  void* parameters[] = {&table, &index};
+  EXPECT_EQ(Launch(Kernel(&kImage, "add_by_table"), nullptr, parameters), CUDA_SUCCESS);
+  EXPECT_EQ(WordAt(kBytes / 4 - 1), 9u);
+}
+
+TEST_F(BesideAllocationsTest, AddressBehindOneByteOfAPackedStruct) {
+  Packed packed{1, reinterpret_cast<std::uint32_t*>(buffer_), 2};
+  void* parameters[] = {&packed};
+  EXPECT_EQ(Launch(Kernel(&kImage, "add_by_packed"), nullptr, parameters), CUDA_SUCCESS);
+  EXPECT_EQ(WordAt(0), 9u);
+}
+
+TEST_F(BesideAllocationsTest, AddressInTwoHalves) {
+  auto lower = static_cast<std::uint32_t>(buffer_), upper = static_cast<std::uint32_t>(buffer_ >> 32);
+  void* parameters[] = {&lower, &upper};
+  EXPECT_EQ(Launch(Kernel(&kImage, "add_by_halves"), nullptr, parameters), CUDA_SUCCESS);
+  EXPECT_EQ(WordAt(0), 9u);
+}
+
+}  // namespace
+}  // namespace spillway::regressions
