@@ -42,6 +42,7 @@ class Allocations {
   bool Free(CUdeviceptr base, bool is_pooled = false);
   bool FreeAsync(CUdeviceptr base, StreamName stream);
 
+  // It would be granted.
   bool HasRoomFor(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
 
  private:

@@ -19,7 +19,9 @@ class CallMemory {
  public:
   CallMemory(JobState& state, StoredAddresses& stored) : state_(state), stored_(stored) {}
 
+  // Fills in what the call names and reaches.
   void Find(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(kStateLock);
+  // All ranges are mapped, on the device or parked: from here to End they stay so.
   void Enter(TouchSet* set) SPILLWAY_REQUIRES(kStateLock);
 
  private:

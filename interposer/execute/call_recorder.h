@@ -18,16 +18,18 @@ class CallRecorder {
  public:
   explicit CallRecorder(JobState& state) : state_(state) {}
 
-  // What is told to the recorder.
+  // The ranges that the call names and reaches; what it does to them; what it is.
   static std::span<Range* const> RangesOf(const TouchSet& set);
   static base::InlineVector<RecordedTouch, 32> TouchesOf(const TouchSet& set, Effect effect);
   static Shape ShapeOf(const TouchSet& set);
 
+  // After Begin, and in End.
   void BeginSample(Effect effect, TouchSet* set);
   void BeginTraced(TouchSet* set);
   void EndTraced(const TouchSet& set, Effect effect);
   void Record(const TouchSet& set, Effect effect);
 
+  // Recording begins with the first allocation beyond the budget. `more_bytes`: of one that is about to be made.
   void RecordIfItIsTime(size_t more_bytes) SPILLWAY_REQUIRES(kStateLock);
   // From now on what the job does is recorded, whatever it wants.
   void BeginRecording() SPILLWAY_EXCLUDES(kStateLock);

@@ -1,6 +1,6 @@
 // Which allocations the calls in progress name, told without a lock: what a call names stays where it is.
 //
-// Enter and Leave are called by job_memory on the calling thread, Names and OthersInProgress with the state lock held. Each
+// Enter and Leave are called by LaunchPath on the calling thread, Names and OthersInProgress with the state lock held. Each
 // thread that made a call owns a place here until it ends; the next thread takes it over.
 //
 // Note [Gates]

@@ -24,13 +24,20 @@ class DeferredFrees {
 
   explicit DeferredFrees(JobState& state) : state_(state) {}
 
+  // The memory is nobody's any more; `busy` is all that may still use it.
   void GiveBack(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(kStateLock);
+  // The recorder and the plan hear of the program's free, whenever the memory goes.
   void TellOfFree(const Allocation* found) SPILLWAY_REQUIRES(kStateLock);
+  // Until no recipe needs it.
   void PutOffFree(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
+  // The program frees it: recipes that need it no more end.
   bool IsStillNeeded(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
 
+  // The recipe ends, and the frees happen that have waited for it.
   void Forget(const Recipe* recipe) SPILLWAY_REQUIRES(kStateLock);
+  // The memory is about to be written or freed: what must be made before that.
   ToMake Outdate(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
+  // The first of what is dropped and can only be made from what the program has freed, but for those in vain.
   Range* FirstThatFreesAwait(bool even_held, const InVain& in_vain) SPILLWAY_REQUIRES(kStateLock);
   // Any thread: what the program has freed and a recipe still reads.
   size_t put_off_bytes() const { return put_off_bytes_.load(); }

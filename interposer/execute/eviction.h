@@ -22,18 +22,23 @@ class Eviction {
   Eviction(JobState& state, Waits& waits, Parking& parking)
       : state_(state), waits_(waits), parking_(parking) {}
 
-  // `take_now` is called with the state lock held.
+  // True when `take_now` is. It is called with the state lock held.
   bool MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  // The same with what was freed before alone: nothing leaves.
   bool AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  // What the plan has asked for is given memory before anything behind it.
   void AwaitPrefetches(StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
 
+  // One more slab for small allocations of that size.
   CUresult AddSlab(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   CUresult AddSlabWhileMaking(size_t bytes) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
 
+  // There is no budget: what is freed goes back to the device, at the latest after a wait of the program (spare_memory.h).
   void GiveBackWhatIsFreed() SPILLWAY_EXCLUDES(kStateLock);
   void GiveBackSpare() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // A bare free would have waited: much that is freed and busy is awaited before more is created beside it.
   void AwaitSpare(size_t size_bytes) SPILLWAY_EXCLUDES(kStateLock);
 
  private:

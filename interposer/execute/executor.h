@@ -1,6 +1,6 @@
 // Carries out what a plan asks for: sends ranges away after their operation and brings others back before theirs.
 //
-// Called by job_memory with the state lock held. Owns the queue of what is to be brought back; ranges are residency's.
+// Called by the classes behind JobMemory with the state lock held. Owns the queue of what is to be brought back; ranges are residency's.
 //
 // While it is not this job's turn at the link nothing begins: departures are postponed, and those whose range is used meanwhile, or is
 // to be brought back already, are left out. A departure starts its copy at once, on the stream for these, behind the uses so far; the memory is free when the host has

@@ -1,6 +1,6 @@
 // How much memory a program is told to be free. (docs/decisions/0010-what-free-memory-means.md)
 //
-// Called by job_memory. Pure.
+// Called by JobView. Pure.
 //
 // A program's device has as many bytes as its budget, and it can be given more, kept on the host. Free memory is exact while
 // no more than half of the budget is used. From there on it falls in proportion to what can still be given, and reaches

@@ -1,7 +1,7 @@
 // What a free promises. The driver's cuMemFree returns when all work that was enqueued before is complete; ours returns at
 // once, and this remembers what the program takes for complete, until it is.
 //
-// Used by JobMemory with the state lock held, but for Concern, which hooks ask without a lock. Owns nothing.
+// Used by the classes behind JobMemory with the state lock held, but for Concern, which hooks ask without a lock. Owns nothing.
 //
 // Note [What a free promises]
 // The program may build on the wait in three ways, and each is served where it happens:

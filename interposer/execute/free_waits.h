@@ -13,6 +13,7 @@ class FreeWaits {
  public:
   FreeWaits(JobState& state, Waits& waits) : state_(state), waits_(waits) {}
 
+  // Before a free: for work whose effects the program could see without a call; and where the job parks, for all.
   void AwaitWhatShows(CUdeviceptr freed) SPILLWAY_EXCLUDES(kStateLock);
   void AwaitBeforeFree() SPILLWAY_EXCLUDES(kStateLock);
 

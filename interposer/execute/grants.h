@@ -36,7 +36,7 @@ class Grants {
   void MeetBudget() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void SetBudget(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);  // both
 
-  // What the agent grants beside the budget (job_memory_lease.cpp). Host memory: never more than the launcher allows, and never less
+  // What the agent grants beside the budget. Host memory: never more than the launcher allows, and never less
   // than what has been granted to the program needs. The link: thousandths, for the planner.
   void SetHostLimit(size_t bytes) SPILLWAY_EXCLUDES(kStateLock);
   size_t own_host_limit_bytes() const { return state_.host_grant.own_limit_bytes(); }

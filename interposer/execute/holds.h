@@ -1,6 +1,6 @@
 // Who holds which range where it is: a texture object, say, from its creation to its destruction.
 //
-// Called by job_memory with the state lock held. Owns the entries; a range that was freed meanwhile has another life
+// Called by the classes behind JobMemory with the state lock held. Owns the entries; a range that was freed meanwhile has another life
 // number, and its holds end by themselves.
 //
 // Invariants

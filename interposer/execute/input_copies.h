@@ -21,6 +21,8 @@ class InputCopies {
   InputCopies(JobState& state, Eviction& eviction, DeferredFrees& frees, Replays& replays)
       : state_(state), eviction_(eviction), frees_(frees), replays_(replays) {}
 
+  // No call in progress of this thread uses memory; the block's next user stands behind the copy. False when what is dropped has to be
+  // made instead.
   bool SetAside(SlabBlock* input) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
 
  private:

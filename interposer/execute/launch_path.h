@@ -16,7 +16,9 @@ class LaunchPath {
  public:
   explicit LaunchPath(JobState& state) : state_(state) {}
 
+  // False, with nothing written down, where the call needs the locks.
   bool BeginAtOnce(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set);
+  // The uses are noted before the ranges are let go.
   static void EndAtOnce(const TouchSet& set);
 
  private:

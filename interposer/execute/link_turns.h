@@ -1,6 +1,6 @@
 // When this job's copies may begin, where several processes share a device's link (protocol/link_turn.h).
 //
-// Called by residency and job_memory with the state lock held. Owns its view of the shared memory.
+// Called by residency and the classes behind JobMemory with the state lock held. Owns its view of the shared memory.
 //
 // Note [Paid afterwards]
 // A copy begins as soon as all that was copied before has had its turn: then it is owed itself, piece by piece. So who copies

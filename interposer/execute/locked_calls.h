@@ -37,6 +37,7 @@ class LockedCalls {
         call_memory_(call_memory),
         post_scan_(post_scan) {}
 
+  // Errors as of JobCalls::Begin.
   CUresult BeginLocked(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void EndLocked(TouchSet* set, Effect effect) SPILLWAY_EXCLUDES(kStateLock);

@@ -30,12 +30,16 @@ class MemoryScan {
   MemoryScan(JobState& state, Waits& waits, StoredAddresses& stored)
       : state_(state), waits_(waits), stored_(stored) {}
 
+  // Of all memory, with what is found told to Trust.
   void MakeCensus() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
 
+  // Some address of ours that no copy has put there. On the device; in the host copy.
   bool HoldsUnexplained(const Part& part, const HostBuffer& staging, Depth depth)
       SPILLWAY_EXCLUDES(kStateLock);
   bool HostCopyHoldsUnexplained(const Range& range, Depth depth) SPILLWAY_REQUIRES(kStateLock);
+  // Pinned memory for one part at a time.
   bool TakeStaging(HostBuffer* out) SPILLWAY_REQUIRES(kStateLock);
+  // Parts that are ranges were pinned.
   void LetGo(const std::vector<Part>& parts) SPILLWAY_REQUIRES(kStateLock);
 
  private:

@@ -24,16 +24,22 @@ class Parking {
   Parking(JobState& state, Waits& waits, MemoryScan& scan, ParkChoice choice)
       : state_(state), waits_(waits), scan_(scan), reads_host_(choice == ParkChoice::kOff) {}
 
+  // Before the first step that takes memory away from a range or a mapping from the device. False when none may be made.
   bool PrepareToMove() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  // What was brought back is there, and calls may begin.
   void EndMoving() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   bool MustPrepare() const SPILLWAY_REQUIRES(kStateLock) { return !prepared_; }
   bool MayMoveNow() const SPILLWAY_REQUIRES(kStateLock) { return !waits_in_vain_ && !state_.MustStay(); }
   void AwaitRestores() SPILLWAY_EXCLUDES(kStateLock);
+  // What is granted beyond the budget could not be used if the first census says that nothing may leave: it comes before.
   void AskBeforeGranting(size_t size_bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
 
+  // Follows what is known by now of the job's pointers.
   void UpdateParking() SPILLWAY_REQUIRES(kStateLock);
   bool MayPark() SPILLWAY_EXCLUDES(kStateLock);
+  // A new range, which kernels may reach before any call names it, is mapped, where it must be.
   bool IsParkedAnew(Range* range) SPILLWAY_REQUIRES(kStateLock);
+  // Within the budget there is memory for a new range, at the latest when the work of what was freed is done.
   bool AwaitsFreed(const Range& range) const SPILLWAY_REQUIRES(kStateLock);
   // Parking is to begin before the next new call is made.
   bool is_due() const SPILLWAY_REQUIRES(kStateLock) { return is_due_; }

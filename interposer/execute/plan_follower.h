@@ -33,6 +33,7 @@ class PlanFollower {
   // Plans are not carried out now.
   bool Parks() SPILLWAY_EXCLUDES(kStateLock);
 
+  // Around the call: the walk is told; what the plan asks for before it is done; and what it asks for behind it.
   void TellPlan(Effect effect, TouchSet* set);
   void FollowPlan(StreamName stream, Effect effect, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
   void AskFor(const PlanStep::Allocations& allocations, Effect effect) SPILLWAY_EXCLUDES(kStateLock);
@@ -40,6 +41,7 @@ class PlanFollower {
   // The program is about to wait for that.
   void AboutToBlock(const std::vector<Use>& awaited) SPILLWAY_EXCLUDES(kStateLock);
 
+  // What the plan lets be made again before the operation.
   bool AnyToRerun(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
   void Rerun(const PlanStep& step, StreamName stream) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // Of the last iteration that was its plan's event for event.
@@ -48,7 +50,6 @@ class PlanFollower {
   }
 
  private:
-  // The plan.
   void TraceAdopted(const scheduler::LivePlan& plan);
   void BeginIteration(StreamName stream, const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
   std::uint64_t MovedBytes() SPILLWAY_EXCLUDES(kStateLock);

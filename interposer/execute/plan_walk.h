@@ -1,6 +1,6 @@
 // Where the job is in the plan that it follows, and what the plan asks for there.
 //
-// Called by job_memory for every event while a plan is followed, on the application's threads, from the launch path too: it
+// Called by PlanFollower for every event while a plan is followed, on the application's threads, from the launch path too: it
 // has a lock of its own, held for some tens of nanoseconds. Owns the follower; plans are shared and never change.
 //
 // Invariants

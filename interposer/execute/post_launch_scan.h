@@ -29,12 +29,13 @@ class PostLaunchScan {
   // A call is about to be made of which nothing is known: a kernel seen for the first time, a copy whose payload another
   // may still change. Returns when it can do no harm.
   void SomethingNew() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // Looks at the work of new kernels.
+  // A new kernel is about to be launched. True when the launch must be looked at.
   bool BeginNew() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // After End of a launch that awaits a look; `ran` when the driver accepted it. True when its work was looked at: the
   // kernel is not new any more.
   bool EndNew(const Addresses& addresses, const TouchSet& set, bool ran)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // A job that was taken for harmless is not: what is away gets its mapping, what is on its way back arrives.
   void BeginParking() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
 
  private:

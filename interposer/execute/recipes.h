@@ -1,6 +1,6 @@
 // All recipes of a job, and which operations have been proved to be repeatable.
 //
-// Called by job_memory with the state lock held, but for empty(). Owns the recipes.
+// Called by the classes behind JobMemory with the state lock held, but for empty(). Owns the recipes.
 //
 // Invariants
 //  1. A range has at most one recipe, range->recipe; memory that recipes read knows them by Tracked::readers. The gates of both

@@ -27,13 +27,17 @@ class RecomputeRecords {
   RecomputeRecords(JobState& state, DeferredFrees& frees, ScratchMemory& scratch, JobMemory* job)
       : state_(state), frees_(frees), scratch_(scratch), job_(job) {}
 
-  // Recipes.
+  // All is at its place, and the launch not yet made; and after it was made.
   void BeginRecipe(const Addresses& addresses, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
   void NoteMade(const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
 
+  // Memory is used by calls that name it alone, and may move while kernels run.
   bool MayDropAny() SPILLWAY_REQUIRES(kStateLock);
+  // False when the range has no recipe that holds.
   bool Drop(Range* range) SPILLWAY_REQUIRES(kStateLock);
+  // As the plan says: dropped, or copied where that cannot be.
   void DropOrSendAway(const PlanStep::Allocations& allocations) SPILLWAY_REQUIRES(kStateLock);
+  // The call that made it has ended.
   void DropWhatIsDue(Range* range) SPILLWAY_REQUIRES(kStateLock);
   // The recipe of the library's call is this job's.
   bool Began(const LibraryCall& call) const { return call.recipe && call.job == job_; }

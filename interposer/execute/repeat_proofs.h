@@ -50,7 +50,6 @@ class RepeatProofs {
   enum class Toward : bool { kHost, kDevice };
   void ForgetAfterCall(const Recipe* recipe) SPILLWAY_REQUIRES(kStateLock);
   void DropAll(Use last) SPILLWAY_EXCLUDES(kStateLock);
-  // Their proof.
   void Prove(std::uint64_t id) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   bool BeginProof(std::uint64_t id, Proof* proof) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);

@@ -36,21 +36,27 @@ class Replays {
         frees_(frees),
         scratch_(scratch) {}
 
+  // The range, and what it is made from. On the stream where that is possible (StreamForReplay).
   CUresult MakeAgain(Range* wanted, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);
+  // What must be made before the call may be, one of it.
   ToMake FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set)
       SPILLWAY_REQUIRES(kStateLock);
 
-  // `even_held` is called with the state lock held.
+  // The program goes on without having freed what frees wait for: it is made now. `even_held`, whether also what a plan holds, is called with the state lock held.
   void FinishFrees(base::FunctionRef<bool()> even_held) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // All bytes are somewhere, and no recipe is left: memory may be used, or kernels be gone, without our noticing. False when
   // some could not be made again.
   bool EndRecipes() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // The same with the making lock held; where kernels may use memory unseen.
   bool EndRecipesWhileMaking() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   void EndRecipesIfUnproven() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
 
+  // The stream asked for, or one of ours where work on that would not do.
   StreamState* StreamForReplay(StreamState* asked) SPILLWAY_REQUIRES(kStateLock);
+  // Its inputs and output are at their place.
   CUresult LaunchAgain(Recipe* recipe, StreamState* stream, TraceCause why) SPILLWAY_REQUIRES(kStateLock);
+  // Users of the memory come behind `use`.
   void NoteReplay(Tracked* memory, Use use) SPILLWAY_REQUIRES(kStateLock);
 
  private:

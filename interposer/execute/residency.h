@@ -1,6 +1,6 @@
 // Where each range's bytes are, and the steps that move them: materialise, offload, leave, restore, retire.
 //
-// Called by job_memory with the state lock held. Owns the chunk pool, the addresses, the pinned host pool, the copy
+// Called by the classes behind JobMemory with the state lock held. Owns the chunk pool, the addresses, the pinned host pool, the copy
 // streams and all ranges. The only room that maps, unmaps and copies.
 //
 // The code: residency.cpp (lives), residency_departure.cpp, residency_mapping.cpp (mappings, parking), residency_spare.cpp (what

@@ -23,9 +23,13 @@ class Restores {
   Restores(JobState& state, Waits& waits, Parking& parking, Eviction& eviction)
       : state_(state), waits_(waits), parking_(parking), eviction_(eviction) {}
 
+  // The range is pinned. False when there is no memory for it.
   bool MakeResident(Range* range, Role role) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  // The ranges are pinned. False when they can be used neither on the device nor where they are parked.
   bool MakeAllResident(TouchSet* set) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  // Everything that is allocated gets memory, and its bytes come back.
   bool BringAll() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  // For a call that names more than there can be on the device at once.
   bool ParkWhatIsAway(std::span<Range* const> ranges) SPILLWAY_REQUIRES(kStateLock);
 
  private:

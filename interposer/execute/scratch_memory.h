@@ -23,9 +23,12 @@ class ScratchMemory {
   ScratchMemory(JobState& state, Parking& parking, Eviction& eviction)
       : state_(state), parking_(parking), eviction_(eviction) {}
 
+  // The recipe's launch writes aside to scratch memory. False where it cannot; too little memory is answered by how much it lacks.
   bool MoveAside(const Claims& claims, Recipe* recipe, size_t* lacks_scratch_bytes)
       SPILLWAY_EXCLUDES(kStateLock);
+  // For the next call of the kind.
   void TakeScratch(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // The last launch that writes there.
   Use last_use() const SPILLWAY_REQUIRES(kStateLock) { return last_use_; }
   void Used(Use use) SPILLWAY_REQUIRES(kStateLock) { last_use_ = use; }
   // The context is going away.

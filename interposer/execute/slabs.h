@@ -1,6 +1,6 @@
 // Small allocations: blocks of one size in slabs of one granule that stay on the device.
 //
-// Called by job_memory with the state lock held. Owns slabs and blocks.
+// Called by the classes behind JobMemory with the state lock held. Owns slabs and blocks.
 //
 // Invariants
 //  1. Blocks start at multiples of 512 bytes.

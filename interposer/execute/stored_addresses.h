@@ -37,20 +37,24 @@ class StoredAddresses {
   void KnowGlobal(CUdeviceptr base, size_t bytes, const void* module) SPILLWAY_EXCLUDES(kStateLock);
   // This module or library is about to be unloaded.
   void ForgetGlobals(const void* module) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // Where the variables of libraries lie in this context.
   void FindVariables() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   // Memory of the host's is about to go: nothing lies there any more.
   void ForgetHost(CUdeviceptr base, size_t bytes) SPILLWAY_EXCLUDES(kStateLock);
 
+  // Memory of the host's that a launch names, and what a word leads to, is looked through.
   void ReadHost(TouchSet* set) const;
   void ReadHostAt(CUdeviceptr word, TouchSet* set) const;
+  // A new kernel has run: it has written what was not there before.
   bool FoundNewOnHost(const TouchSet& set) const;
+  // Whoever follows the word comes to memory of the host's, and from there to ours.
   bool LeadsToHeldWords(CUdeviceptr word) const;
 
+  // Where addresses at this place are noted.
   Contents& ContentsAt(CUdeviceptr address) SPILLWAY_REQUIRES(kStateLock);
   const std::vector<Global>& globals() const SPILLWAY_REQUIRES(kStateLock) { return globals_; }
 
  private:
-  // What memory holds.
   void WroteRow(const Transfer& transfer, CUdeviceptr to, CUdeviceptr from, Overwrite by)
       SPILLWAY_EXCLUDES(kStateLock);
   void PutAll(CUdeviceptr to, size_t bytes, const std::vector<HeldWord>& found) SPILLWAY_REQUIRES(kStateLock);

@@ -1,4 +1,4 @@
-// What a call does to the memory that it names: filled in by the hook and by JobMemory, from Begin to End.
+// What a call does to the memory that it names: filled in by the hook and by JobCalls, from Begin to End.
 //
 // Lives on the caller's stack, on one thread. Owns nothing but lists.
 #pragma once

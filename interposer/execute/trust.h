@@ -1,6 +1,6 @@
 // Whether evicted memory may be left without a mapping: what is known of how this job's kernels come by their addresses.
 //
-// Called by job_memory with the state lock held. Pure: counts and findings in, decisions out.
+// Called by the classes behind JobMemory with the state lock held. Pure: counts and findings in, decisions out.
 //
 // Note [Trust]
 // A kernel reaches memory by its parameters, which are scanned, or by addresses that lie in memory. Those that copies

@@ -1,6 +1,6 @@
 // How long a call waits for an idle device while a stream waits for the program: less and less, as long as that is in vain.
 //
-// Used by job_memory with the state lock held; plain values, its own.
+// Used by Parking with the state lock held; plain values, its own.
 //
 // The program may let the stream go on only after the call that waits here. A program that works so does it again and again:
 // each wait in vain halves the next, and as long as nothing has completed since there is none. A wait that was worth it

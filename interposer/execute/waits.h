@@ -29,17 +29,24 @@ class Waits {
 
   explicit Waits(JobState& state) : state_(state) {}
 
+  // Until the use is complete; null event: until all that its stream was given is.
   void Await(Use use, CUevent event, StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
+  // Until one of them is complete.
   void AwaitOneOf(const Awaited& awaited, StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
+  // The uses with events that mark them, to be awaited without the lock.
   Awaited WithEvents(const FirstUses& uses) SPILLWAY_REQUIRES(kStateLock);
+  // The same for a wait that is none for memory: it does not count. False after an error.
   bool AwaitQuietly(Use use) SPILLWAY_EXCLUDES(kStateLock);
 
+  // Until `is_there`, which is called with the state lock held. False when the device makes no progress towards it.
   bool AwaitProgress(base::FunctionRef<bool()> is_there, VainWaits* vain_waits = nullptr)
       SPILLWAY_EXCLUDES(kStateLock);
 
+  // Until it is the job's turn at the link, or as long as that takes.
   void AwaitTurn(protocol::Direction direction) SPILLWAY_EXCLUDES(kStateLock);
   void AwaitTurnOf(std::int64_t wait_ns) SPILLWAY_EXCLUDES(kStateLock);
 
+  // Around a wait that is counted.
   StallClock::Moment BeginStall() SPILLWAY_EXCLUDES(kStateLock);
   void EndStall(const StallClock::Moment& begun, StallCause cause) SPILLWAY_REQUIRES(kStateLock) {
     stall_clock_.Ended(begun, cause, &state_.counters);

@@ -1,6 +1,6 @@
 // Device memory that the driver serves to the application and that counts against the budget: what, how much, whose.
 //
-// Called by job_memory with the state lock held. Owns nothing; an entry lives from the driver's allocation until its
+// Called by Charges with the state lock held. Owns nothing; an entry lives from the driver's allocation until its
 // free, or the end of its context.
 #pragma once
 

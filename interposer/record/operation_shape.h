@@ -2,7 +2,7 @@
 //
 // Note [Shapes]
 // A hook mixes what its call says: of a launch the function's name, grid, block and shared bytes; of a copy or set its kind
-// and bytes. JobMemory completes it by the stream (numbered in the order in which the program first used them) and by the
+// and bytes. CallRecorder completes it by the stream (numbered in the order in which the program first used them) and by the
 // sizes of the ranges that the call names. Addresses and handles are no part of it: they differ from run to run.
 // What an operation touches is recorded beside its shape.
 //

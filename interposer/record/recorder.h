@@ -1,9 +1,9 @@
 // The event stream of a job on one device: what was allocated, enqueued, freed, in the order in which it was.
 //
-// Written by JobMemory on the program's threads, one recorder for each; drained by one reader at a time (the steward, or
+// Written by the classes behind JobMemory on the program's threads, one recorder for each; drained by one reader at a time (the steward, or
 // with LearnChoice::kWait the calling thread under the steward's lock).
 //
-// How JobMemory calls it:
+// How CallRecorder and JobCalls call it:
 //     if (recorder.Awaits(wanted > budget)) recorder.Begin(live ranges);     where allocations are made, state lock held
 //     if (recorder.IsRecording()) recorder.Allocated(id, requested_bytes);   state lock held, before the program knows it
 //     if (recorder.IsRecording()) recorder.Freed(id);                        state lock held

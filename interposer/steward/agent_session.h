@@ -3,7 +3,7 @@
 // Attach and Detach are called by runtime, with its lock held. There is an instance only where the launcher named an agent; it
 // is never destroyed. Its first Attach starts two threads of its own, all signals blocked, that take the locks of the jobs' memory
 // like any calling thread: one talks with the agent, so that a grant never waits for a plan being made; the other empties memory for a
-// budget that became less (JobMemory::MeetBudget), so that the agent hears meanwhile what has been given back, and asks the devices
+// budget that became less (Grants::MeetBudget), so that the agent hears meanwhile what has been given back, and asks the devices
 // of jobs that do nothing whether they are idle.
 //
 // Invariants

@@ -48,7 +48,7 @@ constexpr std::int64_t kBudgetSlackPercent = 5;
 // More than that is planned for when it has lasted for so many iterations: what neighbours lend comes and goes.
 constexpr std::uint64_t kGrowthPatience = 3;
 
-// As the plan's walk is told it (JobMemory::Know).
+// As the plan's walk is told it (Allocations::Know).
 std::int64_t OccupiedBytes(std::int64_t requested_bytes) {
   return static_cast<std::int64_t>(RoundUp(static_cast<std::size_t>(requested_bytes), kGranuleBytes));
 }

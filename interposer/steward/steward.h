@@ -5,7 +5,7 @@
 // which starts with the first job that wants more than its budget, and not before.
 //
 // The thread: all signals blocked; it takes the locks of the job's memory like any calling thread, and the driver's calls
-// that it makes are those that read events, those of link_measurement.h, and those of JobMemory::Adopt. In a forked child there is none.
+// that it makes are those that read events, those of link_measurement.h, and those of PlanFollower::Adopt. In a forked child there is none.
 //
 // Invariants
 //  1. After exit began neither thread nor pipeline calls the driver; the exit waits for a call in progress.
