@@ -7,6 +7,7 @@
 
 #include "interposer/entry/call_claims.h"
 #include "interposer/entry/reentry_guard.h"
+#include "interposer/execute/call_scope.h"
 #include "interposer/execute/ordering_rules.h"
 #include "interposer/ledger/host_regions.h"
 #include "interposer/ledger/visible_work.h"
@@ -104,6 +105,18 @@ class Collector {
     for (CUdeviceptr word : works_) own->Touches(word);
     return own;
   }
+  // All that is known of the call; `own_claims` is for those that it makes itself.
+  interposer::CallFacts Facts(interposer::Claims* own_claims) const {
+    return {.is_new = is_new(),
+            .is_documented = IsDocumented(),
+            .shows = shows() || VisibleWork::shows_everything(),
+            .host_words = &host_words_,
+            .claims = Claims(own_claims),
+            .launch = launch_,
+            .call = launch_ ? library_call : nullptr,
+            .shape = shape_,
+            .name = name_};
+  }
 
  private:
   struct Bytes {
@@ -167,29 +180,13 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
   if (collector.is_unsure()) job->post_launch_scan().SomethingNew();
   // A kernel may keep what it is given.
   if (collector.names_visible() && effect == Effect::kLaunches) VisibleWork::ShowEverything();
-  interposer::TouchSet set;
   interposer::Claims own_claims;
-  set.claims = collector.Claims(&own_claims);
-  set.is_new = collector.is_new();
-  set.is_documented = collector.IsDocumented();
-  set.host_words = &collector.host_words();
-  set.shape = collector.shape();
-  set.name = collector.name();
-  set.shows = collector.shows() || VisibleWork::shows_everything();
-  if (collector.launch()) {
-    set.launch = collector.launch();
-    set.call = library_call;
-  }
-  const CUresult begun = job->calls().Begin(&collector.addresses(), stream, effect, &set);
-  if (begun != CUDA_SUCCESS) return begun;
-  if (library_call) NoteInCall(collector.addresses(), set.reaches);
+  interposer::CallScope scope(job->calls(), collector.addresses(), stream, effect,
+                              collector.Facts(&own_claims));
+  if (scope.answer() != CUDA_SUCCESS) return scope.answer();
+  if (library_call) NoteInCall(collector.addresses(), scope.reaches());
   const CUresult result = AroundJobs(place, stream, effect, collect, call);
-  set.failed = result != CUDA_SUCCESS;
-  job->calls().End(&set, effect);
-  if (result == CUDA_SUCCESS && !collector.transfers().empty())
-    job->stored_addresses().Wrote(collector.transfers(), set);
-  if (set.awaits_look && job->post_launch_scan().EndNew(collector.addresses(), set, result == CUDA_SUCCESS))
-    collector.NoteLook();
+  if (scope.End(result, collector.transfers())) collector.NoteLook();
   return result;
 }
 

@@ -43,6 +43,12 @@ class JobCalls {
   // carry stale addresses that it does not use. In a context that is beyond use, the context's own error.
   CUresult Begin(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set);
   void End(TouchSet* set, Effect effect);
+  // After End, when the driver accepted the call: what it puts into memory.
+  void Wrote(const Transfers& transfers, const TouchSet& set) { stored_.Wrote(transfers, set); }
+  // After End of a launch that awaits a look (PostLaunchScan::EndNew).
+  bool EndNew(const Addresses& addresses, const TouchSet& set, bool ran) {
+    return post_scan_.EndNew(addresses, set, ran);
+  }
 
  private:
   CUresult BeginEither(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set)

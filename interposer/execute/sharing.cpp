@@ -4,6 +4,7 @@
 
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
+#include "interposer/execute/call_scope.h"
 #include "interposer/execute/touch_set.h"
 
 namespace spillway::interposer {
@@ -72,12 +73,11 @@ CUresult Sharing::AllowPeerAt(CUdeviceptr address, CUdevice peer) {
   if (!replays_.EndRecipes()) return CUDA_ERROR_OUT_OF_MEMORY;
   Addresses addresses;
   addresses.push_back(address);
-  TouchSet set;
-  const CUresult begun = calls_.Begin(&addresses, {}, Effect::kMayWrite, &set);
-  if (begun != CUDA_SUCCESS) return begun;
+  CallScope call(calls_, addresses, {}, Effect::kMayWrite);
+  if (call.answer() != CUDA_SUCCESS) return call.answer();
   held_.Hold(PeersHoldOf(address), address, Unmovable::kPeers);
   const bool is_on_device = SetPeerOf(address, peer, true);
-  calls_.End(&set, Effect::kMayWrite);
+  call.End(CUDA_SUCCESS);
   if (is_on_device) return Driver().cuStreamSynchronize(nullptr);  // a peer may be the first to use it
   held_.EndHold(PeersHoldOf(address));
   return CUDA_ERROR_OUT_OF_MEMORY;
@@ -95,13 +95,12 @@ CUresult Sharing::Share(std::uint64_t owner, CUdeviceptr address, SharedMemory* 
   const CurrentContext current(state_.context);
   Addresses addresses;
   addresses.push_back(address);
-  TouchSet set;
-  const CUresult begun = calls_.Begin(&addresses, {}, Effect::kReads, &set);
-  if (begun != CUDA_SUCCESS) return begun;
+  CallScope call(calls_, addresses, {}, Effect::kReads);
+  if (call.answer() != CUDA_SUCCESS) return call.answer();
   held_.Hold(owner, address, Unmovable::kShared);
   const CUresult result = ShareResident(address, out);
   if (result != CUDA_SUCCESS) held_.EndHold(owner);
-  calls_.End(&set, Effect::kReads);
+  call.End(CUDA_SUCCESS);
   if (result == CUDA_SUCCESS && !replays_.EndRecipes()) {  // another process may write what they read
     held_.EndHold(owner);
     CloseAll(out);
