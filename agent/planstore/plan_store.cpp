@@ -1,90 +1,45 @@
 #include "agent/planstore/plan_store.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
+#include <array>
 #include <filesystem>
 #include <span>
 #include <utility>
 
-#include "base/unique_fd.h"
 #include "base/units.h"
 #include "scheduler/plan/plan_codec.h"
 
 namespace spillway::agent {
 namespace {
 
-using base::UniqueFd;
 using protocol::PlanKey;
 
-constexpr char kBeside[] = ".new";
+constexpr char kEnding[] = ".plan";
 constexpr int64_t kBlock = 4096;
 // A plan serves budgets up to so much more than its own.
 constexpr int64_t kSlackPercent = 5;
 // Plans of one iteration, for other budgets and parts of the link.
 constexpr size_t kMostOfOneIteration = 8;
 
-std::string FileNameOf(const PlanKey& key) {
-  char name[80];
-  std::snprintf(name, sizeof name, "%016" PRIx64 "-%016" PRIx64 "-%016" PRIx64 "-%016" PRIx64 ".plan",
-                key.program, key.fingerprint, key.device, static_cast<uint64_t>(key.budget_bytes));
-  return name;
+using Numbers = std::array<uint64_t, 4>;
+
+Numbers NumbersOf(const PlanKey& key) {
+  return {key.program, key.fingerprint, key.device, static_cast<uint64_t>(key.budget_bytes)};
 }
 
-std::optional<PlanKey> KeyIn(const std::string& file_name) {
-  PlanKey key;
-  uint64_t budget = 0;
-  if (std::sscanf(file_name.c_str(), "%16" SCNx64 "-%16" SCNx64 "-%16" SCNx64 "-%16" SCNx64 ".plan",
-                  &key.program, &key.fingerprint, &key.device, &budget) != 4)
-    return std::nullopt;
-  key.budget_bytes = static_cast<int64_t>(budget);
-  return FileNameOf(key) == file_name ? std::optional(key) : std::nullopt;
+std::optional<PlanKey> KeyIn(const base::FileStore& files, const std::string& name) {
+  Numbers numbers;
+  if (!files.KeyOf(name, numbers)) return std::nullopt;
+  return PlanKey{numbers[0], numbers[1], numbers[2], static_cast<int64_t>(numbers[3])};
 }
 
-int64_t NanosOf(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
-
-std::optional<std::string> ReadWhole(const std::string& path) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  struct stat facts;
-  if (!file || fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return std::nullopt;
-  if (static_cast<uint64_t>(facts.st_size) > protocol::kMostPlanBytes) return std::nullopt;
-  std::string bytes(static_cast<size_t>(facts.st_size), 0);
-  for (size_t at = 0; at < bytes.size();) {
-    const ssize_t count = read(file.get(), bytes.data() + at, bytes.size() - at);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return std::nullopt;
-    at += static_cast<size_t>(count);
-  }
+base::Result<std::string> Undamaged(std::string bytes) {
+  if (base::Status checked = scheduler::CheckUndamaged(std::as_bytes(std::span(bytes))); !checked.ok())
+    return checked;
   return bytes;
-}
-
-bool WriteAll(int file, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = write(file, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(count));
-  }
-  return true;
-}
-
-// An empty text, or why not.
-std::string WriteWhole(const std::string& path, std::string_view bytes) {
-  const std::string beside = path + kBeside;
-  UniqueFd file(open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file) return strerror(errno);
-  const bool is_written = WriteAll(file.get(), bytes) && fdatasync(file.get()) == 0;
-  if (is_written && rename(beside.c_str(), path.c_str()) == 0) return "";
-  std::string problem = strerror(errno);
-  unlink(beside.c_str());
-  return problem;
 }
 
 bool IsOfOneIteration(const PlanKey& a, const PlanKey& b) {
@@ -115,7 +70,7 @@ int64_t PlanStore::BytesOnDisk(int64_t size_bytes) { return base::round_up(size_
 void PlanStore::Scan() {
   std::error_code problem;
   std::filesystem::create_directories(folder_, problem);
-  if (problem) return NoteWritten(problem.message());
+  if (problem) return NoteWritten(base::Error{"", problem.message()});
   for (const auto& entry : std::filesystem::directory_iterator(folder_, problem)) {
     if (entry.is_directory(problem) && !entry.is_symlink(problem)) ScanOwner(entry.path().filename());
   }
@@ -123,50 +78,45 @@ void PlanStore::Scan() {
 
 // What an agent that was killed left half written goes.
 void PlanStore::ScanOwner(const std::string& owner) {
-  std::error_code problem;
-  for (const auto& file : std::filesystem::directory_iterator(folder_ + "/" + owner, problem)) {
-    const std::string name = file.path().filename();
-    struct stat facts;
-    if (name.ends_with(kBeside)) unlink(file.path().c_str());
-    const std::optional<PlanKey> key = KeyIn(name);
-    if (!key || lstat(file.path().c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) continue;
-    Add(owner, {*key, BytesOnDisk(facts.st_size), NanosOf(facts.st_mtim)});
+  const base::FileStore files = FilesOf(owner);
+  files.RemoveUnfinished(0);
+  for (const base::FileStore::Entry& entry : files.List()) {
+    const std::optional<PlanKey> key = KeyIn(files, entry.name);
+    if (key) Add(owner, {*key, BytesOnDisk(entry.size_bytes), entry.used_ns});
   }
 }
 
-std::string PlanStore::PathOf(const std::string& owner, const PlanKey& key) const {
-  return folder_ + "/" + owner + "/" + FileNameOf(key);
+base::FileStore PlanStore::FilesOf(const std::string& owner) const {
+  return base::FileStore(folder_ + "/" + owner,
+                         {.ending = kEnding, .most_file_bytes = protocol::kMostPlanBytes, .sync = true});
 }
 
 std::optional<std::string> PlanStore::Read(const std::string& owner, const Entry& entry) {
   const PlanKey key = entry.key;
-  const std::string path = PathOf(owner, key);
-  std::optional<std::string> bytes = ReadWhole(path);
-  const base::Status checked =
-      bytes ? scheduler::CheckUndamaged(std::as_bytes(std::span(*bytes))) : base::Error{"it cannot be read"};
-  if (checked.ok()) {
+  const base::FileStore files = FilesOf(owner);
+  base::Result<std::string> bytes = files.Read(files.NameOf(NumbersOf(key)), Undamaged);
+  if (bytes) {
     NoteUse(owner, key);
-    return bytes;
+  } else {
+    say_("plan " + bytes.text());
+    ++counts_.damaged;
+    Remove(owner, key);
   }
-  say_("plan " + path + " is discarded: " + checked.text());
-  ++counts_.damaged;
-  Remove(owner, key);
-  return std::nullopt;
+  return std::move(bytes).optional();
 }
 
-// Also for who reads the folder after us. The file system's own clock has ticks of milliseconds.
+// Also for who reads the folder after us.
 void PlanStore::NoteUse(const std::string& owner, const PlanKey& key) {
-  timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  const timespec times[] = {now, now};
-  utimensat(AT_FDCWD, PathOf(owner, key).c_str(), times, AT_SYMLINK_NOFOLLOW);
+  const base::FileStore files = FilesOf(owner);
+  const int64_t used_ns = files.MarkUsed(files.NameOf(NumbersOf(key)));
   for (Entry& entry : owners_[owner].entries) {
-    if (entry.key == key) entry.used_ns = NanosOf(now);
+    if (entry.key == key) entry.used_ns = used_ns;
   }
 }
 
 void PlanStore::Remove(const std::string& owner, const PlanKey& key) {
-  unlink(PathOf(owner, key).c_str());
+  const base::FileStore files = FilesOf(owner);
+  files.Remove(files.NameOf(NumbersOf(key)));
   Forget(owner, key);
   if (!owners_[owner].entries.empty()) return;
   rmdir((folder_ + "/" + owner).c_str());
@@ -227,9 +177,10 @@ void PlanStore::Keep(const std::string& owner, const PlanKey& key, std::string_v
   const int64_t disk_bytes = BytesOnDisk(static_cast<int64_t>(bytes.size()));
   if (disk_bytes > most_bytes_) return;
   mkdir((folder_ + "/" + owner).c_str(), 0700);  // what is wrong with it is wrong with the file
-  const std::string problem = WriteWhole(PathOf(owner, key), bytes);
-  NoteWritten(problem);
-  if (!problem.empty()) return;
+  const base::FileStore files = FilesOf(owner);
+  const base::Status written = files.Write(files.NameOf(NumbersOf(key)), bytes);
+  NoteWritten(written);
+  if (!written.ok()) return;
   DropReplaced(owner, key);
   Add(owner, {key, disk_bytes, 0});
   NoteUse(owner, key);
@@ -270,8 +221,9 @@ void PlanStore::SetMostBytes(int64_t most_bytes) {
   MakeRoom();
 }
 
-void PlanStore::NoteWritten(const std::string& problem) {
-  if (!problem.empty()) ++counts_.not_written;
+void PlanStore::NoteWritten(const base::Status& written) {
+  const std::string problem = written.ok() ? "" : written.error().why;
+  if (!written.ok()) ++counts_.not_written;
   if (problem == problem_) return;
   problem_ = problem;
   say_(problem.empty() ? "plans are kept again in " + folder_

@@ -1,14 +1,13 @@
 // Plans that were made earlier, in a folder: found again by what they were made for, and by the program that they were made for.
 //
 // Called by the desk's thread (agent/planning). A plan is a file of bytes here (scheduler/plan/plan_codec.h): its header and hash are
-// looked at, nothing else. One folder per owner, one file per key.
+// looked at, nothing else. One base::FileStore per owner, one file per key.
 //
 // Invariants
 //  1. What is kept for one owner is given to nobody else.
-//  2. A file appears whole or not at all: written beside, brought to the disk, renamed.
-//  3. The plans stay below most_bytes of the disk together, however small each is. Who keeps most makes room, its plans used longest ago first: nobody can crowd out
+//  2. The plans stay below most_bytes of the disk together, however small each is. Who keeps most makes room, its plans used longest ago first: nobody can crowd out
 //     another's.
-//  4. What is damaged or of another version is deleted, with one line. A disk that takes nothing is said once, and when it does again.
+//  3. What is damaged or of another version is deleted, with one line. A disk that takes nothing is said once, and when it does again.
 // Never: fails its caller.
 #pragma once
 
@@ -20,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file_store.h"
 #include "protocol/message.h"
 
 namespace spillway::agent {
@@ -63,7 +63,7 @@ class PlanStore {
 
   void Scan();
   void ScanOwner(const std::string& owner);
-  std::string PathOf(const std::string& owner, const protocol::PlanKey& key) const;
+  base::FileStore FilesOf(const std::string& owner) const;
   // Nothing when it had to be discarded.
   std::optional<std::string> Read(const std::string& owner, const Entry& entry);
   void NoteUse(const std::string& owner, const protocol::PlanKey& key);
@@ -72,7 +72,7 @@ class PlanStore {
   void Forget(const std::string& owner, const protocol::PlanKey& key);
   void DropReplaced(const std::string& owner, const protocol::PlanKey& key);
   void MakeRoom();
-  void NoteWritten(const std::string& problem);
+  void NoteWritten(const base::Status& written);
 
   const std::string folder_;
   const std::function<void(const std::string&)> say_;
