@@ -30,7 +30,7 @@ struct Size {
 
 namespace size_text {
 
-__extension__ using Wide = unsigned __int128;
+__extension__ using UnsignedWide = unsigned __int128;
 
 inline constexpr int kMaxFractionDigits = 9;
 inline constexpr std::uint64_t kBillion = 1'000'000'000;
@@ -98,7 +98,8 @@ inline std::string LowerCase(std::string_view text) {
 inline std::optional<std::uint64_t> ToBytes(const Decimal& number, const std::string& unit_name) {
   for (const Unit& unit : kUnits) {
     if (unit.name != unit_name) continue;
-    const Wide bytes = Wide{number.whole} * unit.factor + Wide{number.billionths} * unit.factor / kBillion;
+    const UnsignedWide bytes =
+        UnsignedWide{number.whole} * unit.factor + UnsignedWide{number.billionths} * unit.factor / kBillion;
     if (bytes > kMaxBytes) return std::nullopt;
     return static_cast<std::uint64_t>(bytes);
   }
@@ -132,7 +133,7 @@ inline std::optional<Size> ParseSize(std::string_view text) {
 inline std::uint64_t ResolveSize(const Size& size, std::uint64_t whole_bytes) {
   using namespace size_text;
   if (size.kind == SizeKind::kBytes) return size.bytes;
-  const Wide bytes = Wide{whole_bytes} * size.share_per_billion / kBillion;
+  const UnsignedWide bytes = UnsignedWide{whole_bytes} * size.share_per_billion / kBillion;
   return bytes > kMaxBytes ? kMaxBytes : static_cast<std::uint64_t>(bytes);
 }
 
@@ -148,7 +149,7 @@ inline std::string FormatBytes(std::uint64_t bytes) {
     ++unit;
   }
   // In 128 bits, as ten times 2^63 does not fit in 64.
-  const auto tenths = static_cast<std::uint64_t>(Wide{bytes} * 10 / factor);
+  const auto tenths = static_cast<std::uint64_t>(UnsignedWide{bytes} * 10 / factor);
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " " + kNames[unit];
 }
 

@@ -146,20 +146,21 @@ int64_t ReservedForOthers(const Owners& owners, int64_t device_bytes, OwnerId wh
   return reserved;
 }
 
-std::string WhyNever(const Terms& terms, int64_t memory_bytes) {
+base::Status CheckAdmissible(const Terms& terms, int64_t memory_bytes) {
   const Share& memory = terms.memory;
   if (memory.guaranteed > memory_bytes)
-    return "its guarantee of " + InBytes(memory.guaranteed) + " is more than the device has, " +
-           InBytes(memory_bytes) + ": lower `guaranteed`";
+    return base::Error{"its guarantee of " + InBytes(memory.guaranteed) + " is more than the device has, " +
+                       InBytes(memory_bytes) + ": lower `guaranteed`"};
   if (memory.floor > memory_bytes)
-    return "its floor of " + InBytes(memory.floor) + " is more than the device has, " +
-           InBytes(memory_bytes) + ": lower `floor` in [defaults] or a rule";
+    return base::Error{"its floor of " + InBytes(memory.floor) + " is more than the device has, " +
+                       InBytes(memory_bytes) + ": lower `floor` in [defaults] or a rule"};
   if (memory.limit < memory.floor)
-    return "its limit of " + InBytes(memory.limit) + " is below its floor of " + InBytes(memory.floor);
+    return base::Error{"its limit of " + InBytes(memory.limit) + " is below its floor of " +
+                       InBytes(memory.floor)};
   if (memory.limit < memory.guaranteed)
-    return "its limit of " + InBytes(memory.limit) + " is below its guarantee of " +
-           InBytes(memory.guaranteed);
-  return "";
+    return base::Error{"its limit of " + InBytes(memory.limit) + " is below its guarantee of " +
+                       InBytes(memory.guaranteed)};
+  return base::Ok();
 }
 
 }  // namespace spillway::agent

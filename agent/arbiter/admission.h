@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "agent/arbiter/terms.h"
+#include "base/result.h"
 
 namespace spillway::agent {
 
@@ -95,7 +96,7 @@ class OwnerPath {
 int64_t ReservedForOthers(const Owners& owners, int64_t device_bytes, OwnerId whose,
                           std::span<const Terms> tenants);
 
-// Why these terms can never be admitted; empty when they can.
-std::string WhyNever(const Terms& terms, int64_t memory_bytes);
+// An error: why these terms can never be admitted.
+base::Status CheckAdmissible(const Terms& terms, int64_t memory_bytes);
 
 }  // namespace spillway::agent

@@ -286,19 +286,19 @@ void Arbiter::TouchAll() {
   for (auto& [key, tenancy] : tenancies_) dirty_.insert(key);
 }
 
-std::string Arbiter::WhyNot(JobId job, DeviceId id, const Terms& terms) const {
+base::Status Arbiter::CheckTerms(JobId job, DeviceId id, const Terms& terms) const {
   const auto device = devices_.find(id);
   const Tenancy* tenancy = Find(job, id);
-  if (device == devices_.end() || tenancy == nullptr) return "the job does not use this device";
+  if (device == devices_.end() || tenancy == nullptr) return base::Error{"the job does not use this device"};
   const int64_t capacity = device->second.memory.capacity();
-  std::string never = WhyNever(terms, capacity);
-  if (!never.empty() || tenancy->state != TenancyState::kAdmitted) return never;
+  base::Status admissible = CheckAdmissible(terms, capacity);
+  if (!admissible.ok() || tenancy->state != TenancyState::kAdmitted) return admissible;
   const std::vector<Terms> others = TermsOf(&id, tenancy);
   const int64_t room = RoomFor(terms.priority, capacity, others, &Terms::memory) -
                        ReservedForOthers(owners_, capacity, terms.owner, others);
-  if (terms.memory.guaranteed <= room) return "";
-  return InBytes(terms.memory.guaranteed) + " cannot be guaranteed, others leave " +
-         InBytes(std::max<int64_t>(room, 0));
+  if (terms.memory.guaranteed <= room) return base::Ok();
+  return base::Error{InBytes(terms.memory.guaranteed) + " cannot be guaranteed, others leave " +
+                     InBytes(std::max<int64_t>(room, 0))};
 }
 
 Terms Arbiter::Fitting(const Tenancy& tenancy, Terms terms) const {

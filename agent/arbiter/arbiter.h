@@ -26,6 +26,7 @@
 #include "agent/arbiter/admission.h"
 #include "agent/arbiter/ration.h"
 #include "agent/arbiter/terms.h"
+#include "base/result.h"
 
 namespace spillway::agent {
 
@@ -131,9 +132,9 @@ class Arbiter {
   // True when it changed what is promised.
   bool Obeyed(const Seat& seat, uint64_t serial, int64_t held_bytes, int64_t host_bytes);
 
-  // Why the terms would be refused; empty when they would be taken.
-  std::string WhyNot(JobId job, DeviceId device, const Terms& terms) const;
-  // Only terms with no WhyNot.
+  // An error: why the terms would be refused.
+  base::Status CheckTerms(JobId job, DeviceId device, const Terms& terms) const;
+  // Only terms that pass CheckTerms.
   void ChangeTerms(JobId job, DeviceId device, const Terms& terms);
   // With as much of their guarantees as others leave, or as it has.
   void ChangeTermsToFit(JobId job, DeviceId device, const Terms& terms);

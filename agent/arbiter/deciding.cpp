@@ -78,10 +78,10 @@ class Arbiter::Deciding {
         TellAdmission(tenancy, "");
         continue;
       }
-      const std::string never = WhyNever(tenancy.terms, device.memory.capacity());
-      if (!never.empty()) {
+      const base::Status admissible = CheckAdmissible(tenancy.terms, device.memory.capacity());
+      if (!admissible.ok()) {
         tenancy.state = TenancyState::kRejected;
-        TellAdmission(tenancy, never);
+        TellAdmission(tenancy, admissible.text());
         continue;
       }
       applicants.push_back({tenancy.number, tenancy.arrived_ns, tenancy.terms, IsAdmittedElsewhere(tenancy)});

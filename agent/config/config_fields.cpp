@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
+
+#include "base/size_text.h"
 
 namespace spillway::agent {
 namespace {
@@ -10,26 +11,29 @@ namespace {
 constexpr int64_t kHour = 3600;
 constexpr int64_t kMostBytes = int64_t{1} << 56;
 
-std::string WhyNoAddress(const std::string& text) {
-  if (text.empty()) return "";
+base::Status CheckAddress(const std::string& text) {
+  if (text.empty()) return base::Ok();
   const size_t colon = text.rfind(':');
   const std::string port = colon == text.npos ? "" : text.substr(colon + 1);
   uint16_t number = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
   const bool is_port = !port.empty() && error == std::errc() && end == port.data() + port.size();
-  return is_port ? "" : "'" + text + "' is no address and port like 127.0.0.1:9477";
+  if (is_port) return base::Ok();
+  return base::Error{"'" + text + "' is no address and port like 127.0.0.1:9477"};
 }
 
-std::string WhyNoLevel(const std::string& text) {
+base::Status CheckLevel(const std::string& text) {
   constexpr std::string_view levels[] = {"trace", "debug", "info", "warn", "error"};
   const bool is_one = std::find(std::begin(levels), std::end(levels), text) != std::end(levels);
-  return is_one ? "" : "log_level is trace, debug, info, warn or error";
+  if (is_one) return base::Ok();
+  return base::Error{"log_level is trace, debug, info, warn or error"};
 }
 
-std::string WhyNoSocket(const std::string& text) {
+base::Status CheckSocket(const std::string& text) {
   constexpr size_t most = 107;  // bytes of a socket's path
   const bool is_one = (text.starts_with('/') || text.starts_with('@')) && text.size() <= most;
-  return is_one ? "" : "socket is a whole path of at most 107 bytes, like \"/run/spillway/agent.sock\"";
+  if (is_one) return base::Ok();
+  return base::Error{"socket is a whole path of at most 107 bytes, like \"/run/spillway/agent.sock\""};
 }
 
 using C = Config;
@@ -37,13 +41,13 @@ using K = FieldKind;
 
 constexpr ConfigField kFields[] = {
     {"agent", "socket", K::kText, 0, 0, true, "where jobs and the command connect",
-     [](C& c) -> FieldPlace { return &c.socket; }, WhyNoSocket},
+     [](C& c) -> FieldPlace { return &c.socket; }, CheckSocket},
     {"agent", "socket_mode", K::kNumber, 0, 0777, true, "its permissions",
      [](C& c) -> FieldPlace { return &c.socket_mode; }},
     {"agent", "http", K::kText, 0, 0, true, "address and port of metrics and pages; empty: none",
-     [](C& c) -> FieldPlace { return &c.http; }, WhyNoAddress},
+     [](C& c) -> FieldPlace { return &c.http; }, CheckAddress},
     {"agent", "log_level", K::kText, 0, 0, false, "trace, debug, info, warn or error",
-     [](C& c) -> FieldPlace { return &c.log_level; }, WhyNoLevel},
+     [](C& c) -> FieldPlace { return &c.log_level; }, CheckLevel},
     {"agent", "usage_interval_ms", K::kNumber, 10, kHour * 1000, false, "how often jobs say how they fare",
      [](C& c) -> FieldPlace { return &c.usage_interval_ms; }},
     {"agent", "resume_ms", K::kNumber, 0, kHour * 1000, true,
@@ -146,25 +150,6 @@ constexpr OwnerField kOwners[] = {
     {"jobs", K::kNumber, 1, 1'000'000, "that run at once; others wait", &O::jobs},
 };
 
-struct Unit {
-  const char* name;
-  int64_t bytes;
-};
-constexpr Unit kUnits[] = {{"TiB", int64_t{1} << 40},
-                           {"GiB", int64_t{1} << 30},
-                           {"MiB", int64_t{1} << 20},
-                           {"KiB", int64_t{1} << 10},
-                           {"T", int64_t{1} << 40},
-                           {"G", int64_t{1} << 30},
-                           {"M", int64_t{1} << 20},
-                           {"K", int64_t{1} << 10},
-                           {"TB", 1'000'000'000'000},
-                           {"GB", 1'000'000'000},
-                           {"MB", 1'000'000},
-                           {"kB", 1000},
-                           {"B", 1},
-                           {"", 1}};
-
 // Letters to insert, drop or change between two words.
 size_t Distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -187,41 +172,22 @@ std::span<const TermsField> TermsFields() { return kTerms; }
 std::span<const OwnerField> OwnerFields() { return kOwners; }
 
 std::optional<int64_t> ParseBytes(std::string_view text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || number < 0) return std::nullopt;
-  std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
-  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
-  for (const Unit& known : kUnits) {
-    if (unit != known.name) continue;
-    const double bytes = number * static_cast<double>(known.bytes);
-    return bytes <= static_cast<double>(kMostBytes) ? std::optional(static_cast<int64_t>(bytes))
-                                                    : std::nullopt;
-  }
-  return std::nullopt;
-}
-
-std::string ShowBytes(int64_t bytes) {
-  for (const Unit& unit : kUnits) {
-    if (bytes > 0 && unit.bytes > 1 && bytes % unit.bytes == 0)
-      return std::to_string(bytes / unit.bytes) + unit.name;
-  }
-  return std::to_string(bytes);
+  const std::optional<base::Size> size = base::ParseSize(text);
+  if (!size || size->kind != base::SizeKind::kBytes || size->bytes > kMostBytes) return std::nullopt;
+  return static_cast<int64_t>(size->bytes);
 }
 
 std::optional<int64_t> ParseSizeOrShare(std::string_view text) {
-  if (!text.ends_with('%')) return ParseBytes(text);
-  text.remove_suffix(1);
-  double percent = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
-  const bool is_share =
-      error == std::errc() && end == text.data() + text.size() && percent > 0 && percent <= 100;
-  const auto millionths = std::llround(percent * (kWholeInMillionths / 100));
-  return is_share && millionths > 0 ? std::optional(-millionths) : std::nullopt;
+  const std::optional<base::Size> size = base::ParseSize(text);
+  if (!size || size->kind != base::SizeKind::kShareOfDevice) return ParseBytes(text);
+  constexpr uint64_t kWhole = 1'000'000'000, kPerMillionth = kWhole / kWholeInMillionths;
+  const uint64_t millionths = (size->share_per_billion + kPerMillionth / 2) / kPerMillionth;
+  const bool is_share = size->share_per_billion <= kWhole && millionths > 0;
+  return is_share ? std::optional(-static_cast<int64_t>(millionths)) : std::nullopt;
 }
 
 std::string ShowSize(int64_t size) {
-  if (size >= 0) return ShowBytes(size);
+  if (size >= 0) return base::FormatBytesExactly(static_cast<uint64_t>(size));
   constexpr int64_t one_percent = kWholeInMillionths / 100;
   std::string text = std::to_string(-size / one_percent);
   if (const int64_t rest = -size % one_percent; rest != 0) {

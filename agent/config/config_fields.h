@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/config/config.h"
+#include "base/result.h"
 
 namespace spillway::agent {
 
@@ -27,7 +28,7 @@ struct ConfigField {
   bool needs_restart;
   const char* meaning;
   FieldPlace (*place)(Config&);
-  std::string (*why_not)(const std::string& text) = nullptr;  // of a text: what is wrong with it
+  base::Status (*check)(const std::string& text) = nullptr;  // of a text
 };
 
 struct TermsField {
@@ -53,10 +54,8 @@ std::span<const TermsField> TermsFields();
 // What each [[user]] and [[account]] may say of all its jobs together.
 std::span<const OwnerField> OwnerFields();
 
-// "12GiB", "500 MB", "1.5G", "4096": bytes; nothing when it is no size.
+// "12GiB", "500 MB", "1.5G", "4096" (base/size_text.h): bytes; nothing when it is no size.
 std::optional<int64_t> ParseBytes(std::string_view text);
-// As ParseBytes reads it, exactly.
-std::string ShowBytes(int64_t bytes);
 // "25%" too, up to the whole.
 std::optional<int64_t> ParseSizeOrShare(std::string_view text);
 std::string ShowSize(int64_t size);

@@ -106,8 +106,8 @@ class FileReader {
     if (field.kind == FieldKind::kText) {
       if (const auto* text = node.as_string()) {
         *std::get<std::string*>(place) = text->get();
-        const std::string wrong = field.why_not == nullptr ? "" : field.why_not(text->get());
-        if (!wrong.empty()) Say(node.source(), wrong);
+        const base::Status checked = field.check == nullptr ? base::Ok() : field.check(text->get());
+        if (!checked.ok()) Say(node.source(), checked.text());
       } else {
         Say(node.source(), std::string(field.key) + " is a text");
       }

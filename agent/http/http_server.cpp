@@ -45,16 +45,16 @@ class HttpServer::Impl {
     if (thread_.joinable()) thread_.join();
   }
 
-  std::string Start() {
-    TcpListener listener = ListenOnTcp(address_);
-    if (!listener.problem.empty()) return listener.problem;
-    listener_ = std::move(listener.socket);
-    port_ = listener.port;
+  base::Status Start() {
+    base::Result<TcpListener> listener = ListenOnTcp(address_);
+    if (!listener) return listener.error();
+    listener_ = std::move(listener->socket);
+    port_ = listener->port;
     Watch(EPOLL_CTL_ADD, listener_.get(), EPOLLIN, kListener);
     Watch(EPOLL_CTL_ADD, maker_.file(), EPOLLIN, kMade);
     Watch(EPOLL_CTL_ADD, end_.get(), EPOLLIN, kEnd);
     thread_ = std::thread([this] { Run(); });
-    return "";
+    return base::Ok();
   }
   int port() const { return port_; }
 
@@ -227,7 +227,7 @@ class HttpServer::Impl {
 HttpServer::HttpServer(std::string address, const LatestReport* latest, UsedMemory* used)
     : impl_(std::make_unique<Impl>(std::move(address), latest, used)) {}
 HttpServer::~HttpServer() = default;
-std::string HttpServer::Start() { return impl_->Start(); }
+base::Status HttpServer::Start() { return impl_->Start(); }
 int HttpServer::port() const { return impl_->port(); }
 
 }  // namespace spillway::agent

@@ -14,6 +14,7 @@
 
 #include "agent/device/used_memory.h"
 #include "agent/node/node_report.h"
+#include "base/result.h"
 
 namespace spillway::agent {
 
@@ -40,8 +41,8 @@ class HttpServer {
   // `latest` and `used`, which may be null, outlive it.
   HttpServer(std::string address, const LatestReport* latest, UsedMemory* used = nullptr);
   ~HttpServer();
-  // Empty, or why it cannot serve.
-  std::string Start();
+  // An error: why it cannot serve.
+  base::Status Start();
   int port() const;
 
  private:

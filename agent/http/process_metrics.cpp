@@ -7,6 +7,8 @@
 #include <iterator>
 
 #include "agent/http/families.h"
+#include "base/clock.h"
+#include "base/file.h"
 
 namespace spillway::agent {
 namespace {
@@ -15,20 +17,12 @@ constexpr double kNsPerSecond = 1e9;
 
 // Seconds since 1970 at which this process began: its age is counted in ticks since the machine's start.
 double StartTimeSeconds() {
-  FILE* stat = std::fopen("/proc/self/stat", "re");
-  if (stat == nullptr) return 0;
+  const std::string stat = base::ReadFile("/proc/self/stat").value_or("");
   constexpr char kSkippedFields[] =
       "%*d (%*[^)]) %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu";
   unsigned long long started_ticks = 0;
-  if (std::fscanf(stat, kSkippedFields, &started_ticks) != 1) started_ticks = 0;
-  std::fclose(stat);
-  timespec now{}, since_boot{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  clock_gettime(CLOCK_BOOTTIME, &since_boot);
-  const auto seconds = [](const timespec& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / kNsPerSecond;
-  };
-  return seconds(now) - seconds(since_boot) +
+  if (std::sscanf(stat.c_str(), kSkippedFields, &started_ticks) != 1) return 0;
+  return static_cast<double>(base::RealtimeNs() - base::NowNs(CLOCK_BOOTTIME)) / kNsPerSecond +
          static_cast<double>(started_ticks) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
@@ -50,10 +44,8 @@ void AddProcess(Families& out) {
   out.BeginCounter("process_cpu_seconds_total", "Total user and system CPU time spent in seconds.");
   out.Add({}, seconds(used.ru_utime) + seconds(used.ru_stime));
   long pages = 0, resident_pages = 0;
-  if (FILE* statm = std::fopen("/proc/self/statm", "re")) {
-    if (std::fscanf(statm, "%ld %ld", &pages, &resident_pages) != 2) resident_pages = 0;
-    std::fclose(statm);
-  }
+  const std::string statm = base::ReadFile("/proc/self/statm").value_or("");
+  if (std::sscanf(statm.c_str(), "%ld %ld", &pages, &resident_pages) != 2) resident_pages = 0;
   out.Gauge("process_resident_memory_bytes", "Resident memory size in bytes.",
             static_cast<double>(resident_pages) * static_cast<double>(sysconf(_SC_PAGESIZE)));
   out.Gauge("process_open_fds", "Number of open file descriptors.", OpenFiles());

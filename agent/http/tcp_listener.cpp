@@ -41,14 +41,11 @@ int PortOf(int file) {
 
 }  // namespace
 
-TcpListener ListenOnTcp(const std::string& address) {
+base::Result<TcpListener> ListenOnTcp(const std::string& address) {
   TcpListener listener;
   const size_t colon = address.rfind(':');
   const std::string port = colon == address.npos ? "" : address.substr(colon + 1);
-  if (!PortIn(port)) {
-    listener.problem = "'" + address + "' is no address and port like 127.0.0.1:9477";
-    return listener;
-  }
+  if (!PortIn(port)) return base::Error{"'" + address + "' is no address and port like 127.0.0.1:9477"};
   std::string host = address.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   addrinfo wanted{};
@@ -60,8 +57,8 @@ TcpListener ListenOnTcp(const std::string& address) {
       found, [](addrinfo* list) { list != nullptr ? freeaddrinfo(list) : void(); });
   for (const addrinfo* one = found; one != nullptr && !listener.socket; one = one->ai_next)
     listener.socket = Listening(*one);
-  if (!listener.socket) listener.problem = "cannot listen on " + address;
-  if (listener.socket) listener.port = PortOf(listener.socket.get());
+  if (!listener.socket) return base::Error{"cannot listen on " + address};
+  listener.port = PortOf(listener.socket.get());
   return listener;
 }
 

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/result.h"
 #include "base/unique_fd.h"
 
 namespace spillway::agent {
@@ -12,9 +13,8 @@ namespace spillway::agent {
 struct TcpListener {
   base::UniqueFd socket;
   int port = -1;
-  std::string problem = {};  // empty: it listens
 };
 
-TcpListener ListenOnTcp(const std::string& address);
+base::Result<TcpListener> ListenOnTcp(const std::string& address);
 
 }  // namespace spillway::agent

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "base/unique_fd.h"
+#include "base/file.h"
 
 namespace spillway::agent {
 namespace {
@@ -24,16 +24,7 @@ std::istringstream NumbersAfter(const std::string& status, const char* name) {
 }  // namespace
 
 std::optional<std::string> ProcessTable::Read(pid_t pid, const char* file) const {
-  const base::UniqueFd opened(
-      open((root_ + "/" + std::to_string(pid) + "/" + file).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!opened) return std::nullopt;
-  std::string text(16384, 0);
-  size_t size = 0;
-  for (ssize_t count;
-       size < text.size() && (count = read(opened.get(), text.data() + size, text.size() - size)) > 0;)
-    size += static_cast<size_t>(count);
-  text.resize(size);
-  return text;
+  return base::ReadFile(root_ + "/" + std::to_string(pid) + "/" + file).optional();
 }
 
 std::optional<ProcessTable::Process> ProcessTable::Look(pid_t pid) const {

@@ -141,16 +141,15 @@ Agent::Agent(AgentOptions options, const Config& config)
   OpenHeldBooks(used);
   node_ = std::make_unique<Node>(used, devices_, HostBytes(used), RandomNumber(), services, NowNs(),
                                  shares_.get(), desk_.get(), held_.get());
-  std::string problem;
-  if (!state_path_.empty()) node_->Restore(LoadState(state_path_, &problem));
-  if (!problem.empty()) LogWarning(problem);
+  base::Result<SavedState> state = state_path_.empty() ? SavedState{} : LoadState(state_path_);
+  if (!state) LogWarning(state.text());
+  node_->Restore(std::move(state).value_or({}));
 }
 
 // What the driver counts confirms what processes say, where nothing is on record.
 void Agent::OpenHeldBooks(const Config& config) {
-  std::string problem;
-  held_ = std::make_unique<HeldBooks>(state_path_.empty() ? "" : state_path_ + ".held", &problem);
-  if (!problem.empty()) LogWarning(problem);
+  held_ = std::make_unique<HeldBooks>(state_path_.empty() ? "" : state_path_ + ".held");
+  if (!held_->opened().ok()) LogWarning(held_->opened().text());
   if (!config.find_devices) return;
   for (const Nvml::ProcessUse& use : Nvml().UsedByProcesses()) {
     for (const NodeDevice& device : devices_) {
@@ -220,9 +219,9 @@ bool Agent::Open() {
   Publish();
   if (!config.http.empty()) {
     http_ = std::make_unique<HttpServer>(config.http, &latest_, &used_memory_);
-    const std::string problem = http_->Start();
-    if (!problem.empty()) LogError("no pages: " + problem);
-    if (!problem.empty()) return false;
+    const base::Status started = http_->Start();
+    if (!started.ok()) LogError("no pages: " + started.text());
+    if (!started.ok()) return false;
   }
   Watch(listener_.get(), Token(About::kListener));
   Watch(signals_.get(), Token(About::kSignals));
@@ -348,7 +347,7 @@ void Agent::TakeSignal() {
   signalfd_siginfo taken;
   while (read(signals_.get(), &taken, sizeof taken) == sizeof taken) {
     if (taken.ssi_signo == SIGHUP) {
-      Reload();
+      static_cast<void>(Reload());  // it has said why not
     } else if (taken.ssi_signo == SIGUSR1) {
       spillway::agent::SetLogLevel("debug");
       LogInfo("log level debug, by signal");
@@ -362,20 +361,20 @@ void Agent::TakeSignal() {
 // A full disk is said once, and tried again every second: until then the next agent would know less.
 void Agent::KeepState() {
   if (state_path_.empty() || node_->saved_version() == kept_version_ || NowNs() < next_keep_ns_) return;
-  const std::string problem = spillway::agent::SaveState(state_path_, node_->Saved());
-  if (problem.empty()) kept_version_ = node_->saved_version();
-  if (!problem.empty()) next_keep_ns_ = NowNs() + kPublishNs;
-  if (problem != state_problem_)
-    problem.empty() ? LogInfo("what operators have set is kept again")
-                    : LogWarning("what operators have set would be lost with this agent: " + problem);
-  state_problem_ = problem;
+  base::Status kept = spillway::agent::SaveState(state_path_, node_->Saved());
+  if (kept.ok()) kept_version_ = node_->saved_version();
+  if (!kept.ok()) next_keep_ns_ = NowNs() + kPublishNs;
+  if (kept.text() != state_kept_.text())
+    kept.ok() ? LogInfo("what operators have set is kept again")
+              : LogWarning("what operators have set would be lost with this agent: " + kept.text());
+  state_kept_ = std::move(kept);
 }
 
-std::string Agent::SaveState() {
-  if (state_path_.empty()) return "[agent] state names no file";
+base::Status Agent::SaveState() {
+  if (state_path_.empty()) return base::Error{"[agent] state names no file"};
   next_keep_ns_ = 0;
   KeepState();
-  return state_problem_;
+  return state_kept_;
 }
 
 void Agent::Publish() {
@@ -403,12 +402,12 @@ void Agent::Note(const std::string& line) { LogNote(line); }
 void Agent::Inform(const std::string& line) { LogInfo(line); }
 std::string Agent::WhatNeedsRestart() { return needs_restart_; }
 
-std::string Agent::Reload() {
+base::Status Agent::Reload() {
   service_.Reloading(NowNs() / 1000);
   const ConfigResult result = ReadConfigAgain();
   service_.Ready("serving " + node_->config().socket);
   node_->NoteReload(result.errors.empty());
-  if (!result.errors.empty()) return "nothing was changed: " + result.errors.front();
+  if (!result.errors.empty()) return base::Error{"nothing was changed", result.errors.front()};
   Config next = result.config;
   if (!options_.socket.empty()) next.socket = options_.socket;
   for (const std::string& line : DifferencesBetween(node_->config(), next)) LogInfo("reload: " + line);
@@ -424,7 +423,7 @@ std::string Agent::Reload() {
   shares_->SetRates(next, devices_);
   desk_->SetRules(PlanDeskRulesOf(next));
   config_read_s_ = SecondsSince1970();
-  return "";
+  return base::Ok();
 }
 
 int64_t Agent::NowNs() const { return static_cast<int64_t>(base::MonotonicNs()); }
@@ -432,8 +431,9 @@ int64_t Agent::NowNs() const { return static_cast<int64_t>(base::MonotonicNs());
 bool Agent::Keep(const std::string& name, int file) { return service_.Keep(name, file); }
 bool Agent::Drop(const std::string& name) { return service_.Drop(name); }
 
-std::string Agent::SetLogLevel(const std::string& level) {
-  return spillway::agent::SetLogLevel(level) ? "" : "the levels are trace, debug, info, warn and error";
+base::Status Agent::SetLogLevel(const std::string& level) {
+  if (spillway::agent::SetLogLevel(level)) return base::Ok();
+  return base::Error{"the levels are trace, debug, info, warn and error"};
 }
 
 }  // namespace spillway::agent

@@ -61,9 +61,9 @@ class Agent : private NodeServices, private FileKeeper {
   void Note(const std::string& line) override;
   void Inform(const std::string& line) override;
   std::string WhatNeedsRestart() override;
-  std::string SaveState() override;
-  std::string Reload() override;
-  std::string SetLogLevel(const std::string& level) override;
+  base::Status SaveState() override;
+  base::Status Reload() override;
+  base::Status SetLogLevel(const std::string& level) override;
   int64_t NowNs() const override;
   bool Keep(const std::string& name, int file) override;
   bool Drop(const std::string& name) override;
@@ -83,7 +83,7 @@ class Agent : private NodeServices, private FileKeeper {
   bool stopping_ = false;
   int64_t next_ping_ns_ = 0, next_publish_ns_ = 0;
   std::string state_path_;  // empty: nothing is kept
-  std::string state_problem_;
+  base::Status state_kept_;
   uint64_t kept_version_ = 0;
   int64_t next_keep_ns_ = 0;
   int64_t next_shortage_ns_ = 0;

@@ -11,7 +11,7 @@
 #include <array>
 
 #include "agent/loop/state_file.h"
-#include "base/unique_fd.h"
+#include "base/file.h"
 
 namespace spillway::agent {
 namespace {
@@ -20,10 +20,8 @@ constexpr uint64_t kMagic = 0x31'44'4c'45'48'57'50'53;  // "SPWHELD1"
 constexpr size_t kKeyBytes = 128, kBootBytes = 40;
 
 std::string BootId() {
-  char text[kBootBytes] = {};
-  const base::UniqueFd file(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  if (!file || read(file.get(), text, sizeof text - 1) < 0) return "";
-  return text;
+  char text[kBootBytes - 1];
+  return std::string(base::ReadInto("/proc/sys/kernel/random/boot_id", text));
 }
 
 }  // namespace
@@ -42,10 +40,8 @@ struct HeldBooks::Table {
   std::array<Entry, kMostHolders> entries;
 };
 
-HeldBooks::HeldBooks(const std::string& path, std::string* problem) {
-  if (!path.empty() && !Open(path, problem))
-    *problem = path + " cannot be used: " + strerror(errno) +
-               "; without this record the next agent believes only what NVML confirms of running jobs";
+HeldBooks::HeldBooks(const std::string& path) {
+  if (!path.empty()) opened_ = Open(path);
   if (!memory_) {
     const base::UniqueFd file(memfd_create("spillway-held", MFD_CLOEXEC));
     if (file && ftruncate(file.get(), sizeof(Table)) == 0) memory_ = base::Mapping(file.get(), sizeof(Table));
@@ -54,23 +50,30 @@ HeldBooks::HeldBooks(const std::string& path, std::string* problem) {
   if (memory_) Load();
 }
 
-bool HeldBooks::Open(const std::string& path, std::string* problem) {
+// An error although there is memory: what was in the file is not believed.
+base::Status HeldBooks::Open(const std::string& path) {
+  const auto unusable = [&path] {
+    return base::ErrnoError(
+        path + " cannot be used",
+        "without this record the next agent believes only what NVML confirms of running jobs");
+  };
   const int how = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  base::Status found;
   base::UniqueFd file(open(path.c_str(), how, 0600));
-  if (!file) return false;
+  if (!file) return unusable();
   if (!IsOnlyOurs(file.get())) {
-    *problem = path + " is not a file that only this user can write, and is replaced";
+    found = base::Error{path + " is not a file that only this user can write, and is replaced"};
     unlink(path.c_str());
     file.Reset(open(path.c_str(), how | O_EXCL, 0600));
-    if (!file) return false;
+    if (!file) return unusable();
   }
   struct stat facts;
-  if (fstat(file.get(), &facts) != 0) return false;
-  if (facts.st_size != sizeof(Table) && ftruncate(file.get(), 0) != 0) return false;
+  if (fstat(file.get(), &facts) != 0) return unusable();
+  if (facts.st_size != sizeof(Table) && ftruncate(file.get(), 0) != 0) return unusable();
   errno = posix_fallocate(file.get(), 0, sizeof(Table));
-  if (errno != 0) return false;
+  if (errno != 0) return unusable();
   memory_ = base::Mapping(file.get(), sizeof(Table));
-  return static_cast<bool>(memory_);
+  return memory_ ? found : unusable();
 }
 
 HeldBooks::Entry& HeldBooks::At(size_t at) const { return memory_.As<Table>().entries[at]; }

@@ -15,6 +15,7 @@
 
 #include "agent/node/held_record.h"
 #include "base/mapping.h"
+#include "base/result.h"
 
 namespace spillway::agent {
 
@@ -22,8 +23,10 @@ class HeldBooks final : public HeldRecord {
  public:
   static constexpr size_t kMostHolders = 8192;
 
-  // Empty path: in memory, for this agent alone. `problem` says why the file cannot be used, or what was in it not.
-  HeldBooks(const std::string& path, std::string* problem);
+  // Empty path: in memory, for this agent alone.
+  explicit HeldBooks(const std::string& path);
+  // An error: why the file cannot be used, or what was in it not.
+  const base::Status& opened() const { return opened_; }
 
   // What the driver says that a process holds.
   void Confirm(pid_t pid, const protocol::DeviceUuid& device, int64_t bytes) {
@@ -37,11 +40,12 @@ class HeldBooks final : public HeldRecord {
  private:
   struct Entry;
   struct Table;
-  bool Open(const std::string& path, std::string* problem);
+  base::Status Open(const std::string& path);
   void Load();
   void Erase(const HolderOnDevice& holder);
   Entry& At(size_t at) const;
 
+  base::Status opened_;
   base::Mapping memory_;
   std::map<HolderOnDevice, size_t> places_;
   std::map<HolderOnDevice, Held> before_;

@@ -2,15 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <charconv>
-#include <vector>
+#include <utility>
 
 #include "agent/config/config_fields.h"
-#include "base/unique_fd.h"
+#include "base/file.h"
 
 namespace spillway::agent {
 namespace {
@@ -62,18 +61,6 @@ bool TakeJob(std::string_view line, SavedState& state) {
   return state.terms.emplace(line.substr(2), change).second;
 }
 
-std::string Failure(const std::string& what) { return what + ": " + strerror(errno); }
-
-bool WriteText(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(file, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
-}
-
 }  // namespace
 
 bool IsOnlyOurs(int file) {
@@ -109,39 +96,19 @@ std::optional<SavedState> DecodeState(std::string_view text) {
   return state;
 }
 
-SavedState LoadState(const std::string& path, std::string* problem) {
+base::Result<SavedState> LoadState(const std::string& path) {
   const base::UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!file) {
-    if (errno != ENOENT) *problem = Failure(path + " cannot be read");
-    return {};
-  }
-  if (!IsOnlyOurs(file.get())) {
-    *problem = path + " is not a file that only this user can write, and is ignored";
-    return {};
-  }
-  std::string text;
-  std::vector<char> piece(65536);
-  ssize_t size = 0;
-  while (text.size() <= kMostBytes && (size = read(file.get(), piece.data(), piece.size())) > 0)
-    text.append(piece.data(), static_cast<size_t>(size));
-  const std::optional<SavedState> state = size == 0 ? DecodeState(text) : std::nullopt;
-  if (!state) *problem = path + " is not whole and is discarded: budgets that operators had set are lost";
-  return state.value_or(SavedState{});
+  if (!file && errno == ENOENT) return SavedState{};
+  if (!file) return base::ErrnoError(path + " cannot be read");
+  if (!IsOnlyOurs(file.get()))
+    return base::Error{path + " is not a file that only this user can write, and is ignored"};
+  const base::Result<std::string> text = base::ReadRest(file.get(), path, kMostBytes);
+  if (std::optional<SavedState> state = text ? DecodeState(*text) : std::nullopt) return *std::move(state);
+  return base::Error{path + " is not whole and is discarded: budgets that operators had set are lost"};
 }
 
-std::string SaveState(const std::string& path, const SavedState& state) {
-  const std::string fresh = path + ".new";
-  {
-    unlink(fresh.c_str());  // an earlier agent's, or whoever's it is: nobody else has this one open
-    const base::UniqueFd file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!file) return Failure(fresh);
-    if (!WriteText(file.get(), EncodeState(state))) {
-      const std::string failure = Failure(fresh);
-      unlink(fresh.c_str());
-      return failure;
-    }
-  }
-  return rename(fresh.c_str(), path.c_str()) == 0 ? "" : Failure(path);
+base::Status SaveState(const std::string& path, const SavedState& state) {
+  return base::ReplaceFile(path, EncodeState(state));
 }
 
 }  // namespace spillway::agent

@@ -21,9 +21,9 @@ std::string EncodeState(const SavedState& state);
 // Nothing when the text is not what EncodeState makes.
 std::optional<SavedState> DecodeState(std::string_view text);
 
-// An empty state where there is no file. `problem` says why a file that is there was discarded.
-SavedState LoadState(const std::string& path, std::string* problem);
-// Empty, or why it could not be written; the earlier file then stays as it was.
-std::string SaveState(const std::string& path, const SavedState& state);
+// An empty state where there is no file. An error: why a file that is there was discarded.
+base::Result<SavedState> LoadState(const std::string& path);
+// After an error the earlier file stays as it was.
+base::Status SaveState(const std::string& path, const SavedState& state);
 
 }  // namespace spillway::agent

@@ -89,8 +89,7 @@ Outcome Node::On(Session& session, const protocol::Ask& ask, int64_t now_ns) {
 
 // An empty text: the next agent will know it too.
 std::string Node::WouldBeLost() {
-  const std::string problem = services_->SaveState();
-  return problem.empty() ? "" : "the next agent will not know it: " + problem;
+  return services_->SaveState().Annotate("the next agent will not know it").text();
 }
 
 Done Node::Do(const protocol::SetBudget& wanted) {
@@ -126,7 +125,7 @@ Done Node::Do(const protocol::SetBudget& wanted) {
                 InBytes(terms.memory.limit);
       continue;
     }
-    refusal = arbiter_.WhyNot(job->id, view.device, terms);
+    refusal = arbiter_.CheckTerms(job->id, view.device, terms).text();
   }
   const bool takes = refusal.empty() && !wanted.dry_run;
   if (takes) {
@@ -149,11 +148,11 @@ Done Node::Do(const protocol::Control& control) {
       note = WouldBeLost();
       break;
     case protocol::Action::kReload:
-      refusal = services_->Reload();
+      refusal = services_->Reload().text();
       if (refusal.empty()) note = services_->WhatNeedsRestart();
       break;
     case protocol::Action::kLogLevel:
-      refusal = services_->SetLogLevel(std::string(control.value.view()));
+      refusal = services_->SetLogLevel(std::string(control.value.view())).text();
       break;
   }
   return refusal.empty() ? Done{Outcome::kDone, note} : Done{Outcome::kRefused, refusal};

@@ -7,6 +7,7 @@
 #include "agent/identity/job_identity.h"
 #include "agent/identity/peer.h"
 #include "agent/node/node_report.h"
+#include "base/result.h"
 #include "protocol/message.h"
 
 namespace spillway::agent {
@@ -24,13 +25,13 @@ class NodeServices {
   virtual void Note(const std::string& line) = 0;
   // What an operator did, or was refused.
   virtual void Inform(const std::string& /*line*/) {}
-  // What an operator asks for beyond the node: an empty text when it was done, else why not.
-  virtual std::string Reload() = 0;
-  virtual std::string SetLogLevel(const std::string& level) = 0;
+  // What an operator asks for beyond the node.
+  virtual base::Status Reload() = 0;
+  virtual base::Status SetLogLevel(const std::string& level) = 0;
   // After a reload: which settings that have changed take a restart; an empty text: none.
   virtual std::string WhatNeedsRestart() { return ""; }
-  // Keeps what operators have set, at once: an empty text, or why the next agent will not know it.
-  virtual std::string SaveState() { return ""; }
+  // Keeps what operators have set, at once. An error: why the next agent will not know it.
+  virtual base::Status SaveState() { return base::Ok(); }
   // To tell how long an answer took; a simulation's stands still.
   virtual int64_t NowNs() const { return 0; }
 };

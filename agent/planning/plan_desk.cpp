@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "scheduler/plan/plan_codec.h"
 
 namespace spillway::agent {
@@ -41,14 +42,7 @@ PlanQueue::Limits LimitsOf(const PlanDeskRules& rules) {
 std::string ReadAnswer(int file, uint64_t most_bytes) {
   struct stat facts;
   if (fstat(file, &facts) != 0) return "";
-  std::string bytes(std::min(static_cast<uint64_t>(facts.st_size), most_bytes), 0);
-  for (size_t at = 0; at < bytes.size();) {
-    const ssize_t count = pread(file, bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return "";
-    at += static_cast<size_t>(count);
-  }
-  return bytes;
+  return base::ReadFirst(file, std::min(static_cast<uint64_t>(facts.st_size), most_bytes)).value_or("");
 }
 
 bool IsPlan(const std::string& bytes) {
@@ -57,7 +51,7 @@ bool IsPlan(const std::string& bytes) {
 
 // A child that could not become the planner wrote the error's number.
 std::string WhyNotStarted(int answer) {
-  return strerror(std::atoi(ReadAnswer(answer, kMostReasonBytes).c_str()));
+  return base::ErrnoText(std::atoi(ReadAnswer(answer, kMostReasonBytes).c_str()));
 }
 
 std::string WhyFailed(int end) {

@@ -1,6 +1,5 @@
 #include "agent/planning/plan_worker.h"
 
-#include <errno.h>
 #include <unistd.h>
 
 #include <new>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "agent/planning/confinement.h"
+#include "base/file.h"
 #include "protocol/message.h"
 #include "scheduler/plan/job_planner.h"
 #include "scheduler/plan/plan_codec.h"
@@ -23,37 +23,23 @@ using scheduler::Strategy;
 
 [[noreturn]] void EndForMemory() { _exit(static_cast<int>(WorkerEnd::kMemory)); }
 
-std::vector<std::byte> ReadRequest() {
+std::string ReadRequest() {
   const off_t size = lseek(kRequestFile, 0, SEEK_END);
-  if (size < 0 || static_cast<uint64_t>(size) > protocol::kMostPlanBytes) return {};
-  std::vector<std::byte> bytes(static_cast<size_t>(size));
-  for (size_t at = 0; at < bytes.size();) {
-    const ssize_t count = pread(kRequestFile, bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return {};
-    at += static_cast<size_t>(count);
-  }
-  return bytes;
+  if (size < 0 || static_cast<uint64_t>(size) > protocol::kMostPlanBytes) return "";
+  return base::ReadFirst(kRequestFile, static_cast<size_t>(size)).value_or("");
 }
 
-int Answer(WorkerEnd end, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = write(kAnswerFile, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return EXIT_FAILURE;
-    bytes = bytes.subspan(static_cast<size_t>(count));
-  }
-  return static_cast<int>(end);
+int Answer(WorkerEnd end, std::string_view bytes) {
+  return base::WriteAll(kAnswerFile, bytes) == 0 ? static_cast<int>(end) : EXIT_FAILURE;
 }
-
-int Answer(WorkerEnd end, const std::string& why) { return Answer(end, std::as_bytes(std::span(why))); }
 
 }  // namespace
 
 int RunPlanWorker(const WorkerLimits& limits) {
   std::set_new_handler(&EndForMemory);
   if (!Confine(limits)) return static_cast<int>(WorkerEnd::kNotConfined);
-  base::Result<PlanOrder> order = scheduler::DecodeOrder(ReadRequest());
+  const std::string request = ReadRequest();
+  base::Result<PlanOrder> order = scheduler::DecodeOrder(std::as_bytes(std::span(request)));
   if (!order) return Answer(WorkerEnd::kRefused, order.text());
   const Strategy* const strategy = scheduler::FindStrategy(order->job.plan.strategy);
   if (strategy == nullptr) return Answer(WorkerEnd::kRefused, "there is no such strategy");
@@ -64,7 +50,8 @@ int RunPlanWorker(const WorkerLimits& limits) {
                           .strategy = strategy});
   if (!made.live) return Answer(WorkerEnd::kNone, made.status.text());
   order->job.plan = std::move(made.plan);
-  return Answer(WorkerEnd::kMade, scheduler::Encode(order->job));
+  const std::vector<std::byte> plan = scheduler::Encode(order->job);
+  return Answer(WorkerEnd::kMade, {reinterpret_cast<const char*>(plan.data()), plan.size()});
 }
 
 }  // namespace spillway::agent

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -47,21 +46,19 @@ int Spawn(const std::vector<std::string>& command, int socket, pid_t* worker) {
 DriverSlabs::DriverSlabs(std::vector<std::string> command, int patience_ms)
     : command_(std::move(command)), patience_ms_(patience_ms), stop_(eventfd(0, EFD_CLOEXEC)) {}
 
-bool DriverSlabs::Start(std::string* why) {
-  if (socket_) return true;
+base::Status DriverSlabs::Start() {
+  if (socket_) return base::Ok();
   int pair[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
-    *why = std::string("no socket for the process that asks the driver: ") + strerror(errno);
-    return false;
-  }
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+    return base::ErrnoError("no socket for the process that asks the driver");
   socket_.Reset(pair[0]);
   const base::UniqueFd theirs(pair[1]);
   const int problem = Spawn(command_, theirs.get(), &worker_);
-  if (problem == 0) return true;
+  if (problem == 0) return base::Ok();
   worker_ = 0;
   socket_.Reset();
-  *why = std::string("the process that asks the driver cannot be started: ") + strerror(problem);
-  return false;
+  errno = problem;
+  return base::ErrnoError("the process that asks the driver cannot be started");
 }
 
 bool DriverSlabs::AwaitReply() const {
@@ -71,7 +68,10 @@ bool DriverSlabs::AwaitReply() const {
 
 DriverSlabs::Answer DriverSlabs::Ask(const SlabRequest& request) {
   Answer answer;
-  if (!Start(&answer.why)) return answer;
+  if (const base::Status started = Start(); !started.ok()) {
+    answer.why = started.text();
+    return answer;
+  }
   SlabReply reply;
   base::UniqueFd file;
   const bool is_silent = SendRequest(socket_.get(), request) && !AwaitReply();

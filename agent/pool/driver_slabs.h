@@ -21,6 +21,7 @@
 
 #include "agent/pool/slab_file.h"
 #include "agent/pool/slab_wire.h"
+#include "base/result.h"
 
 namespace spillway::agent {
 
@@ -49,7 +50,7 @@ class DriverSlabs {
   void Stop();
 
  private:
-  bool Start(std::string* why);
+  base::Status Start();
   Answer Ask(const SlabRequest& request);
   bool AwaitReply() const;
 

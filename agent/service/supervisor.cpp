@@ -2,17 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cstddef>
 #include <cstdlib>
+#include <span>
 #include <sstream>
 
-#include "base/unique_fd.h"
+#include "base/unix_socket.h"
 
 namespace spillway::agent {
 namespace {
@@ -46,33 +43,14 @@ bool Supervisor::Drop(const std::string& name) {
 
 // False: whoever listens is behind.
 bool Supervisor::Send(const std::string& text, int file, int flags) {
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  if (address_.empty() || address_.size() >= sizeof name.sun_path) return true;
-  memcpy(name.sun_path, address_.data(), address_.size());
-  if (name.sun_path[0] == '@') name.sun_path[0] = 0;
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address_.size());
+  const base::UnixAddress to = base::UnixAddressOf(address_);
+  if (to.size == 0) return true;
   const base::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   // Whoever does not listen for so long does without: the loop has others to serve.
   const timeval patience{1, 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  iovec content{const_cast<char*>(text.data()), text.size()};
-  msghdr header{};
-  header.msg_name = &name;
-  header.msg_namelen = length;
-  header.msg_iov = &content;
-  header.msg_iovlen = 1;
-  if (file >= 0) {
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-    cmsghdr* const part = CMSG_FIRSTHDR(&header);
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(part), &file, sizeof file);
-  }
-  return sendmsg(socket.get(), &header, MSG_NOSIGNAL | flags) >= 0 || errno != EAGAIN;
+  const std::span<const int> files(&file, file >= 0 ? 1 : 0);
+  return base::SendWithFiles(socket.get(), text, files, flags, &to) >= 0 || errno != EAGAIN;
 }
 
 std::vector<Supervisor::File> Supervisor::TakeFiles() {

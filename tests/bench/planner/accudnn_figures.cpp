@@ -66,7 +66,7 @@ std::optional<Advice> EfficientBatch(std::string_view network, int64_t caffe_bat
   }
   request.budget_bytes = CapacityOf(kDevice);
   request.batch_step = 1;
-  return Advise(request).advice;
+  return Advise(request).optional();
 }
 
 // The paper's batch is not at hand: ours is the first one that needs more than its figure.

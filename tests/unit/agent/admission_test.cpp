@@ -91,15 +91,15 @@ TEST(AdmissionTest, NobodyBeginsOnANodeThatIsDrained) {
 }
 
 TEST(AdmissionTest, TermsThatCannotHoldAreSaid) {
-  EXPECT_EQ(WhyNever(Wanting(50), 100), "");
-  EXPECT_EQ(WhyNever(Wanting(101), 100),
+  EXPECT_EQ(CheckAdmissible(Wanting(50), 100).text(), "");
+  EXPECT_EQ(CheckAdmissible(Wanting(101), 100).text(),
             "its guarantee of 101 B is more than the device has, 100 B: lower `guaranteed`");
   Terms terms = Wanting(50);
   terms.memory.limit = 40;
-  EXPECT_EQ(WhyNever(terms, 100), "its limit of 40 B is below its guarantee of 50 B");
+  EXPECT_EQ(CheckAdmissible(terms, 100).text(), "its limit of 40 B is below its guarantee of 50 B");
   Terms floor = Wanting(0);
   floor.memory.floor = 512;
-  EXPECT_EQ(WhyNever(floor, 100),
+  EXPECT_EQ(CheckAdmissible(floor, 100).text(),
             "its floor of 512 B is more than the device has, 100 B: lower `floor` in [defaults] or a rule");
 }
 

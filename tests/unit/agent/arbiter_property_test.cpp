@@ -107,7 +107,7 @@ class Jobs {
     terms.priority = has_priorities_ ? static_cast<int32_t>(random_.Below(3)) : 0;
     for (const TenancyView& view : arbiter_.Tenancies()) {
       if (view.job != job) continue;
-      if (view.state != TenancyState::kAdmitted || !arbiter_.WhyNot(job, kDevice, terms).empty())
+      if (view.state != TenancyState::kAdmitted || !arbiter_.CheckTerms(job, kDevice, terms).ok())
         return view.terms;
       // Nobody checks this one: guarantees of the host are what others leave when a job begins.
       terms.host.guaranteed = view.terms.host.guaranteed;

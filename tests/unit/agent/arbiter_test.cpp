@@ -199,7 +199,7 @@ TEST_F(ArbiterTest, AChangedBudgetIsGrantedAtOnceWhenItGrows) {
   half.memory.limit = 6 * kGibibyte;
   Settle();
 
-  EXPECT_EQ(arbiter_.WhyNot(JobId{1}, kDevice, half), "");
+  EXPECT_EQ(arbiter_.CheckTerms(JobId{1}, kDevice, half).text(), "");
   arbiter_.ChangeTerms(JobId{1}, kDevice, half);
   const Decisions lowered = Decide();
   ASSERT_EQ(lowered.grants.size(), 1u);
@@ -216,10 +216,10 @@ TEST_F(ArbiterTest, AGuaranteeThatDoesNotFitBesideOthersIsRefused) {
   arbiter_.Join(SeatOf(2), Plain(4), Wants(16), now_ns_);
   Settle();
 
-  EXPECT_EQ(arbiter_.WhyNot(JobId{2}, kDevice, Plain(6)), "");
-  EXPECT_EQ(arbiter_.WhyNot(JobId{2}, kDevice, Plain(7)),
+  EXPECT_EQ(arbiter_.CheckTerms(JobId{2}, kDevice, Plain(6)).text(), "");
+  EXPECT_EQ(arbiter_.CheckTerms(JobId{2}, kDevice, Plain(7)).text(),
             "7.0 GiB cannot be guaranteed, others leave 6.0 GiB");
-  EXPECT_EQ(arbiter_.WhyNot(JobId{3}, kDevice, Plain(1)), "the job does not use this device");
+  EXPECT_EQ(arbiter_.CheckTerms(JobId{3}, kDevice, Plain(1)).text(), "the job does not use this device");
 }
 
 TEST_F(ArbiterTest, AfterARestartNothingChangesHandsUntilAllAreBack) {

@@ -42,8 +42,8 @@ class FakeServices : public NodeServices {
   void JobEnded(const JobReport& job) override { ended.push_back(job.name); }
   void Warn(const std::string& line) override { warnings.push_back(line); }
   void Note(const std::string&) override {}
-  std::string Reload() override { return "the file has an error"; }
-  std::string SetLogLevel(const std::string&) override { return ""; }
+  base::Status Reload() override { return base::Error{"the file has an error"}; }
+  base::Status SetLogLevel(const std::string&) override { return base::Ok(); }
 
   std::map<pid_t, JobIdentity> identities;  // of processes that are not just local
   std::vector<std::string> started, ended, warnings;
