@@ -5,9 +5,15 @@
 // Invariants
 //  1. Between BeginAtOnce and EndAtOnce the call's memory stays where it is.
 // Never: locks, waits, or asks the driver.
+//
+// All of it is inline: JobCalls, which every launch goes through, is its only caller.
 #pragma once
 
+#include "base/schedule_point.h"
+#include "interposer/execute/call_roles.h"
+#include "interposer/execute/calls.h"
 #include "interposer/execute/job_state.h"
+#include "interposer/execute/touch_clock.h"
 #include "interposer/execute/touch_set.h"
 
 namespace spillway::interposer {
@@ -26,5 +32,53 @@ class LaunchPath {
 
   JobState& state_;
 };
+
+// Without a lock: when nothing is to be done for any of the memory. (Note [Gates])
+inline bool LaunchPath::BeginAtOnce(const Addresses& addresses, StreamName stream, Effect effect,
+                                    TouchSet* set) {
+  if (effect == Effect::kNames || CapturesGoOn()) return false;
+  if (!set->held_on_host.empty() || set->host_is_unsure) return false;
+  set->stream = state_.timeline.Known(stream);
+  if (!set->stream || state_.promises.Concern(set->stream, set->shows)) return false;
+  set->blocks.clear();
+  set->ranges.push_back(state_.all_memory.range());
+  for (CUdeviceptr address : addresses) {
+    Allocation* const found = state_.ledger.Find(address);
+    if (!found && (effect != Effect::kLaunches || state_.ledger.LeadsToAny(address))) return false;
+    if (!found) continue;
+    if (!IsBlock(found)) {
+      set->ranges.push_back(AsRange(found));
+    } else {
+      set->blocks.push_back(AsBlock(found));
+    }
+  }
+  if (!calls::Enter(set->ranges.begin(), set->ranges.size(), Timeline::SerialOf(set->stream))) return false;
+  set->at_once = UseBlocksAtOnce(*set);
+  if (!set->at_once) calls::Leave(set->ranges.size());
+  if (set->at_once && set->claims) AssignRoles(addresses, set);
+  for (size_t i = 1; i < set->ranges.size(); ++i) set->ranges[i]->recent.Expect(set->stream);
+  return set->at_once;
+}
+
+// The uses are noted before the ranges are let go: whoever closes a gate then sees them.
+inline void LaunchPath::EndAtOnce(const TouchSet& set) {
+  const std::uint64_t now = TouchClock();
+  base::SchedulePoint();
+  for (size_t i = 1; i < set.ranges.size(); ++i) {  // the first stands for everything
+    NoteTouch(&set.ranges[i]->last_touch, now);
+    set.ranges[i]->recent.Note(set.use);
+  }
+  calls::Leave(set.ranges.size());
+}
+
+// Their gates are looked at when the call is written down as in progress: who closes one sees that, or the call sees it closed.
+inline bool LaunchPath::UseBlocksAtOnce(const TouchSet& set) {
+  const std::uint64_t serial = Timeline::SerialOf(set.stream);
+  for (SlabBlock* block : set.blocks) {
+    if (!block->gate.IsOpenFor(serial)) return false;
+    block->users.Note(set.stream);
+  }
+  return true;
+}
 
 }  // namespace spillway::interposer

@@ -58,11 +58,6 @@ void PlanFollower::AskFor(const PlanStep::Allocations& allocations, Effect effec
   state_.executor.AskFor(allocations);
 }
 
-void PlanFollower::EndPlanned(const PlanStep& step) {
-  if (!step.leave.empty() || !step.drop.empty()) SendAway(step);
-  if (state_.executor.HasPending()) BringBack({});
-}
-
 // The program waits: what is to be brought back comes as memory becomes free.
 void PlanFollower::AboutToBlock(const std::vector<Use>& awaited) {
   if (!state_.executor.HasPending()) return;

@@ -37,7 +37,10 @@ class PlanFollower {
   void TellPlan(Effect effect, TouchSet* set);
   void FollowPlan(StreamName stream, Effect effect, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
   void AskFor(const PlanStep::Allocations& allocations, Effect effect) SPILLWAY_EXCLUDES(kStateLock);
-  void EndPlanned(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
+  void EndPlanned(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock) {
+    if (!step.leave.empty() || !step.drop.empty()) SendAway(step);
+    if (state_.executor.HasPending()) BringBack({});
+  }
   // The program is about to wait for that.
   void AboutToBlock(const std::vector<Use>& awaited) SPILLWAY_EXCLUDES(kStateLock);
 
