@@ -22,7 +22,8 @@ CUresult FreeHostRegion(const void* data, Call call) {
     HostRegions::Instance().Add(*region);
     return result;
   }
-  interposer::ForEachJob([&](interposer::JobMemory* job) { job->stored_addresses().ForgetHost(region->base, region->bytes); });
+  interposer::ForEachJob(
+      [&](interposer::JobMemory* job) { job->stored_addresses().ForgetHost(region->base, region->bytes); });
   return result;
 }
 

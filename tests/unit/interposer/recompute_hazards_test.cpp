@@ -278,7 +278,8 @@ TEST_F(RecomputeHazardsTest, WhatCallsInProgressHoldUpIsNotWaitedForOncePerFree)
     Addresses addresses;
     addresses.push_back(added_);
     TouchSet call;
-    EXPECT_EQ(job_->calls().Begin(&addresses, {other_stream_, false}, Effect::kMayWrite, &call), CUDA_SUCCESS);
+    EXPECT_EQ(job_->calls().Begin(&addresses, {other_stream_, false}, Effect::kMayWrite, &call),
+              CUDA_SUCCESS);
     goes_on = true;
     base::Pause(2'000'000'000);
     job_->calls().End(&call, Effect::kMayWrite);

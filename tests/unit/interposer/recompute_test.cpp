@@ -290,7 +290,8 @@ TEST_F(RecomputeTest, AReaderOnAnotherStreamWaitsForWhatIsMadeAgain) {
   // When another stream copies it within the device
   addresses.push_back(buffers_[3]);
   TouchSet copies;
-  ASSERT_EQ(job_->calls().Begin(&addresses, {other_stream_, false}, Effect::kMayWrite, &copies), CUDA_SUCCESS);
+  ASSERT_EQ(job_->calls().Begin(&addresses, {other_stream_, false}, Effect::kMayWrite, &copies),
+            CUDA_SUCCESS);
   Driver().cuMemcpyDtoDAsync_v2(buffers_[3], buffers_[1], kBufferBytes, other_stream_);
   job_->calls().End(&copies, Effect::kMayWrite);
 
