@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/config/device_uuid.h"
 #include "agent/device/nvml.h"
 
 namespace spillway::agent {

@@ -90,8 +90,7 @@ void CallMemory::Follow(const Addresses& addresses, Effect effect, TouchSet* set
 void CallMemory::Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* holders) {
   auto* const found = static_cast<Tracked*>(state_.ledger.Find(word));
   if (!found) {
-    const auto reach = [&](CUdeviceptr beside) SPILLWAY_REQUIRES(kStateLock) { Reach(beside, set, holders); };
-    state_.ledger.ForEachBeside(word, reach);
+    for (const CUdeviceptr beside : state_.ledger.Beside(word)) Reach(beside, set, holders);
     return stored_.ReadHostAt(word, set);
   }
   set->reaches = true;

@@ -85,10 +85,10 @@ CUresult JobCalls::BeginEither(Addresses* addresses, StreamName stream, Effect e
 void JobCalls::AddBeside(Addresses* addresses) const {
   const size_t named = addresses->size();
   for (size_t i = 0; i < named; ++i) {
-    state_.ledger.ForEachBeside((*addresses)[i], [addresses](CUdeviceptr beside) {
+    for (const CUdeviceptr beside : state_.ledger.Beside((*addresses)[i])) {
       if (std::find(addresses->begin(), addresses->end(), beside) == addresses->end())
         addresses->push_back(beside);
-    });
+    }
   }
 }
 

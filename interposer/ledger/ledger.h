@@ -21,6 +21,7 @@
 #include <array>
 #include <atomic>
 
+#include "base/inline_vector.h"
 #include "interposer/ledger/allocation.h"
 
 namespace spillway::interposer {
@@ -49,22 +50,18 @@ class Ledger {
   CUdeviceptr lowest() const { return lowest_.load(std::memory_order_relaxed); }
   CUdeviceptr highest() const { return highest_.load(std::memory_order_relaxed); }
 
-  // Calls visit(address) for an address in each allocation that begins or ends within a granule of `address`, which lies in
-  // none.
-  template <class Visit>
-  void ForEachBeside(CUdeviceptr address, Visit visit) const {
-    if (Find(address)) return;
+  // An address in each allocation that begins or ends within a granule of `address`, if that lies in none.
+  base::InlineVector<CUdeviceptr, 2> Beside(CUdeviceptr address) const {
+    base::InlineVector<CUdeviceptr, 2> found;
+    if (Find(address)) return found;
     for (const CUdeviceptr beside : {address - kGranuleBytes, address + kGranuleBytes}) {
-      if (Find(beside)) visit(beside);
+      if (Find(beside)) found.push_back(beside);
     }
+    return found;
   }
 
   // The address lies in an allocation, or beside one.
-  bool LeadsToAny(CUdeviceptr address) const {
-    bool any = Find(address) != nullptr;
-    ForEachBeside(address, [&any](CUdeviceptr) { any = true; });
-    return any;
-  }
+  bool LeadsToAny(CUdeviceptr address) const { return Find(address) || !Beside(address).empty(); }
 
   void AddRange(Allocation* range);
   void RemoveRange(const Allocation* range);
