@@ -18,7 +18,7 @@ from main_job import Run, RunFailed, execute, faults, moved_bytes, print_table
 GIB = 1 << 30
 STEADY_STEPS = 6
 DIGITS = ["digits_cnn", "--epochs=5"]
-RESNET = ["convnet", "--model=resnet50", "--image=224", "--batch=128", "--images=128", "--steps=14", "--times"]
+RESNET = ["convnet", "--model=resnet50", "--image=224", "--batch=128", "--images=128", "--steps=22", "--times"]
 # At this size kernels do not compute: each writes a hash of what it reads, so that a wrong byte changes all that follows. The job
 # waits for its plan, as the simulated clock does.
 AT_REAL_SIZE = {"SPILLWAY_SIM_COMPUTE": "tags", "SPILLWAY_LEARN": "wait"}
